@@ -5,14 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{CODE_FOLDERS, package_folders, read, relative, root, sources};
 
-/// The packages that may include sources of others by path: models, which build the engine's over other primitives, and the budgets,
-/// which make the same objects and caches as the engine's benches do (`benches/support`).
-const INCLUDES_OTHERS: [&str; 4] = [
-    "instruction-budgets",
-    "loom-tests",
-    "shuttle-tests",
-    "stress-tests",
-];
+/// The packages that may include sources of others by path: models, which build the engine's over other primitives.
+const INCLUDES_OTHERS: [&str; 3] = ["loom-tests", "shuttle-tests", "stress-tests"];
 
 /// The packages that replace functions of the C library and give libFuzzer one, in which nothing else stands.
 const UNSAFE: [&str; 2] = ["simulation/system", "fuzz/libfuzzer"];

@@ -9,11 +9,10 @@
 #![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
 #![allow(unreachable_pub, reason = "nobody else uses it")]
 
-// What the engine's other benches make too. They cannot be in this package: their crates would be built for release in the gate.
-#[path = "../../../benches/support/lease.rs"]
+#[path = "../support/lease.rs"]
 mod lease;
 mod paths;
-#[path = "../../../benches/support/world.rs"]
+#[path = "../support/world.rs"]
 mod world;
 
 use std::process::ExitCode;
