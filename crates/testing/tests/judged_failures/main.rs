@@ -1,6 +1,8 @@
-//! `scripts/nextest` on planted tests that fail by chance, in a small workspace whose packages have the names of the project's.
+//! `scripts/nextest` and the gate on planted tests that fail by chance, in a small workspace whose packages have the names of the project's.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
@@ -10,6 +12,21 @@ const PACKAGES: [&str; 3] = ["ringwatch", "ringwatch-cli", "ringwatch-relay"];
 
 /// The exit code of cargo nextest when tests failed.
 const TESTS_FAILED: i32 = 100;
+
+/// The root of the checkout.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// The files that the gate needs besides the workspace, as they are in the checkout.
+const GATE: [&str; 3] = [".ci/run", "scripts/environment", "scripts/nextest"];
+
+/// Texts of the other scripts that the gate calls: there is nothing to install, and the tests are those of one package.
+const SCRIPTS: [(&str, &str); 2] = [
+    ("scripts/setup", "#!/bin/sh\n"),
+    (
+        "scripts/test",
+        "#!/bin/sh\nexec scripts/nextest --offline -E \"package(=$PACKAGE)\"\n",
+    ),
+];
 
 /// A workspace in which tests are planted.
 struct Workspace(TempDir);
@@ -41,34 +58,89 @@ impl Workspace {
             files.push((format!("{name}/tests/it.rs"), fixture));
         }
         files.push(("Cargo.lock".to_owned(), lock));
+        let workspace = Self(folder);
         for (file, text) in files {
-            let path = folder.path().join(file);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
-            fs::write(path, text).expect("written");
+            fs::write(workspace.file(&file), text).expect("written");
         }
-        Self(folder)
+        workspace
+    }
+
+    /// Commits the workspace and what the gate needs.
+    fn commit(&self) {
+        for file in GATE {
+            let path = self.file(file);
+            fs::copy(Path::new(ROOT).join(file), path).expect("copied");
+        }
+        for (file, text) in SCRIPTS {
+            let path = self.file(file);
+            fs::write(&path, text).expect("written");
+            fs::set_permissions(path, Permissions::from_mode(0o755)).expect("may be run");
+        }
+        fs::write(self.file(".gitignore"), "/target\n/.tools\n").expect("written");
+        let author = ["-c", "user.name=gate", "-c", "user.email=gate@example.com"];
+        for arguments in [
+            &["init", "--quiet"][..],
+            &["add", "--all"],
+            &[&author[..], &["commit", "--quiet", "--message=planted"]].concat(),
+        ] {
+            let git = Command::new("git")
+                .args(arguments)
+                .current_dir(&self.0)
+                .status();
+            assert!(git.expect("git").success(), "{arguments:?}");
+        }
+    }
+
+    /// The path of a file, in a folder that is there.
+    fn file(&self, name: &str) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        path
+    }
+
+    /// Runs a script while the tests of one package fail so many times.
+    fn while_failing(
+        &self,
+        script: &mut Command,
+        package: &str,
+        failures: &[(&str, u32)],
+    ) -> Output {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, times) in failures {
+            fs::write(folder.path().join(name), times.to_string()).expect("written");
+        }
+        script
+            .current_dir(&self.0)
+            .env("FAILURES", folder.path())
+            .env("PACKAGE", package)
+            .env_remove("CARGO_TARGET_DIR")
+            .env_remove("NEXTEST_PROFILE")
+            .output()
+            .expect("the script runs")
     }
 
     /// Runs the tests, of which those of one package fail so many times, and returns the exit code and the tests that are named
     /// as flaky.
     fn run(&self, package: &str, failures: &[(&str, u32)]) -> (Option<i32>, Vec<String>) {
-        let folder = tempfile::tempdir().expect("a folder");
-        for (name, times) in failures {
-            fs::write(folder.path().join(name), times.to_string()).expect("written");
-        }
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/nextest");
+        let mut script = Command::new(Path::new(ROOT).join("scripts/nextest"));
         // The others' tests are there all the same, since the script asks for them by name.
-        let output = Command::new(script)
-            .args(["--offline", "-E", &format!("package(={package})")])
-            .current_dir(self.0.path())
-            .env("FAILURES", folder.path())
-            .env_remove("CARGO_TARGET_DIR")
-            .env_remove("NEXTEST_PROFILE")
-            .output();
-        let Output { status, stdout, .. } = output.expect("the script runs");
+        script.args(["--offline", "-E", &format!("package(={package})")]);
+        let Output { status, stdout, .. } = self.while_failing(&mut script, package, failures);
         let said = String::from_utf8_lossy(&stdout);
         let flaky = said.lines().filter_map(|it| it.strip_prefix("FLAKY "));
         (status.code(), flaky.map(str::to_owned).collect())
+    }
+
+    /// Runs the tests by the gate, of which those of one package fail once, and returns whether it passes, and its last line, without times.
+    fn gate(&self, package: &str, failing: &[&str]) -> (bool, String) {
+        let failures: Vec<_> = failing.iter().map(|name| (*name, 1)).collect();
+        let mut script = Command::new(self.0.path().join(".ci/run"));
+        let Output { status, stdout, .. } =
+            self.while_failing(script.arg("tests"), package, &failures);
+        let said = String::from_utf8_lossy(&stdout);
+        let last = said.lines().last().unwrap_or_default();
+        let words = last.split(' ').filter(|it| it.parse::<u32>().is_err());
+        (status.success(), words.collect::<Vec<_>>().join(" "))
     }
 }
 
@@ -95,4 +167,26 @@ fn tests_of_whole_servers_alone_may_fail_by_chance_and_two_at_most() {
     assert_eq!(engine, failed, "the engine depends on no chance");
     let conformance = workspace.run("ringwatch-relay", &[("four", 1)]);
     assert_eq!(conformance, failed, "nor does the conformance suite");
+}
+
+#[test]
+fn the_gate_passes_with_a_flaky_test_of_a_whole_server_and_names_it() {
+    let workspace = Workspace::new();
+    workspace.commit();
+
+    let (passes, last) = workspace.gate("ringwatch-cli", &["one"]);
+    assert_eq!(
+        last,
+        "=== tests passed in s; nothing skipped; FLAKY, to be mended first: ringwatch-cli::it one"
+    );
+    assert!(passes);
+
+    for (package, failing) in [
+        ("ringwatch", &["one"][..]),
+        ("ringwatch-cli", &["one", "two", "three"]),
+    ] {
+        let (passes, last) = workspace.gate(package, failing);
+        assert_eq!(last, "=== failed: tests (in s; nothing skipped)");
+        assert!(!passes);
+    }
 }
