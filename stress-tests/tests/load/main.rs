@@ -1,4 +1,4 @@
-//! The watch cache under load: real threads, in release mode, for some seconds.
+//! The watch cache under load: real threads and an optimised engine, for some seconds.
 //!
 //! Two writers write, dozens of clients of every manner list and watch, streams break, history is
 //! lost, the type is listed again. Every client compares each answer with what the store remembers:

@@ -32,7 +32,7 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
 use ringwatch_testing::callgrind;
-use ringwatch_testing::instruction_budgets::{Counted, compare, renew};
+use ringwatch_testing::instruction_budgets::{Counted, compare, renew, show};
 use tokio::runtime::Runtime;
 
 use self::requests::{REQUESTS, Subject};
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     match (cfg!(debug_assertions), given("--renew")) {
         (true, true) => renew(PACKAGE, counts),
         (true, false) => return compare(PACKAGE, counts),
-        (false, _) => counts.for_each(|it| println!("{:24} {:>14}", it.name, it.instructions)),
+        (false, _) => show(counts),
     }
     ExitCode::SUCCESS
 }

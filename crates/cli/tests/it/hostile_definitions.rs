@@ -19,8 +19,8 @@ const SERVER_MIB_MAX: u64 = 1024;
 /// miss that time, but not again and again.
 const TRIES_MAX: usize = 5;
 
-/// How many reads are answered at least while expressions are checked, which takes as long as a hundred. Where they wait for the check, it
-/// is those before and after it.
+/// Minimum number of reads that are answered while expressions are checked, which takes as long as a hundred of them. If reads waited for the
+/// check, only the few before and after it would be counted.
 const READS_MIN: usize = 10;
 
 fn definition(plural: &str, spec: &Value) -> Value {

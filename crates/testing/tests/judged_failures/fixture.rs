@@ -27,6 +27,11 @@ fn three() {
     run("three");
 }
 
+#[test]
+fn recorded() {
+    run("recorded");
+}
+
 mod conformance {
     #[test]
     fn four() {

@@ -20,11 +20,16 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const GATE: [&str; 3] = [".ci/run", "scripts/environment", "scripts/nextest"];
 
 /// Texts of the other scripts that the gate calls: there is nothing to install, and the tests are those of one package.
-const SCRIPTS: [(&str, &str); 2] = [
+/// One test is of recorded material.
+const SCRIPTS: [(&str, &str); 3] = [
     ("scripts/setup", "#!/bin/sh\n"),
     (
+        "scripts/skipped-cases",
+        "#!/bin/sh\n[ $# = 0 ] || echo \"package(=$PACKAGE) & test(=recorded)\"\n",
+    ),
+    (
         "scripts/test",
-        "#!/bin/sh\nexec scripts/nextest --offline -E \"package(=$PACKAGE)\"\n",
+        "#!/bin/sh\nexec scripts/nextest --offline -E \"package(=$PACKAGE) - test(=recorded)\"\n",
     ),
 ];
 
@@ -58,6 +63,7 @@ impl Workspace {
             files.push((format!("{name}/tests/it.rs"), fixture));
         }
         files.push(("Cargo.lock".to_owned(), lock));
+        fs::create_dir(folder.path().join("shared")).expect("a folder");
         let workspace = Self(folder);
         for (file, text) in files {
             fs::write(workspace.file(&file), text).expect("written");
@@ -85,15 +91,26 @@ impl Workspace {
         ] {
             let git = Command::new("git")
                 .args(arguments)
-                .current_dir(&self.0)
+                .current_dir(self.root())
+                // Those of a git that runs the tests, as a hook, would have it commit to the checkout.
+                .env_remove("GIT_DIR")
+                .env_remove("GIT_INDEX_FILE")
+                .env_remove("GIT_WORK_TREE")
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env("GIT_CONFIG_NOSYSTEM", "1")
                 .status();
             assert!(git.expect("git").success(), "{arguments:?}");
         }
     }
 
+    /// The folder of the workspace, beside one for recorded material.
+    fn root(&self) -> PathBuf {
+        self.0.path().join("ringwatch")
+    }
+
     /// The path of a file, in a folder that is there.
     fn file(&self, name: &str) -> PathBuf {
-        let path = self.0.path().join(name);
+        let path = self.root().join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
         path
     }
@@ -110,7 +127,7 @@ impl Workspace {
             fs::write(folder.path().join(name), times.to_string()).expect("written");
         }
         script
-            .current_dir(&self.0)
+            .current_dir(self.root())
             .env("FAILURES", folder.path())
             .env("PACKAGE", package)
             .env_remove("CARGO_TARGET_DIR")
@@ -131,12 +148,12 @@ impl Workspace {
         (status.code(), flaky.map(str::to_owned).collect())
     }
 
-    /// Runs the tests by the gate, of which those of one package fail once, and returns whether it passes, and its last line, without times.
-    fn gate(&self, package: &str, failing: &[&str]) -> (bool, String) {
+    /// Runs steps of the gate, in which tests of one package fail once, and returns whether it passes, and its last line, without times.
+    fn gate(&self, steps: &[&str], package: &str, failing: &[&str]) -> (bool, String) {
         let failures: Vec<_> = failing.iter().map(|name| (*name, 1)).collect();
-        let mut script = Command::new(self.0.path().join(".ci/run"));
+        let mut script = Command::new(self.root().join(".ci/run"));
         let Output { status, stdout, .. } =
-            self.while_failing(script.arg("tests"), package, &failures);
+            self.while_failing(script.args(steps), package, &failures);
         let said = String::from_utf8_lossy(&stdout);
         let last = said.lines().last().unwrap_or_default();
         let words = last.split(' ').filter(|it| it.parse::<u32>().is_err());
@@ -174,7 +191,7 @@ fn the_gate_passes_with_a_flaky_test_of_a_whole_server_and_names_it() {
     let workspace = Workspace::new();
     workspace.commit();
 
-    let (passes, last) = workspace.gate("ringwatch-cli", &["one"]);
+    let (passes, last) = workspace.gate(&["tests"], "ringwatch-cli", &["one"]);
     assert_eq!(
         last,
         "=== tests passed in s; nothing skipped; FLAKY, to be mended first: ringwatch-cli::it one"
@@ -185,8 +202,31 @@ fn the_gate_passes_with_a_flaky_test_of_a_whole_server_and_names_it() {
         ("ringwatch", &["one"][..]),
         ("ringwatch-cli", &["one", "two", "three"]),
     ] {
-        let (passes, last) = workspace.gate(package, failing);
+        let (passes, last) = workspace.gate(&["tests"], package, failing);
         assert_eq!(last, "=== failed: tests (in s; nothing skipped)");
         assert!(!passes);
     }
+}
+
+#[test]
+fn the_flaky_tests_of_all_steps_of_the_gate_are_counted_together() {
+    let workspace = Workspace::new();
+    workspace.commit();
+    let steps = ["tests", "recorded"];
+
+    let two = ["two", "recorded"];
+    let (passes, last) = workspace.gate(&steps, "ringwatch-cli", &two);
+    assert_eq!(
+        last,
+        "=== tests, recorded passed in s; nothing skipped; \
+         FLAKY, to be mended first: ringwatch-cli::it two, ringwatch-cli::it recorded"
+    );
+    assert!(passes);
+
+    let three = ["one", "two", "recorded"];
+    let (passes, last) = workspace.gate(&steps, "ringwatch-cli", &three);
+    let most =
+        "=== failed: more than flaky tests (in s; nothing skipped; FLAKY, to be mended first: ";
+    assert!(last.starts_with(most), "{last}");
+    assert!(!passes);
 }
