@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// The seeds that are tried; `SIMULATION_SEEDS` sets another number of them. The gate tries more.
-const SEEDS: u64 = 6;
+const SEEDS: u64 = 2;
 
 fn simulate(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_simulate"))
@@ -35,7 +35,7 @@ fn promises_are_kept_whatever_fails() {
         .split(", ")
         .find_map(|part| part.strip_suffix(" crashes"));
     let crashes: u64 = crashes.and_then(|it| it.parse().ok()).expect("a number");
-    assert!(crashes >= seeds / 4, "{said}");
+    assert!(crashes >= seeds.div_ceil(4), "{said}");
 }
 
 #[test]

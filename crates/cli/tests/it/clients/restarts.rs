@@ -1,4 +1,4 @@
-//! Ten thousand changes, followed at once by kube-rs and by the Python client, through restarts of the server and of etcd.
+//! Thousands of changes, followed at once by kube-rs and by the Python client, through restarts of the server and of etcd.
 
 use kube::Client;
 

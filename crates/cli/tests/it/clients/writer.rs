@@ -8,7 +8,7 @@ use kube::{Api, Client};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 /// How many changes the followers must see.
-pub(crate) const CHANGES: u64 = 10_000;
+pub(crate) const CHANGES: u64 = 4_000;
 /// Over how many objects the changes go round.
 const OBJECTS: u64 = 50;
 
