@@ -102,10 +102,13 @@ impl Declared {
         }
     }
 
-    /// Returns the declaration of a field.
+    /// Returns the declaration of a field, also of an optional value.
     pub fn field(&self, name: &str) -> Option<&Self> {
-        match &self.form {
-            Form::Plain(Type::Object(object)) => object.fields.get(name),
+        let Form::Plain(of) = &self.form else {
+            return None;
+        };
+        match of.value() {
+            Type::Object(object) => object.fields.get(name),
             _ => None,
         }
     }
@@ -151,6 +154,14 @@ impl Type {
             "type" => Self::Meta,
             _ => return None,
         })
+    }
+
+    /// Returns the type of the value of an optional type; any other type itself.
+    fn value(&self) -> &Self {
+        match self {
+            Self::Optional(inside) => inside,
+            other => other,
+        }
     }
 
     /// Returns true if all values of the type have one size.

@@ -112,3 +112,35 @@ fn rules_see_the_types_of_their_schema() {
         "{errors:?}"
     );
 }
+
+#[test]
+fn sizes_pass_through_expressions() {
+    let x = |mut schema: Value, rule: &str| {
+        schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
+        said_of_rules(&schema, None)
+    };
+    let list = json!({
+        "type": "object",
+        "properties": {
+            "a": {"type": "array", "maxItems": 256, "items": {"type": "string", "maxLength": 64}}
+        }
+    });
+    let text = json!({"type": "string", "maxLength": 253});
+    for (schema, rule) in [
+        (
+            &list,
+            "!((has(self.a) ? self.a : []).exists(k, k.contains('/')))",
+        ),
+        (
+            &list,
+            "self.a.map(k, k.split(',')[0]).filter(k, k != '').all(k, k.matches('^[a-z]+$'))",
+        ),
+        (&text, "self.split('/', 2)[0].matches('^[a-z]+$')"),
+        (
+            &text,
+            "self.replace('a', 'bb').split('/').map(k, k.trim()).all(k, k.matches('^[a-z]+$'))",
+        ),
+    ] {
+        assert_eq!(x(schema.clone(), rule), [""; 0], "{rule}");
+    }
+}

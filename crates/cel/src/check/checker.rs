@@ -14,6 +14,15 @@ use super::{CheckError, Names};
 use crate::signatures::{FUNCTIONS, LETTERS, Signature};
 use crate::types::{Declared, Type};
 
+/// The function that a call means.
+pub(super) struct ResolvedCall {
+    pub(super) name: String,
+    /// True if what stands before the point is the receiver, and no namespace.
+    pub(super) is_member: bool,
+    /// The overloads that fit the arguments.
+    pub(super) overloads: Vec<&'static Signature>,
+}
+
 /// A walk through an expression.
 pub(super) struct Checker<'a> {
     names: &'a Names,
@@ -22,6 +31,8 @@ pub(super) struct Checker<'a> {
     pub(super) bindings: Bindings,
     /// The type of every part, by its place in memory.
     pub(super) types: HashMap<*const IdedExpr, Type>,
+    /// The functions that are called, by the places of the calls.
+    pub(super) calls: HashMap<*const IdedExpr, ResolvedCall>,
     /// The type errors that were found, with their positions.
     pub(super) errors: Vec<CheckError>,
 }
@@ -33,6 +44,7 @@ impl<'a> Checker<'a> {
             locals: Vec::new(),
             bindings: Bindings::default(),
             types: HashMap::new(),
+            calls: HashMap::new(),
             errors: Vec::new(),
         }
     }
@@ -128,14 +140,21 @@ impl<'a> Checker<'a> {
         }
         let (name, target) = self.function(call);
         let target = target.map(|target| self.check(target));
-        let member = target.is_some();
+        let is_member = target.is_some();
         let mut given: Vec<Type> = target.into_iter().collect();
         given.extend(call.args.iter().map(|argument| self.check(argument)));
         let Some(signatures) = FUNCTIONS.get(&name) else {
             return Err(undeclared(&name));
         };
         self.errors.extend(literals::check(whole, &name, call));
-        self.overload(&name, member, signatures, &given)
+        let (overloads, gives) = self.overloads(&name, is_member, signatures, &given)?;
+        let resolved = ResolvedCall {
+            name,
+            is_member,
+            overloads,
+        };
+        self.calls.insert(std::ptr::from_ref(whole), resolved);
+        Ok(gives)
     }
 
     /// Returns the name of a function and its receiver; `None` for the receiver if the text before the point is a
@@ -152,13 +171,15 @@ impl<'a> Checker<'a> {
         (call.func_name.clone(), target)
     }
 
-    fn overload(
+    /// Returns the overloads that fit what is given, and the type of their results.
+    fn overloads(
         &mut self,
         name: &str,
         member: bool,
-        signatures: &[Signature],
+        signatures: &'static [Signature],
         given: &[Type],
-    ) -> Result<Type, String> {
+    ) -> Result<(Vec<&'static Signature>, Type), String> {
+        let mut overloads = Vec::new();
         let mut found: Option<Type> = None;
         for signature in signatures {
             if signature.member != member || signature.takes.len() != given.len() {
@@ -175,6 +196,7 @@ impl<'a> Checker<'a> {
                 self.bindings.forget(before);
                 continue;
             }
+            overloads.push(signature);
             let gives = self.bindings.instance(&signature.gives, first);
             let gives = self.bindings.resolve(&gives);
             match &found {
@@ -183,7 +205,8 @@ impl<'a> Checker<'a> {
                 Some(_) => found = Some(Type::Dyn),
             }
         }
-        found.ok_or_else(|| self.no_overload(name, member, given))
+        let gives = found.ok_or_else(|| self.no_overload(name, member, given))?;
+        Ok((overloads, gives))
     }
 
     fn no_overload(&self, name: &str, member: bool, given: &[Type]) -> String {

@@ -1,7 +1,7 @@
 //! Estimates the maximum cost of an expression from the maximum sizes of its values.
 //!
 //! The sizes of declared values are those that their schema allows; the sizes of others follow from what they are
-//! made of. It is computed as kube-apiserver does, since it decides which definitions may be written.
+//! made of. Follows `checker.Cost` of cel-go, whose estimates decide in kube-apiserver which definitions may be written.
 
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::common::ast::{
@@ -9,55 +9,58 @@ use kube_cel::cel::common::ast::{
     SelectExpr,
 };
 
+use super::calls::{self, Call};
 use super::checker::Checker;
+use super::field_path::{FieldPath, Step};
 use super::ranges::Range;
-use super::{Names, calls};
-use crate::types::{Declared, Form, Type};
+use super::{Names, part_estimate};
+use crate::types::{Declared, Type};
+use part_estimate::{Entries, PartEstimate};
 
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 const MESSAGE_COST: u64 = 40;
 
-/// Returns the maximum cost of running an expression.
-pub(super) fn cost(expression: &IdedExpr, checker: &Checker<'_>, names: &Names) -> u64 {
+/// The variable whose declaration describes all values of an expression.
+const WHOLE: &str = "self";
+
+/// Returns the range of the cost of running an expression.
+pub(super) fn cost(expression: &IdedExpr, checker: &Checker<'_>, names: &Names) -> Range {
     let mut estimator = Estimator {
         checker,
         names,
+        root: names.variables.get(WHOLE),
         locals: Vec::new(),
     };
-    estimator.part(expression).cost.max
-}
-
-/// The estimate of a part of an expression.
-#[derive(Clone, Debug)]
-pub(super) struct PartEstimate<'a> {
-    /// The range of the cost of evaluating it.
-    pub(super) cost: Range,
-    /// The size of its value, as far as it is known.
-    pub(super) size: Option<Range>,
-    /// The sizes of its keys or places and of what is there.
-    pub(super) entries: Option<(Range, Range)>,
-    /// The declaration of its value, if it has one.
-    pub(super) declared: Option<&'a Declared>,
-    pub(super) of: Type,
-}
-
-impl PartEstimate<'_> {
-    pub(super) fn size(&self) -> Range {
-        self.size.unwrap_or(Range::ANY)
-    }
+    estimator.part(expression).cost
 }
 
 struct Estimator<'a> {
     checker: &'a Checker<'a>,
     names: &'a Names,
-    locals: Vec<(&'a str, PartEstimate<'a>)>,
+    root: Option<&'a Declared>,
+    locals: Vec<(&'a str, Local<'a>)>,
+}
+
+/// A variable of a macro.
+#[derive(Clone)]
+struct Local<'a> {
+    path: FieldPath<'a>,
+    size: Option<Range>,
+    entries: Option<Entries>,
 }
 
 impl<'a> Estimator<'a> {
     fn part(&mut self, it: &'a IdedExpr) -> PartEstimate<'a> {
-        let known = match &it.expr {
-            Expr::Literal(literal) => self.plain(it, Range::NOTHING, Some(length(literal))),
+        match &it.expr {
+            Expr::Literal(literal) => {
+                let mut known = self.plain(it, Range::NOTHING);
+                known.computed = Some(length(literal));
+                if let LiteralValue::Int(whole) = literal {
+                    known.whole = Some(*whole.inner());
+                }
+                known
+            }
             Expr::Ident(name) => self.named(it, name),
             Expr::Select(select) => self.select(it, select),
             Expr::Call(call) => self.call(it, call),
@@ -70,49 +73,32 @@ impl<'a> Estimator<'a> {
                         cost = cost.plus(self.part(&field.value).cost);
                     }
                 }
-                self.plain(it, cost, None)
+                self.plain(it, cost)
             }
             Expr::Comprehension(loops) => self.loops(it, loops),
-            Expr::Unspecified => self.plain(it, Range::NOTHING, None),
-        };
-        self.sized(known)
+            Expr::Unspecified => self.plain(it, Range::NOTHING),
+        }
     }
 
-    fn plain(&self, it: &IdedExpr, cost: Range, size: Option<Range>) -> PartEstimate<'a> {
+    /// Returns the estimate of a part of which only the cost and the type are known.
+    fn plain(&self, it: &IdedExpr, cost: Range) -> PartEstimate<'a> {
         let of = self.checker.types.get(&std::ptr::from_ref(it));
-        PartEstimate {
-            cost,
-            size,
-            entries: None,
-            declared: None,
-            of: of.map_or(Type::Dyn, |of| self.checker.bindings.resolve_or_dyn(of)),
-        }
+        let of = of.map_or(Type::Dyn, |of| self.checker.bindings.resolve_or_dyn(of));
+        PartEstimate::new(cost, of, FieldPath::nowhere(self.root))
     }
 
-    /// Adds the size that follows from the declaration or the type.
-    fn sized(&self, mut known: PartEstimate<'a>) -> PartEstimate<'a> {
-        if known.size.is_none() {
-            let declared = known.declared.map(|it| Range::up_to(it.max));
-            let scalar = known.of.is_scalar().then_some(Range::ONE);
-            known.size = declared.or(scalar);
-        }
-        known
-    }
-
-    fn named(&mut self, it: &'a IdedExpr, name: &str) -> PartEstimate<'a> {
-        let mut known = self.plain(it, Range::ONE, None);
+    fn named(&self, it: &'a IdedExpr, name: &str) -> PartEstimate<'a> {
+        let mut known = self.plain(it, Range::ONE);
         match self.locals.iter().rev().find(|(local, _)| *local == name) {
             Some((_, local)) => {
-                known.declared = local.declared;
+                known.path = local.path.clone();
+                known.bound = local.size;
                 known.entries = local.entries;
-                if known.declared.is_none() && !known.of.is_scalar() {
-                    known.size = local.size;
-                }
             }
             // The name of a type is as large as the whole, as in kube-apiserver.
             None => {
-                let variables = &self.names.variables;
-                known.declared = variables.get(name).or_else(|| variables.get("self"));
+                let declared = self.names.variables.get(name).or(self.root);
+                known.path = FieldPath::nowhere(declared).then(Step::Variable);
             }
         }
         known
@@ -121,166 +107,224 @@ impl<'a> Estimator<'a> {
     fn select(&mut self, it: &'a IdedExpr, select: &'a SelectExpr) -> PartEstimate<'a> {
         let operand = self.part(&select.operand);
         if select.test {
-            return self.plain(it, operand.cost, None);
+            return self.plain(it, operand.cost);
         }
-        let counts = matches!(
-            operand.of,
-            Type::Map(..) | Type::Object(_) | Type::Variable(_)
-        );
+        let counts = matches!(operand.of, Type::Map(..) | Type::Object(_));
         let own = if counts { Range::ONE } else { Range::NOTHING };
-        let mut known = self.plain(it, operand.cost.plus(own), None);
-        known.declared = operand.declared.and_then(|it| it.field(&select.field));
+        let mut known = self.plain(it, operand.cost.plus(own));
+        known.path = operand.path.then(Step::Field(&select.field));
         known
     }
 
     fn call(&mut self, it: &'a IdedExpr, call: &'a CallExpr) -> PartEstimate<'a> {
-        let target = call.target.as_deref().filter(|target| {
-            !matches!(&target.expr, Expr::Ident(name) if crate::NAMESPACES.contains(&name.as_str()))
-        });
-        if let ("optMap" | "optFlatMap", [variable, inner]) =
-            (call.func_name.as_str(), call.args.as_slice())
-        {
+        if let ("optMap" | "optFlatMap", Some(target), [variable, inner]) = (
+            call.func_name.as_str(),
+            call.target.as_deref(),
+            call.args.as_slice(),
+        ) {
             return self.map_optional(it, target, variable, inner);
         }
-        let target = target.map(|target| self.part(target));
-        let arguments: Vec<PartEstimate<'a>> = call.args.iter().map(|it| self.part(it)).collect();
-        let mut known = self.plain(it, Range::NOTHING, None);
-        let estimate = calls::estimate(&call.func_name, target.as_ref(), &arguments, &known.of);
-        known.cost = target.map_or(Range::NOTHING, |target| target.cost);
-        known.cost = known.cost.plus(estimate.cost);
-        known.size = estimate.size;
-        match (call.func_name.as_str(), arguments.as_slice()) {
-            (op::INDEX, [all, _]) => {
-                known.declared = all.declared.and_then(Declared::inside);
-                known.size = all.entries.map(|(_, inside)| inside);
-            }
-            (op::CONDITIONAL, [_, a, b]) | (op::ADD, [a, b]) => {
-                known.entries = joined(a.entries, b.entries);
-            }
-            ("dyn", [it]) => {
-                known.size = it.size;
-                known.entries = it.entries;
-            }
-            _ => {}
+        let arguments: Vec<PartEstimate<'a>> =
+            call.args.iter().map(|it| self.settled(it)).collect();
+        let mut known = self.plain(it, Range::NOTHING);
+        let Some(resolved) = self.checker.calls.get(&std::ptr::from_ref(it)) else {
+            // An optional selection, which is no function.
+            known.cost = calls::sum(&arguments).plus(Range::ONE);
+            return known;
+        };
+        if let ("dyn", [argument]) = (resolved.name.as_str(), arguments.as_slice()) {
+            known.cost = argument.cost.plus(Range::ONE);
+            known.computed = argument.known_size();
+            known.entries = argument.entries;
+            return known;
         }
+        let target = call.target.as_deref().filter(|_| resolved.is_member);
+        let target = target.map(|target| self.settled(target));
+        let mut cost: Option<Range> = None;
+        let mut size: Option<Range> = None;
+        for overload in &resolved.overloads {
+            let call = Call {
+                name: &resolved.name,
+                takes: &overload.takes,
+                target: target.as_ref(),
+                arguments: &arguments,
+            };
+            let estimate = calls::estimate(&call);
+            cost = Some(cost.map_or(estimate.cost, |it| it.or(estimate.cost)));
+            size = match (size, estimate.size) {
+                (Some(a), Some(b)) => Some(a.or(b)),
+                (a, b) => a.or(b),
+            };
+            if estimate.entries.is_some() {
+                known.entries = estimate.entries;
+            }
+            if let (op::INDEX, [Type::List(_) | Type::Map(..), _], [all, _]) =
+                (call.name, call.takes, call.arguments)
+            {
+                size = all.entries.map(|it| it.value);
+                known.path = all.path.then(Step::Inside);
+            }
+            size = size.or_else(|| known.known_size());
+        }
+        known.cost = cost.unwrap_or(Range::NOTHING);
+        if let Some(target) = target {
+            known.cost = known.cost.plus(target.cost);
+        }
+        known.computed = size;
         known
     }
 
+    /// Returns the estimate of a part with the size that it has before any other part is looked at.
+    fn settled(&mut self, it: &'a IdedExpr) -> PartEstimate<'a> {
+        let mut known = self.part(it);
+        known.computed = known.known_size();
+        known
+    }
+
+    /// Estimates what the macros stand for: `target.hasValue() ? optional.of(inner) : optional.none()`, with the
+    /// variable bound to `target.value()` by a loop through an empty list.
     fn map_optional(
         &mut self,
         it: &'a IdedExpr,
-        target: Option<&'a IdedExpr>,
+        target: &'a IdedExpr,
         variable: &'a IdedExpr,
         inner: &'a IdedExpr,
     ) -> PartEstimate<'a> {
-        let mut known = self.plain(it, Range::ONE, None);
-        let Some(target) = target.map(|target| self.part(target)) else {
+        let mut known = self.plain(it, Range::ONE);
+        let target = self.part(target);
+        let Expr::Ident(name) = &variable.expr else {
             return known;
         };
-        known.cost = known.cost.plus(target.cost);
-        if let Expr::Ident(name) = &variable.expr {
-            self.locals.push((name, target));
-            let inner = self.part(inner);
-            self.locals.pop();
-            known.cost = known.cost.plus(inner.cost);
-            known.size = inner.size;
-        }
+        let value = match &target.of {
+            Type::Optional(value) => value.is_scalar(),
+            _ => false,
+        };
+        let local = Local {
+            path: FieldPath::nowhere(self.root),
+            size: value.then_some(Range::ONE),
+            entries: None,
+        };
+        self.locals.push((name, local));
+        let inner = self.part(inner);
+        self.locals.pop();
+        let call = target.cost.plus(Range::ONE);
+        let bound = Range::exactly(LIST_COST).plus(call).plus(inner.cost);
+        let scalar = known.of.is_scalar().then_some(Range::ONE);
+        let is_flat = matches!(&it.expr, Expr::Call(call) if call.func_name == "optFlatMap");
+        let (made, size) = if is_flat {
+            (bound, inner.known_size())
+        } else {
+            (bound.plus(Range::ONE), scalar)
+        };
+        known.cost = call.plus(made.or(Range::ONE));
+        let or_any = |size: Option<Range>| size.unwrap_or(Range::ANY);
+        known.computed = Some(or_any(size).or(or_any(scalar)));
         known
     }
 
     fn list(&mut self, it: &'a IdedExpr, list: &'a ListExpr) -> PartEstimate<'a> {
-        let mut known = self.plain(it, Range::exactly(LIST_COST), None);
-        let mut inside: Option<Range> = None;
+        let mut known = self.plain(it, Range::exactly(LIST_COST));
+        let mut value: Option<Range> = None;
         for element in &list.elements {
             let element = self.part(element);
             known.cost = known.cost.plus(element.cost);
             let size = element.size();
-            inside = Some(inside.map_or(size, |so_far| so_far.or(size)));
+            value = Some(value.map_or(size, |so_far| so_far.or(size)));
         }
-        known.size = Some(Range::exactly(list.elements.len() as u64));
-        known.entries = Some((Range::ONE, inside.unwrap_or(Range::NOTHING)));
+        known.computed = Some(Range::exactly(list.elements.len() as u64));
+        known.entries = Some(Entries {
+            in_list: true,
+            key: Range::ONE,
+            value: value.unwrap_or(Range::NOTHING),
+        });
         known
     }
 
     fn map(&mut self, it: &'a IdedExpr, map: &'a MapExpr) -> PartEstimate<'a> {
-        let mut known = self.plain(it, Range::exactly(MAP_COST), None);
-        let mut entries: Option<(Range, Range)> = None;
+        let mut known = self.plain(it, Range::exactly(MAP_COST));
+        let mut entries: Option<Entries> = None;
         for entry in &map.entries {
             let EntryExpr::MapEntry(entry) = &entry.expr else {
                 continue;
             };
             let (key, value) = (self.part(&entry.key), self.part(&entry.value));
             known.cost = known.cost.plus(key.cost).plus(value.cost);
-            let sizes = (key.size(), value.size());
-            entries = entries.map_or(Some(sizes), |so_far| joined(Some(so_far), Some(sizes)));
+            let entry = Entries {
+                in_list: false,
+                key: key.size(),
+                value: value.size(),
+            };
+            entries = Some(entries.map_or(entry, |so_far| so_far.or(entry)));
         }
-        known.size = Some(Range::exactly(map.entries.len() as u64));
-        known.entries = entries.or(Some((Range::NOTHING, Range::NOTHING)));
+        known.computed = Some(Range::exactly(map.entries.len() as u64));
+        known.entries = entries.or(Some(Entries {
+            in_list: false,
+            key: Range::NOTHING,
+            value: Range::NOTHING,
+        }));
         known
     }
 
     fn loops(&mut self, it: &'a IdedExpr, loops: &'a ComprehensionExpr) -> PartEstimate<'a> {
         let range = self.part(&loops.iter_range);
         let start = self.part(&loops.accu_init);
-        self.locals.push((&loops.accu_var, start.clone()));
+        let gathered = Local {
+            path: start.path.clone(),
+            size: start.known_size(),
+            entries: start.entries,
+        };
+        self.locals.push((&loops.accu_var, gathered));
         let around = self.locals.len();
-        let is_map = matches!(range.of, Type::Map(..));
-        let (place, item) = (self.place(loops, &range), self.item(loops, &range));
+        let in_list = range
+            .entries
+            .map_or(matches!(range.of, Type::List(_)), |it| it.in_list);
         match &loops.iter_var2 {
             Some(second) => {
-                self.locals.push((&loops.iter_var, place));
-                self.locals.push((second, item));
+                self.locals.push((&loops.iter_var, key_of(&range, in_list)));
+                self.locals.push((second, value_of(&range)));
             }
-            None if is_map => self.locals.push((&loops.iter_var, place)),
-            None => self.locals.push((&loops.iter_var, item)),
+            None if in_list => self.locals.push((&loops.iter_var, value_of(&range))),
+            None => self.locals.push((&loops.iter_var, key_of(&range, in_list))),
         }
         let condition = self.part(&loops.loop_cond);
         let step = self.part(&loops.loop_step);
         self.locals.truncate(around);
         let result = self.part(&loops.result);
         self.locals.pop();
-        let turns = range.size().times(condition.cost.plus(step.cost));
+        // The size of the range is looked up only now: its path may lead elsewhere after the loop.
+        let count = range.size();
+        let turns = count.times(condition.cost.plus(step.cost));
         let cost = range.cost.plus(start.cost).plus(result.cost).plus(turns);
-        let mut known = self.plain(it, cost, None);
-        if matches!(loops.accu_init.expr, Expr::List(_) | Expr::Map(_)) {
-            known.size = range.size.or(Some(Range::ANY));
-            known.entries = step.entries;
-        } else {
-            known.size = start.size;
+        let mut known = self.plain(it, cost);
+        match loops.accu_init.expr {
+            Expr::Literal(_) => known.computed = start.computed,
+            Expr::List(_) | Expr::Map(_) => {
+                known.computed = Some(count);
+                known.entries = step.entries;
+            }
+            _ => {}
         }
-        known
-    }
-
-    /// Returns a place in a list, or a key of a map.
-    fn place(&self, loops: &'a ComprehensionExpr, range: &PartEstimate<'a>) -> PartEstimate<'a> {
-        let size = range.entries.map(|(place, _)| place);
-        let mut known = self.plain(&loops.iter_range, Range::ONE, size);
-        known.declared = match range.declared.map(|it| &it.form) {
-            Some(Form::Map(_)) => Some(&KEY),
-            _ => None,
-        };
-        known
-    }
-
-    /// Returns the estimate of the item that a comprehension iterates over.
-    fn item(&self, loops: &'a ComprehensionExpr, range: &PartEstimate<'a>) -> PartEstimate<'a> {
-        let size = range.entries.map(|(_, item)| item);
-        let mut known = self.plain(&loops.iter_range, Range::ONE, size);
-        known.declared = range.declared.and_then(Declared::inside);
         known
     }
 }
 
-/// The names of members are strings without a declared size.
-static KEY: Declared = Declared {
-    form: Form::Plain(Type::String),
-    max: 0,
-    min_bytes: 2,
-};
+/// Returns the variable of the keys or indexes of a range.
+fn key_of<'a>(range: &PartEstimate<'a>, in_list: bool) -> Local<'a> {
+    let step = if in_list { Step::Index } else { Step::Key };
+    Local {
+        path: range.path.then(step),
+        size: range.entries.map(|it| it.key),
+        entries: None,
+    }
+}
 
-fn joined(a: Option<(Range, Range)>, b: Option<(Range, Range)>) -> Option<(Range, Range)> {
-    let (a, b) = (a?, b?);
-    Some((a.0.or(b.0), a.1.or(b.1)))
+/// Returns the variable of the items or values of a range.
+fn value_of<'a>(range: &PartEstimate<'a>) -> Local<'a> {
+    Local {
+        path: range.path.then(Step::Inside),
+        size: range.entries.map(|it| it.value),
+        entries: None,
+    }
 }
 
 fn length(literal: &LiteralValue) -> Range {

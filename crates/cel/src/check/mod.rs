@@ -9,8 +9,13 @@
 
 mod calls;
 mod checker;
+#[cfg(test)]
+mod cost_tests;
 mod estimate;
+mod field_path;
+mod library;
 mod literals;
+mod part_estimate;
 mod ranges;
 #[cfg(test)]
 mod tests;
@@ -113,7 +118,7 @@ fn check_types(source: &str, program: &Program, names: &Names) -> Result<Checked
     let gives = checker.check(&program.expression);
     let gives = checker.bindings.resolve_or_dyn(&gives);
     if checker.errors.is_empty() {
-        let cost = estimate::cost(&program.expression, &checker, names);
+        let cost = estimate::cost(&program.expression, &checker, names).max;
         return Ok(Checked { gives, cost });
     }
     let errors = checker.errors.iter();

@@ -1,5 +1,8 @@
 //! Ranges of costs and sizes, with arithmetic that saturates.
 
+/// The cost of a walk through a string, for a character.
+const WALK_FACTOR: f64 = 0.1;
+
 /// A range of sizes or costs. Arithmetic saturates at the largest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
@@ -40,27 +43,23 @@ impl Range {
         }
     }
 
-    /// Returns a percentage of the range, rounded up.
-    pub(super) fn hundredths(self, factor: u64) -> Self {
-        let part = |count: u64| {
-            let product = u128::from(count) * u128::from(factor);
-            u64::try_from(product.div_ceil(100)).unwrap_or(u64::MAX)
-        };
-        // A saturated bound stays saturated.
-        let max = if self.max == u64::MAX {
-            u64::MAX / 100 * factor.min(100)
-        } else {
-            part(self.max)
-        };
+    /// Returns the range multiplied by a factor, rounded up as cel-go rounds: in floating point.
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )]
+    pub(super) fn scaled(self, factor: f64) -> Self {
+        let part = |count: u64| (count as f64 * factor).ceil() as u64;
         Self {
             min: part(self.min),
-            max,
+            max: part(self.max),
         }
     }
 
     /// Returns the cost of a walk through a string of that length.
     pub(super) fn walk(self) -> Self {
-        self.hundredths(10)
+        self.scaled(WALK_FACTOR)
     }
 
     /// Returns the smallest range that holds both.
