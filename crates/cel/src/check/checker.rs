@@ -33,6 +33,8 @@ pub(super) struct Checker<'a> {
     pub(super) types: HashMap<*const IdedExpr, Type>,
     /// The functions that are called, by the places of the calls.
     pub(super) calls: HashMap<*const IdedExpr, ResolvedCall>,
+    /// True in calls of `format`, where lists and maps may have parts of several types.
+    in_format: bool,
     /// The type errors that were found, with their positions.
     pub(super) errors: Vec<CheckError>,
 }
@@ -45,6 +47,7 @@ impl<'a> Checker<'a> {
             bindings: Bindings::default(),
             types: HashMap::new(),
             calls: HashMap::new(),
+            in_format: false,
             errors: Vec::new(),
         }
     }
@@ -120,6 +123,14 @@ impl<'a> Checker<'a> {
     }
 
     fn call(&mut self, whole: &IdedExpr, call: &CallExpr) -> Result<Type, String> {
+        let around = self.in_format;
+        self.in_format |= call.func_name == "format";
+        let gives = self.call_function(whole, call);
+        self.in_format = around;
+        gives
+    }
+
+    fn call_function(&mut self, whole: &IdedExpr, call: &CallExpr) -> Result<Type, String> {
         match (call.func_name.as_str(), call.args.as_slice()) {
             (op::OPT_SELECT, [operand, field]) => {
                 let operand = self.check(operand);
@@ -305,6 +316,9 @@ impl<'a> Checker<'a> {
         };
         if self.bindings.fit(&so_far, &next) {
             return if so_far == Type::Dyn { so_far } else { next };
+        }
+        if self.in_format {
+            return Type::Dyn;
         }
         let (so_far, next) = (
             self.bindings.resolve_or_dyn(&so_far),

@@ -81,6 +81,10 @@ fn expressions_have_types() {
         ("url('a').getQuery()", "map(string, list(string))"),
         ("'%s'.format([self.text, self.text])", "string"),
         (
+            "'%s-%d-%s'.format([self.text, self.whole, [1, {'a': 1, 'b': ''}]])",
+            "string",
+        ),
+        (
             "timestamp('2026-01-01T00:00:00Z') - duration('1h')",
             "timestamp",
         ),
