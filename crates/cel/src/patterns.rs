@@ -13,13 +13,16 @@ use kube_cel::cel::Value as CelValue;
 
 use super::failure::{Failure, Outcome};
 use super::meter::{Meter, PARTS_MAX};
-use crate::pattern::{self, Program, TooMuchWork, Work};
+use crate::pattern::{self, COMPILING_STEPS_MAX, PatternError, Program, TooMuchWork, Work};
 
 /// Steps of a simulated NFA in a unit of cost: ten characters of a text against four of a pattern.
 const STEPS_PER_UNIT: u64 = 40;
 
-/// The cost of a pattern that cannot be compiled.
+/// The cost of a pattern that Go's syntax does not have.
 const WRONG_COST: u64 = 10_000;
+
+/// The cost of a pattern that is too large, which is known only when much of it has been compiled.
+const TOO_LARGE_COST: u64 = COMPILING_STEPS_MAX as u64 / STEPS_PER_UNIT;
 
 /// Maximum number of bytes of compiled patterns that an evaluation keeps.
 const HELD_BYTES_MAX: usize = 2 << 20;
@@ -38,17 +41,21 @@ impl Patterns {
     fn get(&self, meter: &mut Meter, pattern: &Arc<String>) -> Result<Arc<Program>, Failure> {
         let mut held = self.0.borrow_mut();
         if !held.programs.contains_key(pattern) {
-            let program = pattern::compiled(pattern).map_err(|why| why.to_string());
+            let program = pattern::compiled(pattern);
             let bytes = match &program {
                 Ok(program) => {
                     meter.charge(program.compiling_steps() as u64 / STEPS_PER_UNIT)?;
                     program.bytes()
                 }
-                Err(_) => {
-                    meter.charge(WRONG_COST)?;
+                Err(why) => {
+                    meter.charge(match why {
+                        PatternError::Syntax { .. } => WRONG_COST,
+                        PatternError::TooLarge => TOO_LARGE_COST,
+                    })?;
                     0
                 }
             };
+            let program = program.map_err(|why| why.to_string());
             held.bytes += bytes + pattern.len();
             if held.bytes > HELD_BYTES_MAX {
                 held.programs.clear();
@@ -89,7 +96,8 @@ pub(super) fn call(
     match (name, limit) {
         ("matches", _) => paid(meter, |work| program.is_match(text, work)).map(CelValue::Bool),
         ("find", _) => {
-            let found = paid(meter, |work| program.find(text, 0, work))?;
+            let found = paid(meter, |work| program.find_all(text, 1, work))?;
+            let found = found.into_iter().next();
             Ok(found.map_or_else(|| CelValue::from(""), made))
         }
         (_, limit) => {
@@ -103,39 +111,11 @@ pub(super) fn call(
             if text.len() as u64 >= PARTS_MAX {
                 return Err(Failure::TooLarge);
             }
-            let found = paid(meter, |work| find_all(&program, text, limit, work))?;
+            let found = paid(meter, |work| program.find_all(text, limit, work))?;
             let found: Vec<CelValue> = found.into_iter().map(made).collect();
             let found = CelValue::List(found.into());
             meter.charge_value(&found)?;
             Ok(found)
         }
     }
-}
-
-/// Returns the matches in a text, one after the other. An empty one at the end of another does not count.
-fn find_all(
-    program: &Program,
-    text: &str,
-    limit: usize,
-    work: &mut Work,
-) -> Result<Vec<Range<usize>>, TooMuchWork> {
-    let mut all: Vec<Range<usize>> = Vec::new();
-    let mut from = 0;
-    while all.len() < limit {
-        let Some(found) = program.find(text, from, work)? else {
-            break;
-        };
-        let last = all.last().map(|it| it.end);
-        from = found.end;
-        if !found.is_empty() || last != Some(found.end) {
-            all.push(found.clone());
-        }
-        if found.is_empty() {
-            let Some(next) = text[from..].chars().next() else {
-                break;
-            };
-            from += next.len_utf8();
-        }
-    }
-    Ok(all)
 }

@@ -53,6 +53,16 @@ fn patterns_of_a_schema_are_bounded_together() {
 }
 
 #[test]
+fn patterns_may_name_letters_of_all_scripts() {
+    let hostname = json!({
+        "type": "string",
+        "pattern": r"^([a-zA-Z\p{S}\p{L}]((-?[a-zA-Z\p{S}\p{L}]{0,62})?)|([a-zA-Z\p{L}]{0,61}[a-z\p{L}])){1,}$",
+    });
+    let said = |text: &str| said_of_x(hostname.clone(), json!(text)).len();
+    assert_eq!((said("b\u{fc}cher"), said("1")), (0, 1));
+}
+
+#[test]
 fn texts_that_take_too_long_to_match_are_refused_whatever_alternatives_say() {
     let slow = json!({"type": "string", "pattern": "(a|b)*a(a|b){500}c"});
     let mut seed = 1_u32;

@@ -12,6 +12,7 @@
 //! | `\Q...\E` | quoted text | the characters |
 
 mod class;
+mod unicode_names;
 
 use std::fmt::Write as _;
 

@@ -1,14 +1,16 @@
 //! Patterns: regular expressions of Go, in schemas and expressions that clients wrote, run on texts that clients wrote.
 //!
 //! ```text
-//!   text --go_syntax--> checked as Go does, and rewritten --program--> NFA --> lazy DFA, or simulated
-//!                                                             |
-//!                                                           kept, as many as fit
+//!   text --go_syntax--> checked as Go does, and rewritten --alphabet--> over few symbols
+//!        --program--> NFA --> lazy DFA, or simulated
+//!             |
+//!           kept, as many as fit
 //! ```
 //!
 //! Clients choose both, so both are bounded: the size of a pattern, the bytes of compiled patterns that the process
 //! keeps, and the work of each match, which the caller passes.
 
+mod alphabet;
 mod cache;
 mod go_syntax;
 mod program;
@@ -17,6 +19,7 @@ mod tests;
 
 use std::sync::{Arc, LazyLock};
 
+pub(crate) use program::COMPILING_STEPS_MAX;
 pub use program::{PROGRAM_BYTES_MAX, Program, TooMuchWork, Work};
 
 use cache::{CACHE_BYTES_MAX, PatternCache};

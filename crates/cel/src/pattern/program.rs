@@ -5,6 +5,8 @@
 //! often, the NFA is simulated instead, in as many steps as it has states for each byte of the text. Either is paid for
 //! in [`Work`].
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -13,10 +15,11 @@ use regex_automata::nfa::thompson::{Compiler, NFA, WhichCaptures};
 use regex_automata::util::syntax;
 use regex_automata::{Input, Match};
 
+use super::alphabet::{self, Alphabet};
 use super::{PatternError, go_syntax};
 
 /// Maximum number of bytes of the NFA of one pattern.
-pub const PROGRAM_BYTES_MAX: usize = 1 << 20;
+pub const PROGRAM_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes of cached DFA states above which the cache is cleared.
 const CACHE_BYTES_MAX: usize = 1 << 20;
@@ -41,6 +44,9 @@ const BYTES_PER_STEP: usize = 16;
 
 /// Bytes of an NFA that are compiled in that time.
 const COMPILED_BYTES_PER_STEP: usize = 2;
+
+/// Steps of compiling a pattern, as far as it may take.
+pub(crate) const COMPILING_STEPS_MAX: usize = PROGRAM_BYTES_MAX / COMPILED_BYTES_PER_STEP;
 
 /// A budget of work, in steps of a simulated NFA. A step takes some ten nanoseconds.
 #[derive(Debug)]
@@ -76,29 +82,68 @@ impl Work {
 /// # Errors
 /// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
 pub(super) fn size(pattern: &str) -> Result<usize, PatternError> {
-    Ok(nfa(pattern)?.memory_usage())
+    Ok(machine(pattern)?.bytes())
+}
+
+/// The NFA of a pattern, over the symbols of its alphabet; over the bytes of UTF-8 if it has none.
+#[derive(Debug)]
+struct Machine {
+    nfa: NFA,
+    alphabet: Option<Alphabet>,
+}
+
+impl Machine {
+    fn bytes(&self) -> usize {
+        self.nfa.memory_usage() + self.alphabet.as_ref().map_or(0, Alphabet::bytes)
+    }
 }
 
 /// Compiling is recursive, and unoptimised it takes several KB for a level.
-fn nfa(pattern: &str) -> Result<NFA, PatternError> {
+fn machine(pattern: &str) -> Result<Machine, PatternError> {
     stacker::maybe_grow(STACK_LEFT_MIN, STACK_BYTES, || build(pattern))
 }
 
-fn build(pattern: &str) -> Result<NFA, PatternError> {
+fn build(pattern: &str) -> Result<Machine, PatternError> {
     let rewritten = go_syntax::rewrite(pattern)?;
+    let config = syntax::Config::new().nest_limit(SYNTAX_LEVELS_MAX);
+    let parsed = syntax::parse_with(&rewritten, &config).map_err(|error| {
+        tracing::warn!(%error, pattern, "a pattern of Go's syntax could not be written for the regex crate");
+        PatternError::TooLarge
+    })?;
+    let alphabet = Alphabet::of(&parsed);
+    let parsed = match &alphabet {
+        Some(alphabet) => alphabet.translate(&parsed),
+        None => parsed,
+    };
     let config = NFA::config()
+        .utf8(alphabet.is_none())
         .nfa_size_limit(Some(PROGRAM_BYTES_MAX))
         .which_captures(WhichCaptures::Implicit);
-    Compiler::new()
-        .configure(config)
-        .syntax(syntax::Config::new().nest_limit(SYNTAX_LEVELS_MAX))
-        .build(&rewritten)
-        .map_err(|error| {
-            if error.size_limit().is_none() {
-                tracing::warn!(%error, pattern, "a pattern of Go's syntax could not be written for the regex crate");
-            }
-            PatternError::TooLarge
-        })
+    let nfa = Compiler::new().configure(config).build_from_hir(&parsed);
+    let nfa = nfa.map_err(|_| PatternError::TooLarge)?;
+    Ok(Machine { nfa, alphabet })
+}
+
+/// A text as a pattern reads it.
+struct Reading<'t> {
+    text: &'t str,
+    /// The symbols of the text, or its bytes.
+    units: Cow<'t, [u8]>,
+    /// True if the units are the bytes of UTF-8, of which characters have several.
+    is_utf8: bool,
+}
+
+impl Reading<'_> {
+    /// Returns true if no character is on both sides of a place.
+    fn is_between(&self, place: usize) -> bool {
+        !self.is_utf8 || self.text.is_char_boundary(place)
+    }
+
+    /// Returns the place one character further; `None` at the end.
+    fn next(&self, place: usize) -> Option<usize> {
+        let mut after = place + 1..=self.units.len();
+        after.find(|it| self.is_between(*it))
+    }
 }
 
 /// A pattern compiled to an NFA, which matches in time linear in the text.
@@ -106,6 +151,7 @@ fn build(pattern: &str) -> Result<NFA, PatternError> {
 pub struct Program {
     dfa: DFA,
     simulation: PikeVM,
+    alphabet: Option<Alphabet>,
     /// States that the last match made, unless somebody is using them.
     states: Mutex<Option<Box<Cache>>>,
     /// Bytes that these take at most.
@@ -121,7 +167,7 @@ impl Program {
     /// # Errors
     /// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
     pub(super) fn compile(pattern: &str) -> Result<Self, PatternError> {
-        let nfa = nfa(pattern)?;
+        let Machine { nfa, alphabet } = machine(pattern)?;
         let config = DFA::config()
             .cache_capacity(CACHE_BYTES_MAX)
             .skip_cache_capacity_check(true)
@@ -135,12 +181,14 @@ impl Program {
             states_bytes_max: empty.memory_usage() + STATES_KEPT_BYTES_MAX,
             states: Mutex::new(Some(empty)),
             dfa,
+            alphabet,
         })
     }
 
     /// Returns the bytes that it takes, with the states that it may keep.
     pub(crate) fn bytes(&self) -> usize {
-        self.nfa().memory_usage() + self.dfa.memory_usage() + self.states_bytes_max
+        let alphabet = self.alphabet.as_ref().map_or(0, Alphabet::bytes);
+        alphabet + self.nfa().memory_usage() + self.dfa.memory_usage() + self.states_bytes_max
     }
 
     /// Returns the work of compiling it, in steps.
@@ -152,35 +200,86 @@ impl Program {
         self.simulation.get_nfa()
     }
 
+    /// Reads a text, and charges that if its characters are translated.
+    fn read<'t>(&self, text: &'t str, work: &mut Work) -> Result<Reading<'t>, TooMuchWork> {
+        let units = match &self.alphabet {
+            Some(alphabet) => alphabet.read(text),
+            None => Cow::Borrowed(text.as_bytes()),
+        };
+        if let Cow::Owned(symbols) = &units {
+            work.spend(symbols.len())?;
+        }
+        Ok(Reading {
+            text,
+            units,
+            is_utf8: self.alphabet.is_none(),
+        })
+    }
+
     /// Looks for a match in a text.
     ///
     /// # Errors
     /// [`TooMuchWork`] as soon as the match has used up `work`.
     pub(crate) fn is_match(&self, text: &str, work: &mut Work) -> Result<bool, TooMuchWork> {
-        if let Ok(end) = self.walk(text, 0, true, work)? {
+        let text = self.read(text, work)?;
+        if let Ok(end) = self.walk(&text, 0, true, work)? {
             return Ok(end.is_some());
         }
-        let found = self.simulate(Input::new(text).earliest(true), work)?;
+        let found = self.simulate(Input::new(&text.units).earliest(true), work)?;
         Ok(found.is_some())
     }
 
-    /// Returns the first match that begins at a byte or later.
+    /// Returns the matches in a text, one after the other, at most `limit`. An empty one at the end of another does not
+    /// count.
     ///
     /// # Errors
-    /// [`TooMuchWork`] as soon as the match has used up `work`.
-    pub(crate) fn find(
+    /// [`TooMuchWork`] as soon as the matches have used up `work`.
+    pub(crate) fn find_all(
         &self,
         text: &str,
+        limit: usize,
+        work: &mut Work,
+    ) -> Result<Vec<Range<usize>>, TooMuchWork> {
+        let reading = self.read(text, work)?;
+        let mut all: Vec<Range<usize>> = Vec::new();
+        let mut from = 0;
+        while all.len() < limit {
+            let Some(found) = self.find(&reading, from, work)? else {
+                break;
+            };
+            let last = all.last().map(|it| it.end);
+            from = found.end;
+            if !found.is_empty() || last != Some(found.end) {
+                all.push(found.clone());
+            }
+            if found.is_empty() {
+                let Some(next) = reading.next(from) else {
+                    break;
+                };
+                from = next;
+            }
+        }
+        Ok(if reading.is_utf8 {
+            all
+        } else {
+            alphabet::bytes_of(text, all)
+        })
+    }
+
+    /// Returns the first match that begins at a place or later.
+    fn find(
+        &self,
+        text: &Reading<'_>,
         from: usize,
         work: &mut Work,
-    ) -> Result<Option<std::ops::Range<usize>>, TooMuchWork> {
+    ) -> Result<Option<Range<usize>>, TooMuchWork> {
         let to = match self.walk(text, from, false, work)? {
             Ok(None) => return Ok(None),
             Ok(Some(end)) => end,
-            Err(GaveUp) => text.len(),
+            Err(GaveUp) => text.units.len(),
         };
         // The DFA tells where the match ends. Where it begins is found in what lies before.
-        let found = self.simulate(Input::new(text).range(from..to), work)?;
+        let found = self.simulate(Input::new(&text.units).range(from..to), work)?;
         Ok(found.map(|found| found.range()))
     }
 
@@ -194,7 +293,7 @@ impl Program {
     /// Returns where the first match ends by the DFA; with `earliest`, any end of it.
     fn walk(
         &self,
-        text: &str,
+        text: &Reading<'_>,
         from: usize,
         earliest: bool,
         work: &mut Work,
@@ -206,7 +305,7 @@ impl Program {
             .take();
         let mut cache = kept.unwrap_or_else(|| Box::new(self.dfa.create_cache()));
         let mut at = from;
-        let end = self.end(&mut cache, text, &mut at, earliest);
+        let end = self.end(&mut cache, &text.units, &mut at, earliest);
         let (bytes, cleared) = (cache.memory_usage(), cache.clear_count());
         let mut steps = (at - from) / BYTES_PER_STEP;
         if cleared == 0 && bytes <= self.states_bytes_max {
@@ -218,9 +317,8 @@ impl Program {
         }
         work.spend(steps)?;
         // An empty match within a character is none; only the simulation goes on to the next one.
-        let is_whole = |end: usize| text.is_char_boundary(end);
         Ok(end.and_then(|end| match end {
-            Some(end) if !is_whole(end) => Err(GaveUp),
+            Some(end) if !text.is_between(end) => Err(GaveUp),
             end => Ok(end),
         }))
     }
@@ -228,7 +326,7 @@ impl Program {
     fn end(
         &self,
         cache: &mut Cache,
-        text: &str,
+        text: &[u8],
         at: &mut usize,
         earliest: bool,
     ) -> Result<Option<usize>, GaveUp> {
@@ -237,7 +335,7 @@ impl Program {
         let mut state = start.map_err(|_| GaveUp)?;
         let mut end = None;
         // A match is known one byte after its end.
-        for byte in &text.as_bytes()[*at..] {
+        for byte in &text[*at..] {
             state = self
                 .dfa
                 .next_state(cache, state, *byte)

@@ -111,8 +111,8 @@ fn repetitions_that_go_takes_are_taken() {
 #[test]
 fn what_takes_too_much_memory_is_refused() {
     for pattern in [
-        r"\pL{1000}".to_owned(),
         r"\pL".repeat(10_000),
+        "(.{1000})".repeat(1_000),
         "a".repeat(100_000),
     ] {
         assert_eq!(check(&pattern), Err(PatternError::TooLarge));
@@ -164,15 +164,97 @@ fn work_ends_where_it_is_not_paid_for() {
 
 #[test]
 fn matches_are_found_one_after_the_other() {
-    let program = Program::compile("a+|\u{3b4}").expect("a pattern");
+    let found = |pattern: &str, text: &str, limit| {
+        let program = Program::compile(pattern).expect("a pattern");
+        program.find_all(text, limit, &mut Work::new(1 << 20))
+    };
     let text = "baa\u{3b4}a";
-    let mut work = Work::new(1 << 20);
-    let mut find = |from| program.find(text, from, &mut work).expect("enough work");
-    assert_eq!(find(0), Some(1..3));
-    assert_eq!(find(3), Some(3..5));
-    assert_eq!(find(5), Some(5..6));
-    assert_eq!(find(6), None);
-    let lazy = Program::compile("a+?").expect("a pattern");
-    let mut work = Work::new(1 << 20);
-    assert_eq!(lazy.find("aa", 0, &mut work), Ok(Some(0..1)));
+    assert_eq!(found("a+|\u{3b4}", text, 9), Ok(vec![1..3, 3..5, 5..6]));
+    assert_eq!(found("a+|\u{3b4}", text, 2), Ok(vec![1..3, 3..5]));
+    assert_eq!(found("a+?", "aa", 9), Ok(vec![0..1, 1..2]));
+    assert_eq!(found("a*", "\u{3b4}a", 9), Ok(vec![0..0, 2..3]));
+    assert_eq!(found("", "\u{3b4}", 9), Ok(vec![0..0, 2..2]));
+    // So many characters that their symbols do not suffice.
+    let many = many_characters();
+    assert_eq!(
+        found(&format!("({many})*"), "a\u{4e01}b", 9),
+        Ok(vec![0..0, 1..4, 5..5])
+    );
+}
+
+/// Returns a pattern that tells hundreds of characters apart.
+fn many_characters() -> String {
+    let characters = (0x4e00..0x4f00).filter_map(char::from_u32);
+    let each: Vec<String> = characters.map(|it| format!("{it}x?")).collect();
+    each.join("|")
+}
+
+#[test]
+fn classes_of_all_scripts_take_little_memory() {
+    let hostname = r"^([a-zA-Z\p{S}\p{L}]((-?[a-zA-Z\p{S}\p{L}]{0,62})?)|([a-zA-Z\p{L}]{0,61}[a-z\p{L}])){1,}$";
+    assert!(check(hostname).is_ok_and(|bytes| bytes < 64 << 10));
+    for (text, expected) in [
+        ("b\u{fc}cher", true),
+        ("\u{4f8b}\u{3048}", true),
+        ("a\u{2603}-b", true),
+        ("1", false),
+        ("a\u{664}", false),
+    ] {
+        assert_eq!(matches(hostname, text), expected, "{text}");
+    }
+    for pattern in [
+        r"\pL{1000}",
+        r"^[\p{L}\p{N}\p{M}._-]{1,1000}@[^\s\p{Zs}]{1,255}$",
+        r"((?i)[\pL\d]{10}|\P{Greek}{20}){10}",
+        r"(\PL{1000}|\p{Han}{1000})\p{Lu}{1000}",
+    ] {
+        assert!(
+            check(pattern).is_ok_and(|bytes| bytes < 1 << 20),
+            "{pattern}"
+        );
+    }
+    let many = many_characters();
+    assert!(matches(&format!("^({many})+$"), "\u{4e00}\u{4e7f}x"));
+    assert!(!matches(&format!("^({many})+$"), "\u{5000}"));
+}
+
+#[test]
+fn names_of_classes_are_those_of_go() {
+    for name in [
+        "L",
+        "Lu",
+        "LC",
+        "Letter",
+        "lower-case letter",
+        "punct",
+        "Greek",
+        "OLD_Italic",
+        "Any",
+        "ascii",
+        "Assigned",
+        "Cs",
+    ] {
+        assert!(check(&format!(r"\p{{{name}}}")).is_ok(), "{name}");
+    }
+    for name in [
+        "Grek",
+        "Alphabetic",
+        "White_Space",
+        "Lowercase",
+        "Script=Greek",
+        "sc=Greek",
+        "IsGreek",
+        "gc",
+        "",
+        " ",
+    ] {
+        assert!(check(&format!(r"\p{{{name}}}")).is_err(), "{name}");
+    }
+    assert!(check(r"\pL\pN\PZ").is_ok());
+    assert!(matches(r"^[\PZ\p{Cs}]\P{Surrogate}$", "ab") && !matches(r"[\p{Cs}]|\p{Cs}", "a"));
+    for name in include_str!("go_syntax/unicode_names.txt").lines() {
+        assert!(check(&format!(r"\p{{{name}}}")).is_ok(), "{name}");
+    }
+    assert!(check(r"\p{Garay}").is_err());
+    assert!(check(r"\pX").is_err() && check(r"\p").is_err() && check(r"\p\u{e4}").is_err());
 }

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use regex_automata::util::syntax;
-
-use super::{Reader, UNICODE_CLASSES_MAX, wrong};
+use super::{Reader, UNICODE_CLASSES_MAX, unicode_names, wrong};
 use crate::pattern::PatternError;
 
 /// A class without characters, which never matches.
 const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
+
+/// A class of all characters.
+const ALL: &str = r"[\x{0}-\x{10FFFF}]";
 
 /// The surrogates, which are not characters in UTF-8, although Go's syntax can name them.
 const SURROGATES: std::ops::RangeInclusive<u32> = 0xD800..=0xDFFF;
@@ -172,19 +173,19 @@ impl Reader<'_> {
         let named = name.strip_prefix('^');
         negated ^= named.is_some();
         let name = named.unwrap_or(name);
-        let is_word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | ' ');
-        if name.is_empty() || !name.chars().all(is_word) {
-            return Err(wrong(INVALID_RANGE, source));
-        }
-        if syntax::parse(&format!(r"\p{{{name}}}")).is_err() {
+        if !unicode_names::is_known(name) {
             return Err(wrong(INVALID_RANGE, source));
         }
         self.unicode_classes += 1;
         if self.unicode_classes > UNICODE_CLASSES_MAX {
             return Err(PatternError::TooLarge);
         }
-        let sign = if negated { 'P' } else { 'p' };
-        _ = write!(self.out, r"\{sign}{{{name}}}");
+        match (negated, unicode_names::is_surrogates(name)) {
+            (true, true) => self.out.push_str(ALL),
+            (false, true) => self.out.push_str(NOTHING),
+            (true, false) => _ = write!(self.out, r"\P{{{name}}}"),
+            (false, false) => _ = write!(self.out, r"\p{{{name}}}"),
+        }
         self.rest = rest;
         Ok(())
     }
