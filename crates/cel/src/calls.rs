@@ -14,7 +14,7 @@ use super::meter::{Extent, Meter, PARTS_MAX, size};
 use super::optional;
 use super::scope::Scope;
 use super::signatures::is_function;
-use super::{authorizer, images, patterns};
+use super::{authorizer, images, lists, patterns};
 
 /// Bytes that are charged for a number in a string, with quotes and commas around it.
 const NUMBER_BYTES: u64 = 80;
@@ -37,6 +37,9 @@ pub(super) fn call(
         return made;
     }
     if let Some(made) = images::call(meter, name, target.as_ref(), &arguments) {
+        return made;
+    }
+    if let Some(made) = lists::call(meter, name, target.as_ref(), &arguments) {
         return made;
     }
     let values: Vec<&CelValue> = target.iter().chain(&arguments).collect();
@@ -163,9 +166,9 @@ fn charge(meter: &mut Meter, name: &str, values: &[&CelValue]) -> Result<(), Fai
         ("strings.quote" | "base64.encode" | "base64.decode" | "string" | "bytes", _)
         | ("url" | "isURL" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "charAt", _)
         | ("startsWith" | "endsWith" | "cidr" | "isIP" | "isCIDR" | "ip" | "quantity", _)
-        | ("isQuantity" | "semver" | "isSemver" | "validate" | "reverse", _) => text.max(1),
+        | ("isQuantity" | "semver" | "isSemver" | "validate", _) => text.max(1),
         ("ip.isCanonical", _) => 2 * text,
-        ("sets.contains" | "sets.equivalent" | "sets.intersects" | "distinct" | "sort", _) => {
+        ("sets.contains" | "sets.equivalent" | "sets.intersects", _) => {
             all.units().saturating_mul(all.parts) / 10 + 1
         }
         _ => 1,

@@ -20,6 +20,7 @@ mod failure;
 mod functions;
 mod images;
 mod interpreter;
+mod lists;
 mod macros;
 mod meter;
 mod operators;

@@ -1,5 +1,6 @@
-//! Macros of two variables, which the parser leaves as calls: `all`, `exists`, `existsOne`, `transformList`,
-//! `transformMap` and `transformMapEntry`. The variables are indexes and items of a list, or keys and values of a map.
+//! Macros that the parser leaves as calls: `sortBy`, and those of two variables, `all`, `exists`, `existsOne`,
+//! `transformList`, `transformMap` and `transformMapEntry`. The variables are indexes and items of a list, or keys and
+//! values of a map.
 
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::common::ast::{
@@ -8,6 +9,12 @@ use kube_cel::cel::common::ast::{
 
 /// The function that adds an entry to the map in an accumulator.
 pub(super) const INSERT: &str = "cel.@mapInsert";
+
+/// The function that sorts a list by keys.
+pub(super) const SORT_BY_KEYS: &str = "@sortByAssociatedKeys";
+
+/// Name of the variable that holds the list which is sorted.
+const SORTED: &str = "@__sortBy_input__";
 
 /// Name of a comprehension's accumulator variable.
 const GATHERED: &str = "@result";
@@ -66,6 +73,9 @@ fn visit_entry(entry: &mut EntryExpr, wrong: &mut Vec<u64>) {
 /// Returns the comprehension that a macro expands to; `None` if the call is no macro.
 fn expanded(id: u64, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> {
     let make = Maker { id };
+    if call.func_name == "sortBy" && call.args.len() == 2 {
+        return sort_by(&make, call, wrong);
+    }
     let body: fn(&Maker, &str, Vec<IdedExpr>) -> Body =
         match (call.func_name.as_str(), call.args.len()) {
             ("all", 3) => all,
@@ -88,15 +98,34 @@ fn expanded(id: u64, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> 
     });
     let (first, second) = (names.next()?, names.next()?);
     let body = body(&make, &first, inner);
+    Some(make.comprehension(range, first, Some(second), body).expr)
+}
+
+/// Expands `list.sortBy(variable, key)` to a list that is held in a variable, and sorted by the keys of its items.
+fn sort_by(make: &Maker, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> {
+    let list = *call.target.take()?;
+    let mut arguments = std::mem::take(&mut call.args).into_iter();
+    let (variable, key) = (arguments.next()?, arguments.next()?);
+    let Expr::Ident(name) = variable.expr else {
+        wrong.push(variable.id);
+        return None;
+    };
+    let held = || make.part(Expr::Ident(SORTED.to_owned()));
+    let keys = make.comprehension(held(), name, None, make.list(vec![key]));
+    let sorted = make.part(Expr::Call(CallExpr {
+        func_name: SORT_BY_KEYS.to_owned(),
+        target: Some(Box::new(held())),
+        args: vec![keys],
+    }));
     Some(Expr::Comprehension(Box::new(ComprehensionExpr {
-        iter_range: range,
-        iter_var: first,
-        iter_var2: Some(second),
-        accu_var: GATHERED.to_owned(),
-        accu_init: body.init,
-        loop_cond: body.condition,
-        loop_step: body.step,
-        result: body.result,
+        iter_range: make.part(Expr::List(ListExpr::default())),
+        iter_var: "#unused".to_owned(),
+        iter_var2: None,
+        accu_var: SORTED.to_owned(),
+        accu_init: list,
+        loop_cond: make.truth(false),
+        loop_step: held(),
+        result: sorted,
     })))
 }
 
@@ -140,10 +169,7 @@ fn exists_one(make: &Maker, _: &str, mut inner: Vec<IdedExpr>) -> Body {
 }
 
 fn transform_list(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> Body {
-    make.transform(Expr::List(ListExpr::default()), inner, |made| {
-        let one = make.part(Expr::List(ListExpr::new(vec![made])));
-        make.call(op::ADD, vec![make.gathered(), one])
-    })
+    make.list(inner)
 }
 
 fn transform_map(make: &Maker, key: &str, inner: Vec<IdedExpr>) -> Body {
@@ -169,6 +195,25 @@ impl Maker {
         IdedExpr { id: self.id, expr }
     }
 
+    fn comprehension(
+        &self,
+        range: IdedExpr,
+        first: String,
+        second: Option<String>,
+        body: Body,
+    ) -> IdedExpr {
+        self.part(Expr::Comprehension(Box::new(ComprehensionExpr {
+            iter_range: range,
+            iter_var: first,
+            iter_var2: second,
+            accu_var: GATHERED.to_owned(),
+            accu_init: body.init,
+            loop_cond: body.condition,
+            loop_step: body.step,
+            result: body.result,
+        })))
+    }
+
     fn truth(&self, flag: bool) -> IdedExpr {
         self.part(Expr::Literal(LiteralValue::Boolean(flag.into())))
     }
@@ -187,6 +232,14 @@ impl Maker {
             target: None,
             args,
         }))
+    }
+
+    /// Returns the comprehension that collects an expression of each item in a list.
+    fn list(&self, inner: Vec<IdedExpr>) -> Body {
+        self.transform(Expr::List(ListExpr::default()), inner, |made| {
+            let one = self.part(Expr::List(ListExpr::new(vec![made])));
+            self.call(op::ADD, vec![self.gathered(), one])
+        })
     }
 
     /// Returns the comprehension that collects an expression of each item, or of the items that a condition selects.

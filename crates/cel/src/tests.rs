@@ -47,6 +47,12 @@ fn expressions_give_what_the_language_says() {
         "[1, 3, 2].sum() == 6 && ![3, 1].isSorted() && [1, 5].max() == 5 && 'abc'.indexOf('c') == 2",
         "'%s is %d'.format(['a', 1]) == 'a is 1' && 'Ab'.lowerAscii() == 'ab' && bytes('hi') == b'hi'",
         "sets.contains([1, 2], [1]) && !format.dns1123Label().validate('a').hasValue()",
+        "lists.range(3) == [0, 1, 2] && lists.range(-1) == [] && [1, 2, 3, 4].slice(1, 3) == [2, 3] && self.l.slice(3, 3) == []",
+        "[1, [2, [3]]].flatten() == [1, 2, [3]] && [1, [2, [3]]].flatten(2) == [1, 2, 3] && [[1], []].flatten(0) == [[1], []]",
+        "[3, 1, 2].sort() == [1, 2, 3] && ['b', 'a'].sort() == ['a', 'b'] && [b'b', b'a'].sort() == [b'a', b'b'] && [].sort() == []",
+        "self.l.sortBy(x, -x) == [3, 2, 1] && ['ccc', 'a', 'bb'].sortBy(x, x.size()) == ['a', 'bb', 'ccc'] && [].sortBy(x, x) == []",
+        "['b', 'a'].map(y, y).sortBy(x, x) == ['a', 'b'] && [[2, 1], [1]].map(y, y.sortBy(x, x)) == [[1, 2], [1]]",
+        "[1, 2.0, 1.0, 2, 'a', 'a'].distinct() == [1, 2.0, 'a'] && self.l.reverse() == [3, 2, 1]",
         "self.l.map(a, self.l.map(b, a * b)) == [[1, 2, 3], [2, 4, 6], [3, 6, 9]]",
     ] {
         assert_eq!(outcome(source, &this), "Bool(true)", "{source}");
@@ -55,6 +61,18 @@ fn expressions_give_what_the_language_says() {
         ("self.z", "no such key: z"),
         ("self.l[3]", "index out of bounds: 3"),
         ("1 / 0", "division by zero"),
+        (
+            "self.l.slice(2, 1)",
+            "cannot slice(2, 1), start index must be less than or equal to end index",
+        ),
+        (
+            "self.l.slice(-1, 1)",
+            "cannot slice(-1, 1), negative indexes not supported",
+        ),
+        ("self.l.slice(0, 4)", "cannot slice(0, 4), list is length 3"),
+        ("self.l.flatten(-1)", "level must be non-negative"),
+        ("[1, 'a'].sort()", "list elements must have the same type"),
+        ("[[1]].sort()", "list elements must be comparable"),
         ("9223372036854775807 + 1", "integer overflow"),
         ("self.t + 1", "no such overload"),
         ("self.a.b", "no such overload"),

@@ -297,6 +297,10 @@ impl<'a> Estimator<'a> {
         let cost = range.cost.plus(start.cost).plus(result.cost).plus(turns);
         let mut known = self.plain(it, cost);
         match loops.accu_init.expr {
+            _ if is_binding(loops) => {
+                known.computed = result.known_size();
+                known.entries = result.entries;
+            }
             Expr::Literal(_) => known.computed = start.computed,
             Expr::List(_) | Expr::Map(_) => {
                 known.computed = Some(count);
@@ -306,6 +310,14 @@ impl<'a> Estimator<'a> {
         }
         known
     }
+}
+
+/// Returns true for a loop that only binds a variable.
+fn is_binding(loops: &ComprehensionExpr) -> bool {
+    let is_false =
+        |it: &Expr| matches!(it, Expr::Literal(LiteralValue::Boolean(flag)) if !*flag.inner());
+    let is_empty = |it: &Expr| matches!(it, Expr::List(list) if list.elements.is_empty());
+    is_empty(&loops.iter_range.expr) && is_false(&loops.loop_cond.expr)
 }
 
 /// Returns the variable of the keys or indexes of a range.

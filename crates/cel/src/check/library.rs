@@ -1,16 +1,21 @@
 //! Estimates the functions that Kubernetes and cel-go's extensions add to the language.
 //!
-//! Follows `EstimateCallCost` of Kubernetes' library, and `estimateSetsCost` of cel-go.
+//! Follows `EstimateCallCost` of Kubernetes' library, and those of cel-go's extensions
+//! for sets and lists.
 
 use kube_cel::cel::common::ast::operators as op;
 
 use super::calls::{Call, Own, PATTERN_FACTOR, matching};
 use super::part_estimate::PartEstimate;
-use super::ranges::Range;
+use super::ranges::{Range, WALK_FACTOR};
+use crate::macros::SORT_BY_KEYS;
 use crate::types::Type;
 
 /// An authorization check: an expression affords two.
 const CHECK_COST: u64 = 350_000;
+
+/// The cost of a call and of the list that it makes.
+const MADE_COST: u64 = 11;
 
 /// Bytes of an address, of either family.
 const ADDRESS: Range = Range { min: 4, max: 16 };
@@ -33,6 +38,7 @@ const REQUIREMENTS_OF_CHARACTER: f64 = 0.5;
 pub(super) fn estimate(call: &Call<'_, '_>) -> Option<Own> {
     of_texts(call)
         .or_else(|| of_lists(call))
+        .or_else(|| making_lists(call))
         .or_else(|| of_addresses(call))
         .or_else(|| of_objects(call))
 }
@@ -85,6 +91,49 @@ fn of_lists(call: &Call<'_, '_>) -> Option<Own> {
         }
         _ => return None,
     })
+}
+
+/// Estimates the functions that make a list, whose size is that of the work: of what is compared in some.
+fn making_lists(call: &Call<'_, '_>) -> Option<Own> {
+    let target = call.target.map(PartEstimate::size);
+    let whole = |index: usize, other: u64| {
+        let whole = call.arguments[index].whole;
+        whole.map_or(other, |it| u64::try_from(it).unwrap_or_default())
+    };
+    let (size, factor) = match (call.name, target, call.arguments) {
+        ("slice", Some(size), [_, _]) => {
+            let length = whole(1, size.max).wrapping_sub(whole(0, 0));
+            (Range::exactly(length), 1.0)
+        }
+        ("flatten", Some(size), []) => (size, 1.0),
+        ("flatten", Some(size), [_]) => (size, float(whole(0, u64::MAX))),
+        ("lists.range", None, [_]) => (Range::exactly(whole(0, u64::MAX)), 1.0),
+        ("reverse", Some(size), []) => (size, 1.0),
+        ("distinct", Some(size), []) => (size.times(size), 2.0),
+        ("sort", Some(size), []) => (size.times(size), sorting(&call.takes[0])),
+        (SORT_BY_KEYS, Some(_), [keys]) => {
+            let size = keys.size();
+            (size.times(size), sorting(&call.takes[1]))
+        }
+        _ => return None,
+    };
+    Some((
+        size.scaled(factor).plus(Range::exactly(MADE_COST)),
+        Some(size),
+    ))
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn float(number: u64) -> f64 {
+    number as f64
+}
+
+/// Returns the factor of the cost of sorting by such keys.
+fn sorting(keys: &Type) -> f64 {
+    match keys {
+        Type::List(of) if matches!(**of, Type::String | Type::Bytes) => 2.0 + WALK_FACTOR,
+        _ => 2.0,
+    }
 }
 
 fn of_addresses(call: &Call<'_, '_>) -> Option<Own> {

@@ -1,7 +1,7 @@
 //! Ranges of costs and sizes, with arithmetic that saturates.
 
 /// The cost of a walk through a string, for a character.
-const WALK_FACTOR: f64 = 0.1;
+pub(super) const WALK_FACTOR: f64 = 0.1;
 
 /// A range of sizes or costs. Arithmetic saturates at the largest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -66,6 +66,14 @@ fn expressions_have_types() {
         ),
         ("any.transformMap(k, v, v.a)", "map(dyn, dyn)"),
         ("self.list.first()", "optional_type(string)"),
+        (
+            "self.list.slice(0, 1).reverse().sort().distinct()",
+            "list(string)",
+        ),
+        ("self.list.sortBy(x, x.size())", "list(string)"),
+        ("[[1], [2]].flatten()", "list(int)"),
+        ("[[[1]]].flatten(2)", "list(dyn)"),
+        ("lists.range(10)", "list(int)"),
         ("optional.unwrap([self.?text])", "list(string)"),
         ("image(self.text).tag()", "string"),
         ("any.b.c + 1", "int"),
@@ -154,7 +162,9 @@ fn what_is_wrong_is_told_with_its_place() {
             "invalid timestamp argument",
         ),
         ("Object{a: 1}", "undeclared reference to 'Object'"),
-        ("lists.range(10)", "undeclared reference to"),
+        ("lists.reach(10)", "undeclared reference to"),
+        ("[1].sortBy(1, 2)", "argument must be a simple name"),
+        ("[[1]].sort()", "found no matching overload for 'sort'"),
         ("self.text >", "Syntax error"),
     ] {
         assert!(

@@ -1,0 +1,181 @@
+//! Functions that make lists of lists: `slice`, `flatten`, `reverse`, `distinct`, `sort`, `sortBy` and `lists.range`.
+//!
+//! Follows the extension of cel-go in its third version, and its costs.
+
+use std::mem::discriminant;
+use std::sync::Arc;
+
+use kube_cel::cel::Value as CelValue;
+
+use super::failure::{Failure, Outcome};
+use super::macros::SORT_BY_KEYS;
+use super::meter::{Extent, Meter, PARTS_MAX};
+
+/// The cost of a call and of the list that it makes.
+const MADE_COST: u64 = 11;
+
+/// Returns the functions of lists; `None` if it is none of them.
+pub(super) fn call(
+    meter: &mut Meter,
+    name: &str,
+    target: Option<&CelValue>,
+    arguments: &[CelValue],
+) -> Option<Outcome> {
+    let items = match target {
+        Some(CelValue::List(items)) => items.as_slice(),
+        None => &[],
+        Some(_) => return None,
+    };
+    let made = match (name, target, arguments) {
+        ("slice", Some(_), [CelValue::Int(start), CelValue::Int(end)]) => {
+            slice(meter, items, *start, *end)
+        }
+        ("flatten", Some(_), []) => flatten(meter, items, 1),
+        ("flatten", Some(_), [CelValue::Int(depth)]) => flatten(meter, items, *depth),
+        ("reverse", Some(_), []) => {
+            let cost = meter.charge(items.len() as u64 + MADE_COST);
+            cost.map(|()| items.iter().rev().cloned().collect())
+        }
+        ("distinct", Some(_), []) => distinct(meter, items),
+        ("sort", Some(_), []) => sort(meter, items, items),
+        (SORT_BY_KEYS, Some(_), [CelValue::List(keys)]) => sort(meter, items, keys),
+        ("lists.range", None, [CelValue::Int(count)]) => range(meter, *count),
+        _ => return None,
+    };
+    Some(made.and_then(|items| {
+        let list = CelValue::List(Arc::new(items));
+        meter.charge_value(&list)?;
+        Ok(list)
+    }))
+}
+
+type Made = Result<Vec<CelValue>, Failure>;
+
+fn wrong(why: String) -> Failure {
+    Failure::Other(why.into())
+}
+
+fn slice(meter: &mut Meter, items: &[CelValue], start: i64, end: i64) -> Made {
+    let cannot = |why: &str| wrong(format!("cannot slice({start}, {end}), {why}"));
+    let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
+        return Err(cannot("negative indexes not supported"));
+    };
+    if from > to {
+        return Err(cannot(
+            "start index must be less than or equal to end index",
+        ));
+    }
+    let Some(part) = items.get(from..to) else {
+        return Err(cannot(&format!("list is length {}", items.len())));
+    };
+    meter.charge(part.len() as u64 + MADE_COST)?;
+    Ok(part.to_vec())
+}
+
+fn flatten(meter: &mut Meter, items: &[CelValue], depth: i64) -> Made {
+    let Ok(depth) = u64::try_from(depth) else {
+        return Err(wrong("level must be non-negative".to_owned()));
+    };
+    let cost = depth.saturating_mul(items.len() as u64);
+    meter.charge(cost.saturating_add(MADE_COST))?;
+    let mut made = Vec::new();
+    append(meter, items, depth, &mut made)?;
+    Ok(made)
+}
+
+/// Appends the items of a list, those of lists in it up to a depth in their place.
+fn append(
+    meter: &mut Meter,
+    items: &[CelValue],
+    depth: u64,
+    made: &mut Vec<CelValue>,
+) -> Result<(), Failure> {
+    meter.charge(items.len() as u64 / 10)?;
+    for item in items {
+        match item {
+            CelValue::List(inner) if depth > 0 => append(meter, inner, depth - 1, made)?,
+            _ if made.len() as u64 >= PARTS_MAX => return Err(Failure::TooLarge),
+            other => made.push(other.clone()),
+        }
+    }
+    Ok(())
+}
+
+/// Charges a comparison of all items with each other: kube-apiserver's cost, or more where items are large.
+fn charge_comparisons(meter: &mut Meter, items: &[CelValue]) -> Result<(), Failure> {
+    let count = items.len() as u64;
+    let squared = count.saturating_mul(count);
+    let is_text = matches!(
+        items.first(),
+        Some(CelValue::String(_) | CelValue::Bytes(_))
+    );
+    let walks = if is_text { squared / 10 } else { 0 };
+    let cost = squared.saturating_mul(2).saturating_add(walks);
+    let mut units: u64 = 0;
+    for item in items {
+        units += Extent::measure(item)?.units();
+    }
+    let work = units.saturating_mul(count) / 10;
+    meter.charge(cost.max(work).saturating_add(MADE_COST))
+}
+
+fn distinct(meter: &mut Meter, items: &[CelValue]) -> Made {
+    charge_comparisons(meter, items)?;
+    let mut made: Vec<CelValue> = Vec::new();
+    for item in items {
+        if !made.contains(item) {
+            made.push(item.clone());
+        }
+    }
+    Ok(made)
+}
+
+/// Sorts items by keys, of which each has one. Keys that are equal stay in their order.
+fn sort(meter: &mut Meter, items: &[CelValue], keys: &[CelValue]) -> Made {
+    if items.len() != keys.len() {
+        return Err(wrong(format!(
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got {} and {} elements respectively",
+            items.len(),
+            keys.len()
+        )));
+    }
+    charge_comparisons(meter, keys)?;
+    let Some(first) = keys.first() else {
+        return Ok(Vec::new());
+    };
+    let is_comparable = matches!(
+        first,
+        CelValue::Int(_)
+            | CelValue::UInt(_)
+            | CelValue::Float(_)
+            | CelValue::Bool(_)
+            | CelValue::Duration(_)
+            | CelValue::Timestamp(_)
+            | CelValue::String(_)
+            | CelValue::Bytes(_)
+    );
+    if !is_comparable {
+        return Err(wrong("list elements must be comparable".to_owned()));
+    }
+    if keys
+        .iter()
+        .any(|it| discriminant(it) != discriminant(first))
+    {
+        return Err(wrong("list elements must have the same type".to_owned()));
+    }
+    let mut sorted: Vec<(&CelValue, &CelValue)> = keys.iter().zip(items).collect();
+    sorted.sort_by(|(a, _), (b, _)| match (a, b) {
+        (CelValue::Bytes(a), CelValue::Bytes(b)) => a.cmp(b),
+        (a, b) => a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal),
+    });
+    Ok(sorted.into_iter().map(|(_, item)| item.clone()).collect())
+}
+
+fn range(meter: &mut Meter, count: i64) -> Made {
+    let length = u64::try_from(count).unwrap_or_default();
+    meter.charge(length.saturating_add(MADE_COST))?;
+    if length > PARTS_MAX {
+        return Err(Failure::TooLarge);
+    }
+    Ok((0..count).map(CelValue::Int).collect())
+}
