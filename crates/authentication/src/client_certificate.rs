@@ -196,14 +196,18 @@ fn user_of(certificate: &X509Certificate<'_>, der: &[u8]) -> Option<User> {
 
 #[cfg(test)]
 mod tests {
-    use ringwatch_tls::certificates::Certificates;
+    use ringwatch_tls::certificates::{Certificates, Serving};
     use rustls::pki_types::pem::PemObject;
 
     use super::*;
 
     fn certificates() -> Certificates {
         let directory = tempfile::tempdir().expect("a directory");
-        Certificates::load_or_generate(directory.path(), &["localhost".to_owned()], now())
+        let serving = Serving {
+            directory: directory.path(),
+            subjects: &["localhost".to_owned()],
+        };
+        Certificates::load_or_generate(directory.path(), Some(serving), now())
             .expect("certificates")
     }
 
@@ -263,7 +267,8 @@ mod tests {
             is_refused: true,
             ..Peer::default()
         };
-        for certificate in [&theirs.admin.certificate, &ours.server.certificate] {
+        let server = ours.server.expect("a certificate");
+        for certificate in [&theirs.admin.certificate, &server.certificate] {
             assert_eq!(judge.identify(&[der(certificate)], now()), refused);
         }
         let later = "2030-01-01T00:00:00Z".parse().expect("a time");

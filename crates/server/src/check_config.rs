@@ -3,11 +3,9 @@
 //! All files are looked at, so that one run tells all that is wrong. No port is opened, no other server is asked, and the data
 //! directory is left alone: what a start would generate there is made in a temporary folder.
 
-use std::path::PathBuf;
-
 use ringwatch::clock::Clock;
 use ringwatch_audit::Policy;
-use ringwatch_tls::certificates::subjects;
+use ringwatch_tls::certificates::{given_pair, subjects};
 use ringwatch_tls::client_identity::IdentityFiles;
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::tls_client::Trust;
@@ -82,7 +80,14 @@ fn in_temporary_folder(
             "set TMPDIR to one that is writable",
         )
     })?;
-    flags.tls.cert_dir = Some(PathBuf::from(folder.path()));
+    flags.data_dir = folder.path().to_owned();
+    if let Some(directory) = flags.tls.cert_dir.take()
+        && flags.tls.tls_cert_file.is_none()
+        && let Some((certificate, key)) = given_pair(&directory)?
+    {
+        flags.tls.tls_cert_file = Some(certificate);
+        flags.tls.tls_private_key_file = Some(key);
+    }
     Ok((flags, folder))
 }
 

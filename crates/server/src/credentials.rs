@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
+use jiff::Timestamp;
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::transport::current_credentials::{Credentials, CurrentCredentials};
 use ringwatch_apiserver::transport::tls::ServingTls;
 use ringwatch_authentication::ClientCertificates;
-use ringwatch_tls::certificates::{Certificates, Identity};
+use ringwatch_tls::certificates::{Certificates, Identity, Serving, given_pair};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
 use ringwatch_tls::pem::FlagFile;
@@ -51,11 +52,28 @@ struct Source {
     parts: Mutex<Parts>,
     flags: RequestHeaderFlags,
     protocol: TlsProtocol,
-    /// The directory of generated certificates.
-    pki: PathBuf,
-    /// The names and addresses of the server in its generated certificate.
-    subjects: Vec<String>,
+    generated: GeneratedFiles,
     current: watch::Sender<Arc<Credentials>>,
+}
+
+/// The generated certificates and their directories.
+#[derive(Clone, Debug)]
+struct GeneratedFiles {
+    /// The directory of the authority and of the admin's certificate.
+    directory: PathBuf,
+    /// The directory of the server's certificate, and the names and addresses in it; `None` for a server that is given
+    /// its own.
+    serving: Option<(PathBuf, Vec<String>)>,
+}
+
+impl GeneratedFiles {
+    fn load(&self, now: Timestamp) -> Result<Certificates, StartError> {
+        let serving = self.serving.as_ref().map(|(directory, subjects)| Serving {
+            directory,
+            subjects,
+        });
+        Certificates::load_or_generate(&self.directory, serving, now)
+    }
 }
 
 /// The path of a certificate, and its content.
@@ -86,9 +104,12 @@ impl CredentialFiles {
         subjects: Vec<String>,
         clock: &Clock,
     ) -> Result<Self, StartError> {
-        let pki = flags.pki_dir();
-        let generated = Certificates::load_or_generate(&pki, &subjects, clock.wall())?;
-        let (serving_files, serving) = serving(&flags.tls)?.unzip();
+        let (serving_files, serving) = serving(flags)?.unzip();
+        let generated_files = GeneratedFiles {
+            directory: flags.pki_dir(),
+            serving: serving.is_none().then(|| (flags.cert_dir(), subjects)),
+        };
+        let generated = generated_files.load(clock.wall())?;
         let (named_files, named_certificates) = sni(&flags.tls)?.into_iter().unzip();
         let client_ca = flags.identity.client_ca_file.as_deref();
         let (client_files, client_ca) = named(client_ca, CLIENT_CA_FLAG)?.unzip();
@@ -106,7 +127,7 @@ impl CredentialFiles {
             proxy_ca,
         };
         let protocol = flags.tls.protocol(flags.serving.disable_http2_serving);
-        let credentials = parts.credentials(&flags.aggregation.request_header, &protocol, &pki)?;
+        let credentials = parts.credentials(&flags.aggregation.request_header, &protocol)?;
         Ok(Self {
             serving: serving_files,
             named: named_files,
@@ -116,8 +137,7 @@ impl CredentialFiles {
                 parts: Mutex::new(parts),
                 flags: flags.aggregation.request_header.clone(),
                 protocol,
-                pki,
-                subjects,
+                generated: generated_files,
                 current: watch::Sender::new(Arc::new(credentials)),
             },
         })
@@ -186,7 +206,7 @@ impl Source {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed = parts.clone();
         change(&mut changed);
-        match changed.credentials(&self.flags, &self.protocol, &self.pki) {
+        match changed.credentials(&self.flags, &self.protocol) {
             Ok(credentials) => {
                 *parts = changed;
                 self.current.send_replace(Arc::new(credentials));
@@ -203,10 +223,8 @@ impl Source {
         let mut failure = String::new();
         loop {
             next_look(RENEWAL_PERIOD, clock).await;
-            let (pki, subjects, now) = (self.pki.clone(), self.subjects.clone(), clock.wall());
-            let renewed = tokio::task::spawn_blocking(move || {
-                Certificates::load_or_generate(&pki, &subjects, now)
-            });
+            let (generated, now) = (self.generated.clone(), clock.wall());
+            let renewed = tokio::task::spawn_blocking(move || generated.load(now));
             let renewed = renewed.await.map_err(|error| error.to_string());
             match renewed.and_then(|it| it.map_err(|error| error.to_string())) {
                 Ok(generated) => {
@@ -239,11 +257,10 @@ impl Parts {
         &self,
         flags: &RequestHeaderFlags,
         protocol: &TlsProtocol,
-        pki: &Path,
     ) -> Result<Credentials, StartError> {
         let own = &self.generated;
         let clients = self.clients(flags)?;
-        let certificates = self.certificates(pki)?;
+        let certificates = self.certificates()?;
         let tls = ServingTls::new(&certificates, protocol, &clients)?;
         let client_ca = self.client_ca.as_deref().unwrap_or_default();
         let published = format!("{}\n{client_ca}", own.authority);
@@ -262,7 +279,7 @@ impl Parts {
     }
 
     /// Returns the certificates of the server.
-    fn certificates(&self, pki: &Path) -> Result<ServedCertificates, StartError> {
+    fn certificates(&self) -> Result<ServedCertificates, StartError> {
         let wrong = |path: &Path, why: String| {
             StartError::new(
                 format!("use the server's certificate {}", path.display()),
@@ -270,8 +287,12 @@ impl Parts {
                 "give a certificate and its key in PEM",
             )
         };
-        let generated = (pki.join("apiserver.crt"), self.generated.server.clone());
-        let (path, identity) = self.serving.as_ref().unwrap_or(&generated);
+        let own = |identity| (Path::new("that is generated"), identity);
+        let given = self.serving.as_ref();
+        let (path, identity) = given
+            .map(|(path, identity)| (path.as_path(), identity))
+            .or_else(|| self.generated.server.as_ref().map(own))
+            .ok_or_else(|| wrong(Path::new("of this server"), "there is none".to_owned()))?;
         let served = ServedCertificates::new(identity).map_err(|why| wrong(path, why))?;
         let (paths, named): (Vec<&PathBuf>, Vec<NamedCertificate>) = self
             .named
@@ -279,7 +300,7 @@ impl Parts {
             .map(|(path, named)| (path, named.clone()))
             .unzip();
         served.with_named(&named).map_err(|(place, why)| {
-            let path = paths.get(place).copied().unwrap_or(path);
+            let path = paths.get(place).map_or(path, |it| it.as_path());
             wrong(path, format!("failed to load SNI cert and key: {why}"))
         })
     }
@@ -320,25 +341,30 @@ fn add(roots: &mut RootCertStore, pem: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the server's certificate and key, if flags name them.
-fn serving(flags: &TlsFlags) -> Result<Option<(WatchedFiles<2>, Named)>, StartError> {
-    let Some((path, key_path)) = flags
+/// Reads the server's certificate and key, if flags name them, or if others have put them into the directory of
+/// `--cert-dir`.
+fn serving(flags: &ServeFlags) -> Result<Option<(WatchedFiles<2>, Named)>, StartError> {
+    let tls = &flags.tls;
+    let named = tls
         .tls_cert_file
-        .as_ref()
-        .zip(flags.tls_private_key_file.as_ref())
-    else {
-        return Ok(None);
+        .clone()
+        .zip(tls.tls_private_key_file.clone());
+    let (paths, names) = match named {
+        Some(paths) => (paths, ["--tls-cert-file", "--tls-private-key-file"]),
+        None => match given_pair(&flags.cert_dir())? {
+            Some(paths) => (paths, ["--cert-dir"; 2]),
+            None => return Ok(None),
+        },
     };
-    let certificate = FlagFile {
-        path,
-        flag: "--tls-cert-file",
-    };
+    let (path, key_path) = paths;
+    let [flag, key_flag] = names;
+    let certificate = FlagFile { path: &path, flag };
     let key = FlagFile {
-        path: key_path,
-        flag: "--tls-private-key-file",
+        path: &key_path,
+        flag: key_flag,
     };
     let (files, identity) = pair(certificate, key)?;
-    Ok(Some((files, (path.clone(), identity))))
+    Ok(Some((files, (path, identity))))
 }
 
 /// Reads the certificates and keys for certain names.
@@ -384,7 +410,6 @@ mod tests {
     use std::fs;
 
     use clap::Parser;
-    use jiff::Timestamp;
     use ringwatch_apiserver::transport::testing::certificates;
     use tokio::task::JoinSet;
     use tokio::time::advance;
@@ -458,7 +483,7 @@ mod tests {
         let write = |name: &str, text: &str| {
             fs::write(folder.path().join(name), text).expect("written");
         };
-        let [one, two] = [certificates().server, certificates().server];
+        let [one, two] = [(); 2].map(|()| certificates().server.expect("a certificate"));
         write("crt", &one.certificate);
         write("key", &one.key);
         let flags = [
@@ -509,5 +534,86 @@ mod tests {
         assert_ne!(renewed.authority, first.authority);
         let published = &renewed.extension.authorities[0].1;
         assert!(published.contains(&renewed.authority));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pair_that_others_put_into_the_directory_is_served_and_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = folder.path().join("certificates");
+        fs::create_dir(&directory).expect("a folder");
+        let write = |name: &str, text: &str| {
+            fs::write(directory.join(name), text).expect("written");
+        };
+        let [one, two] = [(); 2].map(|()| {
+            let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
+            let signed = signed.expect("a certificate");
+            (signed.cert.pem(), signed.signing_key.serialize_pem())
+        });
+        for name in ["ca.crt", "ca.key", "admin.crt", "admin.key", "sa.key"] {
+            write(name, "of others");
+        }
+        write("apiserver.crt", &one.0);
+        write("apiserver.key", &one.1);
+        let flags = [("--cert-dir", "certificates")];
+        let files = load(folder.path(), &flags, &Clock::real());
+        let current = files.current();
+        let mut following = JoinSet::new();
+        following.spawn(files.follow(Clock::real()));
+        assert_eq!(current.borrow().authority, one.0);
+        write("apiserver.crt", &two.0);
+        write("apiserver.key", &two.1);
+        tokio::time::sleep(LOOK).await;
+        assert_eq!(current.borrow().authority, two.0);
+        tokio::time::sleep(2 * RENEWAL_PERIOD).await;
+        for (name, text) in [
+            ("ca.crt", "of others"),
+            ("ca.key", "of others"),
+            ("admin.crt", "of others"),
+            ("admin.key", "of others"),
+            ("sa.key", "of others"),
+            ("apiserver.crt", &two.0),
+            ("apiserver.key", &two.1),
+        ] {
+            let there = fs::read_to_string(directory.join(name)).expect("a file");
+            assert_eq!(there, text, "{name}");
+        }
+        assert_eq!(fs::read_dir(&directory).expect("a folder").count(), 7);
+        assert!(folder.path().join("pki/admin.crt").exists());
+    }
+
+    #[test]
+    fn a_named_certificate_leaves_its_folder_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pki = folder.path().join("pki");
+        fs::create_dir(&pki).expect("a folder");
+        let given = certificates().server.expect("a certificate");
+        fs::write(pki.join("apiserver.crt"), &given.certificate).expect("written");
+        fs::write(pki.join("apiserver.key"), &given.key).expect("written");
+        let flags = [
+            ("--tls-cert-file", "pki/apiserver.crt"),
+            ("--tls-private-key-file", "pki/apiserver.key"),
+        ];
+        let files = load(folder.path(), &flags, &Clock::real());
+        assert_eq!(files.current().borrow().authority, given.certificate);
+        let there = fs::read_to_string(pki.join("apiserver.crt")).expect("a file");
+        assert_eq!(there, given.certificate);
+    }
+
+    #[test]
+    fn what_an_earlier_version_generated_in_the_directory_is_used_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = folder.path().join("certificates");
+        let serving = Serving {
+            directory: &directory,
+            subjects: &["localhost".to_owned()],
+        };
+        let now = Clock::real().wall();
+        let earlier = Certificates::load_or_generate(&directory, Some(serving), now);
+        let earlier = earlier.expect("certificates");
+        let flags = [("--cert-dir", "certificates")];
+        let files = load(folder.path(), &flags, &Clock::real());
+        assert_eq!(files.current().borrow().authority, earlier.authority);
+        assert_eq!(files.current().borrow().admin, earlier.admin);
+        assert!(!folder.path().join("pki").exists());
     }
 }

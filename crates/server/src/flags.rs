@@ -40,6 +40,7 @@ use ringwatch_authorization::AuthorizationMode;
 use ringwatch_registry::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
 use ringwatch_resources::ClusterOptions;
 use ringwatch_resources::service_ranges::Family;
+use ringwatch_tls::certificates::has_generated_authority;
 
 use super::feature_gates::{Feature, FeatureGate};
 use super::memory;
@@ -479,12 +480,22 @@ impl ServeFlags {
         WatchCacheSizes::new(self.watch_cache, self.watch_cache_sizes.clone())
     }
 
-    /// Returns the directory of generated certificates.
+    /// Returns the directory of the server's certificate and key.
     #[must_use]
-    pub fn pki_dir(&self) -> PathBuf {
+    pub fn cert_dir(&self) -> PathBuf {
         self.tls
             .cert_dir
             .clone()
+            .unwrap_or_else(|| self.data_dir.join("pki"))
+    }
+
+    /// Returns the directory of the other generated certificates and keys: `pki` in the data directory, or that of
+    /// `--cert-dir` if an earlier version has generated them there.
+    #[must_use]
+    pub fn pki_dir(&self) -> PathBuf {
+        let earlier = self.tls.cert_dir.clone();
+        earlier
+            .filter(|it| has_generated_authority(it))
             .unwrap_or_else(|| self.data_dir.join("pki"))
     }
 }

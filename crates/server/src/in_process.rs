@@ -18,7 +18,7 @@ use ringwatch_apiserver::transport::connection::{Connections, Protocol};
 use ringwatch_authentication::{Peer, SigningKey};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
-use ringwatch_tls::private_file::{Access as FileAccess, replace};
+use ringwatch_tls::private_file::{Access as FileAccess, create};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
@@ -314,7 +314,7 @@ fn write_signing_key(folder: &TempDir) -> Result<PathBuf, StartError> {
     };
     let pem = key.insert(pem);
     let path = folder.path().join("sa.key");
-    replace(&path, pem.as_bytes(), FileAccess::Owner).map_err(|error| {
+    create(&path, pem.as_bytes(), FileAccess::Owner).map_err(|error| {
         let advice = "set TMPDIR to a writable folder";
         StartError::new(format!("write {}", path.display()), error, advice)
     })?;

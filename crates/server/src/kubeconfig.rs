@@ -1,4 +1,7 @@
 //! The admin's kubeconfig: all that kubectl needs to reach this server, in one file.
+//!
+//! A file that is not exactly as this program writes it is never written over. One that has the admin's key, as after
+//! `kubectl config`, is left with a warning once it is outdated; one of others keeps the server from starting.
 
 use std::fs;
 use std::io;
@@ -9,7 +12,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ringwatch_apiserver::transport::current_credentials::{Credentials, CurrentCredentials};
-use ringwatch_tls::private_file::{Access, replace};
+use ringwatch_tls::private_file::{Access, create, replace};
 
 /// Returns the URL at which this machine reaches a server that listens on an address.
 #[must_use]
@@ -24,9 +27,15 @@ pub(super) fn local_url(listening: SocketAddr) -> String {
 
 /// Returns the content of a kubeconfig. The authority, certificate and key are in PEM and become part of it.
 pub(super) fn render(url: &str, authority: &str, certificate: &str, key: &str) -> String {
-    let authority = STANDARD.encode(authority);
-    let certificate = STANDARD.encode(certificate);
-    let key = STANDARD.encode(key);
+    template(
+        url,
+        &STANDARD.encode(authority),
+        &STANDARD.encode(certificate),
+        &STANDARD.encode(key),
+    )
+}
+
+fn template(url: &str, authority: &str, certificate: &str, key: &str) -> String {
     format!(
         "apiVersion: v1
 kind: Config
@@ -50,17 +59,65 @@ current-context: ringwatch
     )
 }
 
+/// Returns true if a text is a kubeconfig as [`render`] makes them.
+fn is_rendered(text: &str) -> bool {
+    let value = |field: &str| {
+        let lines = text.lines();
+        let mut values = lines.filter_map(|it| it.trim_start().strip_prefix(field));
+        values.next().unwrap_or_default()
+    };
+    let rendered = template(
+        value("server: "),
+        value("certificate-authority-data: "),
+        value("client-certificate-data: "),
+        value("client-key-data: "),
+    );
+    rendered == text
+}
+
+/// The failure to write a kubeconfig.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WriteError {
+    /// The operating system refuses it; make the folder writable.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A file of others has the name; move it away.
+    #[error("there is one that ringwatch did not write")]
+    Foreign,
+}
+
 /// Writes a kubeconfig for its owner alone, unless it is there already with this content.
 ///
 /// # Errors
-/// The error of the operating system.
-pub(super) fn write(path: &Path, url: &str, credentials: &Credentials) -> io::Result<()> {
+/// [`WriteError`]
+pub(super) fn write(path: &Path, url: &str, credentials: &Credentials) -> Result<(), WriteError> {
     let admin = &credentials.admin;
     let content = render(url, &credentials.authority, &admin.certificate, &admin.key);
-    if fs::read_to_string(path).is_ok_and(|there| there == content) {
+    let there = match fs::read_to_string(path) {
+        Ok(there) => there,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(create(path, content.as_bytes(), Access::Owner)?);
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(WriteError::Foreign);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if there == content {
         return Ok(());
     }
-    replace(path, content.as_bytes(), Access::Owner)
+    if is_rendered(&there) {
+        return Ok(replace(path, content.as_bytes(), Access::Owner)?);
+    }
+    let has = |text: &str| there.contains(&STANDARD.encode(text));
+    if !has(&admin.key) {
+        return Err(WriteError::Foreign);
+    }
+    if !(there.contains(url) && has(&credentials.authority) && has(&admin.certificate)) {
+        let path = path.display();
+        tracing::warn!(%path, "the kubeconfig is outdated and has been edited; move it away for a new one at the next start");
+    }
+    Ok(())
 }
 
 /// Writes a kubeconfig again whenever the credentials have changed.
@@ -111,5 +168,32 @@ mod tests {
         write(&path, "https://127.0.0.1:1", &credentials.borrow()).expect("written");
         let metadata = fs::metadata(&path).expect("a file");
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn only_what_was_written_here_is_written_over() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("kubeconfig");
+        let [old, new] = [(); 2].map(|()| credentials(&certificates()));
+        let read = || fs::read_to_string(&path).expect("a file");
+        write(&path, "https://127.0.0.1:1", &old.borrow()).expect("written");
+        write(&path, "https://127.0.0.1:2", &new.borrow()).expect("written over");
+        let own = read();
+        assert!(own.contains("127.0.0.1:2"));
+        let edited = format!("preferences: {{}}\n{own}");
+        fs::write(&path, &edited).expect("edited");
+        for url in ["https://127.0.0.1:2", "https://127.0.0.1:3"] {
+            write(&path, url, &new.borrow()).expect("left");
+            assert_eq!(read(), edited);
+        }
+        for foreign in ["", "apiVersion: v1\nkind: Config\n", &edited] {
+            fs::write(&path, foreign).expect("written");
+            let error = write(&path, "https://127.0.0.1:2", &old.borrow()).expect_err(foreign);
+            assert!(matches!(error, WriteError::Foreign), "{error}");
+            assert_eq!(read(), foreign);
+        }
+        fs::write(&path, [0xff]).expect("written");
+        write(&path, "https://127.0.0.1:2", &old.borrow()).expect_err("no text");
+        assert_eq!(fs::read(&path).expect("a file"), [0xff]);
     }
 }

@@ -300,7 +300,7 @@ pub(super) fn keep_kubeconfig(
         StartError::new(
             format!("write {}", path.display()),
             error,
-            "choose another --data-dir, or make this one writable",
+            "choose another --data-dir, or make this one writable and move away what others have put there",
         )
     })?;
     let credentials = credentials.clone();

@@ -7,7 +7,7 @@ use ringwatch_authentication::service_accounts::{KeyDiscovery, ServiceAccountCon
 use ringwatch_authentication::{KeyError, SigningKey, VerifyingKey};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
-use ringwatch_tls::private_file::{Access, replace};
+use ringwatch_tls::private_file::{Access, create};
 
 use super::flags::ServeFlags;
 
@@ -73,7 +73,7 @@ fn load_or_generate(path: &Path) -> Result<SigningKey, StartError> {
                 "give one with --service-account-signing-key-file",
             )
         });
-        replace(path, made?.as_bytes(), Access::Owner).map_err(|error| {
+        create(path, made?.as_bytes(), Access::Owner).map_err(|error| {
             StartError::new(
                 format!("write {}", path.display()),
                 error,

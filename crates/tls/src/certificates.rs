@@ -1,23 +1,25 @@
 //! The certificates of a server that was given none: an authority, the server's, the admin's.
 //!
 //! All keys are ECDSA P-256. What is there is used again, so that a kubeconfig stays good across
-//! restarts. A leaf is made anew when it is about to expire, does not come from the authority, or
-//! does not name an address that is served. The authority is made anew only when it has expired;
-//! if it cannot be read the server does not start, since replacing it would lock every client out.
+//! restarts. A leaf's certificate is made anew, for the key that is there, when it is about to expire, does not come
+//! from the authority, or does not name an address that is served; the authority's only when it has expired. If the
+//! authority cannot be read the server does not start, since replacing it would lock every client out. What others
+//! have put into the directory is never written over.
 
-use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData,
+    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PublicKeyData,
 };
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
 use super::error::StartError;
-use super::private_file::{Access, create_directory, replace};
+pub use super::pair_files::Identity;
+use super::pair_files::{AUTHORITY_NAME, PairFiles, Stored, Subject};
+use super::private_file::create_directory;
 
 /// How many days an authority's certificate is valid.
 const AUTHORITY_DAYS: i64 = 3650;
@@ -28,77 +30,114 @@ const RENEWAL_DAYS: i64 = 30;
 /// How many hours before now certificates become valid, for clients whose clocks are behind.
 const BACKDATE_HOURS: i64 = 1;
 
-/// A certificate and its key, in PEM.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// The certificate; intermediates may follow it.
-    pub certificate: String,
-    /// The private key of the certificate.
-    pub key: String,
-}
+/// The name of a server's certificate and key among generated ones; kube-apiserver's name for them.
+const SERVING_NAME: &str = "apiserver";
+const SERVING_SUBJECT: Subject = Subject {
+    common_name: "ringwatch",
+    organisation: None,
+};
+const ADMIN_SUBJECT: Subject = Subject {
+    common_name: "kubernetes-admin",
+    organisation: Some("system:masters"),
+};
+const AUTHORITY_SUBJECT: Subject = Subject {
+    common_name: AUTHORITY_NAME,
+    organisation: None,
+};
 
 /// The generated certificates of a server that is given none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificates {
     /// The authority's certificate, in PEM.
     pub authority: String,
-    /// The serving certificate and its key.
-    pub server: Identity,
+    /// The serving certificate and its key; `None` for a server that is given its own.
+    pub server: Option<Identity>,
     /// The admin's identity, in group `system:masters`.
     pub admin: Identity,
 }
 
-/// Keeps the key out of logs.
-impl std::fmt::Debug for Identity {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Identity").finish_non_exhaustive()
-    }
+/// A certificate to be generated for a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Serving<'a> {
+    /// The directory of the certificate and its key.
+    pub directory: &'a Path,
+    /// The names and addresses under which the server is reached.
+    pub subjects: &'a [String],
 }
 
 /// The description of a certificate to be signed by the authority.
-struct Leaf {
+struct Leaf<'a> {
     /// The files' name without extension.
     name: &'static str,
-    common_name: &'static str,
-    organisation: Option<&'static str>,
+    directory: &'a Path,
+    subject: Subject,
     /// The subject alternative names: DNS names and IP addresses.
-    subjects: Vec<String>,
+    alternatives: &'a [String],
     usage: ExtendedKeyUsagePurpose,
 }
 
 impl Certificates {
-    /// Reads the certificates in a directory and makes those that are missing or no longer good.
-    /// `subjects` are the names and addresses under which the server is reached.
+    /// Reads the certificates in a directory, and that for a server in its own, and makes those that are missing or no
+    /// longer good.
     ///
     /// # Errors
-    /// The directory cannot be used, or the authority in it cannot be read.
+    /// A directory cannot be used, the authority cannot be read, or a file of others would have to be written over.
     pub fn load_or_generate(
         directory: &Path,
-        subjects: &[String],
+        serving: Option<Serving<'_>>,
         now: Timestamp,
     ) -> Result<Self, StartError> {
-        create_directory(directory).map_err(|error| cannot_write(directory, error))?;
+        for directory in [Some(directory), serving.map(|it| it.directory)] {
+            let Some(directory) = directory else { continue };
+            create_directory(directory).map_err(|error| cannot_create(directory, error))?;
+        }
         let authority = Authority::load_or_generate(directory, now)?;
-        let server = Leaf {
-            name: "apiserver",
-            common_name: "ringwatch",
-            organisation: None,
-            subjects: subjects.to_vec(),
+        let server = serving.map(|serving| Leaf {
+            name: SERVING_NAME,
+            directory: serving.directory,
+            subject: SERVING_SUBJECT,
+            alternatives: serving.subjects,
             usage: ExtendedKeyUsagePurpose::ServerAuth,
-        };
+        });
         let admin = Leaf {
             name: "admin",
-            common_name: "kubernetes-admin",
-            organisation: Some("system:masters"),
-            subjects: Vec::new(),
+            directory,
+            subject: ADMIN_SUBJECT,
+            alternatives: &[],
             usage: ExtendedKeyUsagePurpose::ClientAuth,
         };
         Ok(Self {
-            server: authority.leaf(directory, &server, now)?,
-            admin: authority.leaf(directory, &admin, now)?,
+            server: server.map(|it| authority.leaf(&it, now)).transpose()?,
+            admin: authority.leaf(&admin, now)?,
             authority: authority.certificate,
         })
     }
+}
+
+/// Returns the paths of a certificate and its key that others have put into the directory of serving certificates, with
+/// which a server serves. Follows `MaybeDefaultWithSelfSignedCerts`.
+///
+/// # Errors
+/// A file cannot be read, or one is without the other.
+pub fn given_pair(directory: &Path) -> Result<Option<(PathBuf, PathBuf)>, StartError> {
+    let files = PairFiles::new(directory, SERVING_NAME, SERVING_SUBJECT);
+    match files.read() {
+        Ok(Stored::Foreign) => Ok(Some((files.certificate, files.key))),
+        Ok(Stored::Missing | Stored::Made(_)) => Ok(None),
+        Err(why) => Err(StartError::new(
+            format!("use the server's certificate in {}", directory.display()),
+            why,
+            "give both, or move the one away for a generated pair",
+        )),
+    }
+}
+
+/// Returns true if a directory has an authority that this program made, as earlier versions did in that of
+/// `--cert-dir`.
+#[must_use]
+pub fn has_generated_authority(directory: &Path) -> bool {
+    let files = PairFiles::new(directory, "ca", AUTHORITY_SUBJECT);
+    matches!(files.read(), Ok(Stored::Made(_)))
 }
 
 /// The names of the Service `kubernetes`, by which programs in the cluster reach the server.
@@ -132,10 +171,13 @@ struct Authority {
 
 impl Authority {
     fn load_or_generate(directory: &Path, now: Timestamp) -> Result<Self, StartError> {
-        let path = directory.join("ca.crt");
+        let files = PairFiles::new(directory, "ca", AUTHORITY_SUBJECT);
         let broken = |why: String| {
             StartError::new(
-                format!("use the certificate authority {}", path.display()),
+                format!(
+                    "use the certificate authority {}",
+                    files.certificate.display()
+                ),
                 why,
                 format!(
                     "restore ca.crt and ca.key, or delete {} for new ones and a new kubeconfig",
@@ -143,14 +185,28 @@ impl Authority {
                 ),
             )
         };
-        match stored(directory, "ca") {
-            Ok(None) => Self::generate(directory, now),
-            Err(error) => Err(broken(error)),
-            Ok(Some(identity)) => {
+        match files.read().map_err(&broken)? {
+            Stored::Missing if files.certificate.exists() => {
+                Err(broken("its key is missing".to_owned()))
+            }
+            Stored::Missing => {
+                let key = KeyPair::generate().map_err(|error| cannot_make("ca", &error))?;
+                Self::generate(&files, &key, now)
+            }
+            Stored::Foreign => Err(StartError::new(
+                format!(
+                    "use the certificate authority {}",
+                    files.certificate.display()
+                ),
+                "ringwatch did not make it",
+                "move it away with its key for a generated one, and name authorities of clients with --client-ca-file",
+            )),
+            Stored::Made(identity) => {
                 let facts = Facts::read(&identity).map_err(&broken)?;
                 if facts.expires_within_days(now, 0) {
-                    tracing::warn!(path = %path.display(), "the certificate authority has expired; generating a new one");
-                    return Self::generate(directory, now);
+                    let path = files.certificate.display();
+                    tracing::warn!(%path, "the certificate authority has expired; generating a new one");
+                    return Self::generate(&files, &facts.key, now);
                 }
                 Self::new(identity).map_err(|error| broken(error.to_string()))
             }
@@ -165,9 +221,10 @@ impl Authority {
         })
     }
 
-    fn generate(directory: &Path, now: Timestamp) -> Result<Self, StartError> {
+    fn generate(files: &PairFiles, key: &KeyPair, now: Timestamp) -> Result<Self, StartError> {
         let make = || {
-            let mut params = params(Vec::new(), "ringwatch-ca", None)?;
+            let mut params = CertificateParams::default();
+            params.distinguished_name = AUTHORITY_SUBJECT.name();
             params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
             params.key_usages = vec![
                 KeyUsagePurpose::KeyCertSign,
@@ -175,33 +232,45 @@ impl Authority {
                 KeyUsagePurpose::DigitalSignature,
             ];
             set_validity(&mut params, now, AUTHORITY_DAYS);
-            let key = KeyPair::generate()?;
             Ok(Identity {
-                certificate: params.self_signed(&key)?.pem(),
+                certificate: params.self_signed(key)?.pem(),
                 key: key.serialize_pem(),
             })
         };
         let identity = make().map_err(|error| cannot_make("ca", &error))?;
-        store(directory, "ca", &identity)?;
+        files.write(&identity)?;
         Self::new(identity).map_err(|error| cannot_make("ca", &error))
     }
 
-    /// Returns the stored leaf if it is still good, or else makes a new one.
-    fn leaf(&self, directory: &Path, leaf: &Leaf, now: Timestamp) -> Result<Identity, StartError> {
-        if let Ok(Some(identity)) = stored(directory, leaf.name) {
-            match self.why_not_good(&identity, leaf, now) {
-                None => return Ok(identity),
-                Some(why) => tracing::info!(certificate = leaf.name, why, "generating a new one"),
+    /// Returns the stored leaf if it is still good, or else makes a new one for its key.
+    fn leaf(&self, leaf: &Leaf<'_>, now: Timestamp) -> Result<Identity, StartError> {
+        let files = PairFiles::new(leaf.directory, leaf.name, leaf.subject);
+        let unusable = |why: String| {
+            let what = format!("use the certificate {}", files.certificate.display());
+            StartError::new(what, why, "move it away with its key for new ones")
+        };
+        let key = match files.read().map_err(&unusable)? {
+            Stored::Foreign => return Err(files.would_overwrite()),
+            Stored::Missing => {
+                KeyPair::generate().map_err(|error| cannot_make(leaf.name, &error))?
             }
-        }
+            Stored::Made(identity) => match self.why_not_good(&identity, leaf, now) {
+                None => return Ok(identity),
+                Some(why) => {
+                    tracing::info!(certificate = leaf.name, why, "generating a new one");
+                    KeyPair::from_pem(&identity.key)
+                        .map_err(|error| unusable(format!("the key cannot be read: {error}")))?
+                }
+            },
+        };
         let identity = self
-            .sign(leaf, now)
+            .sign(leaf, &key, now)
             .map_err(|error| cannot_make(leaf.name, &error))?;
-        store(directory, leaf.name, &identity)?;
+        files.write(&identity)?;
         Ok(identity)
     }
 
-    fn why_not_good(&self, identity: &Identity, leaf: &Leaf, now: Timestamp) -> Option<String> {
+    fn why_not_good(&self, identity: &Identity, leaf: &Leaf<'_>, now: Timestamp) -> Option<String> {
         let facts = match Facts::read(identity) {
             Ok(facts) => facts,
             Err(why) => return Some(why),
@@ -212,21 +281,26 @@ impl Authority {
         if facts.issuer_key.as_deref() != Facts::key_id(&self.certificate).as_deref() {
             return Some("another authority signed it".to_owned());
         }
-        leaf.subjects
+        leaf.alternatives
             .iter()
             .find(|subject| !facts.subjects.contains(*subject))
             .map(|subject| format!("it does not name {subject}"))
     }
 
-    fn sign(&self, leaf: &Leaf, now: Timestamp) -> Result<Identity, rcgen::Error> {
-        let mut params = params(leaf.subjects.clone(), leaf.common_name, leaf.organisation)?;
+    fn sign(
+        &self,
+        leaf: &Leaf<'_>,
+        key: &KeyPair,
+        now: Timestamp,
+    ) -> Result<Identity, rcgen::Error> {
+        let mut params = CertificateParams::new(leaf.alternatives)?;
+        params.distinguished_name = leaf.subject.name();
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![leaf.usage.clone()];
         params.use_authority_key_identifier_extension = true;
         set_validity(&mut params, now, LEAF_DAYS);
-        let key = KeyPair::generate()?;
         Ok(Identity {
-            certificate: params.signed_by(&key, &self.issuer)?.pem(),
+            certificate: params.signed_by(key, &self.issuer)?.pem(),
             key: key.serialize_pem(),
         })
     }
@@ -237,6 +311,7 @@ struct Facts {
     not_after_seconds: i64,
     subjects: Vec<String>,
     issuer_key: Option<Vec<u8>>,
+    key: KeyPair,
 }
 
 impl Facts {
@@ -263,6 +338,7 @@ impl Facts {
             not_after_seconds: certificate.validity().not_after.timestamp(),
             subjects: alternative_names(&certificate),
             issuer_key,
+            key,
         })
     }
 
@@ -305,21 +381,6 @@ fn alternative_names(certificate: &X509Certificate<'_>) -> Vec<String> {
         .collect()
 }
 
-fn params(
-    subjects: Vec<String>,
-    common_name: &str,
-    organisation: Option<&str>,
-) -> Result<CertificateParams, rcgen::Error> {
-    let mut params = CertificateParams::new(subjects)?;
-    let mut name = DistinguishedName::new();
-    if let Some(organisation) = organisation {
-        name.push(DnType::OrganizationName, organisation);
-    }
-    name.push(DnType::CommonName, common_name);
-    params.distinguished_name = name;
-    Ok(params)
-}
-
 fn set_validity(params: &mut CertificateParams, now: Timestamp, days: i64) {
     let from = now - SignedDuration::from_hours(BACKDATE_HOURS);
     let to = now + SignedDuration::from_hours(24 * days);
@@ -329,46 +390,11 @@ fn set_validity(params: &mut CertificateParams, now: Timestamp, days: i64) {
     }
 }
 
-fn paths(directory: &Path, name: &str) -> (PathBuf, PathBuf) {
-    (
-        directory.join(format!("{name}.crt")),
-        directory.join(format!("{name}.key")),
-    )
-}
-
-/// Reads the identity in a directory; `None` if there is not even a part of it.
-fn stored(directory: &Path, name: &str) -> Result<Option<Identity>, String> {
-    let (certificate, key) = paths(directory, name);
-    if !certificate.exists() && !key.exists() {
-        return Ok(None);
-    }
-    let read = |path: &Path| {
-        fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-    };
-    Ok(Some(Identity {
-        certificate: read(&certificate)?,
-        key: read(&key)?,
-    }))
-}
-
-/// Writes the key and then the certificate: a certificate without its key would be the worse half.
-fn store(directory: &Path, name: &str, identity: &Identity) -> Result<(), StartError> {
-    let (certificate, key) = paths(directory, name);
-    replace(&key, identity.key.as_bytes(), Access::Owner)
-        .map_err(|error| cannot_write(&key, error))?;
-    replace(
-        &certificate,
-        identity.certificate.as_bytes(),
-        Access::Everybody,
-    )
-    .map_err(|error| cannot_write(&certificate, error))
-}
-
-fn cannot_write(path: &Path, error: std::io::Error) -> StartError {
+fn cannot_create(directory: &Path, error: std::io::Error) -> StartError {
     StartError::new(
-        format!("write {}", path.display()),
+        format!("create {}", directory.display()),
         error,
-        "choose another directory with --data-dir or --cert-dir, or make this one writable",
+        "choose another directory with --data-dir or --cert-dir",
     )
 }
 
@@ -382,6 +408,7 @@ fn cannot_make(name: &str, error: &rcgen::Error) -> StartError {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -390,9 +417,52 @@ mod tests {
         "2026-01-01T00:00:00Z".parse().expect("a time")
     }
 
+    fn load(
+        directory: &Path,
+        subjects: &[String],
+        now: Timestamp,
+    ) -> Result<Certificates, StartError> {
+        let serving = Serving {
+            directory,
+            subjects,
+        };
+        Certificates::load_or_generate(directory, Some(serving), now)
+    }
+
     fn generate(directory: &Path, now: Timestamp) -> Certificates {
         let subjects = subjects(&[IpAddr::from([127, 0, 0, 1])], Some("host".to_owned()));
-        Certificates::load_or_generate(directory, &subjects, now).expect("certificates")
+        load(directory, &subjects, now).expect("certificates")
+    }
+
+    /// Returns the content of all files of a directory by their names.
+    fn content(directory: &Path) -> std::collections::BTreeMap<String, String> {
+        let entries = fs::read_dir(directory).expect("a directory");
+        let entries = entries.map(|entry| {
+            let entry = entry.expect("an entry");
+            let name = entry.file_name().into_string().expect("a name");
+            (name, fs::read_to_string(entry.path()).expect("a file"))
+        });
+        entries.collect()
+    }
+
+    /// Returns a certificate that others have made, and its key.
+    fn foreign(names: &[String], common_name: &str) -> Identity {
+        let mut params = CertificateParams::new(names).expect("names");
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, common_name);
+        let key = KeyPair::generate().expect("a key");
+        Identity {
+            certificate: params.self_signed(&key).expect("a certificate").pem(),
+            key: key.serialize_pem(),
+        }
+    }
+
+    fn put(directory: &Path, name: &str, identity: &Identity) {
+        for (extension, text) in [("crt", &identity.certificate), ("key", &identity.key)] {
+            fs::write(directory.join(format!("{name}.{extension}")), text).expect("written");
+        }
     }
 
     #[test]
@@ -401,7 +471,7 @@ mod tests {
         let first = generate(directory.path(), now());
         let second = generate(directory.path(), now());
         assert_eq!(first.authority, second.authority);
-        assert_eq!(first.server.certificate, second.server.certificate);
+        assert_eq!(first.server, second.server);
         assert_eq!(first.admin.certificate, second.admin.certificate);
         for name in ["ca.key", "apiserver.key", "admin.key"] {
             let metadata = fs::metadata(directory.path().join(name)).expect("a key");
@@ -416,7 +486,7 @@ mod tests {
         let later = now() + SignedDuration::from_hours(24 * (LEAF_DAYS - RENEWAL_DAYS));
         let second = generate(directory.path(), later);
         assert_eq!(first.authority, second.authority);
-        assert_ne!(first.server.certificate, second.server.certificate);
+        assert_ne!(first.server, second.server);
         assert_ne!(first.admin.certificate, second.admin.certificate);
     }
 
@@ -427,7 +497,7 @@ mod tests {
         let later = now() + SignedDuration::from_hours(24 * AUTHORITY_DAYS);
         let second = generate(directory.path(), later);
         assert_ne!(first.authority, second.authority);
-        assert_ne!(first.server.certificate, second.server.certificate);
+        assert_ne!(first.server, second.server);
     }
 
     #[test]
@@ -435,9 +505,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let first = generate(directory.path(), now());
         let subjects = subjects(&[IpAddr::from([10, 1, 2, 3])], None);
-        let second = Certificates::load_or_generate(directory.path(), &subjects, now())
-            .expect("certificates");
-        assert_ne!(first.server.certificate, second.server.certificate);
+        let second = load(directory.path(), &subjects, now()).expect("certificates");
+        assert_ne!(first.server, second.server);
         assert_eq!(first.admin.certificate, second.admin.certificate);
     }
 
@@ -446,7 +515,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         generate(directory.path(), now());
         fs::write(directory.path().join("ca.key"), "nonsense").expect("written");
-        let error = Certificates::load_or_generate(directory.path(), &[], now());
+        let error = load(directory.path(), &[], now());
         let text = error.expect_err("a broken key").to_string();
         assert!(
             text.contains("cannot use the certificate authority"),
@@ -456,15 +525,103 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_another_certificate_is_noticed() {
+    fn a_new_certificate_is_for_the_key_that_is_there() {
         let directory = tempfile::tempdir().expect("a directory");
         let first = generate(directory.path(), now());
-        fs::copy(
-            directory.path().join("apiserver.key"),
-            directory.path().join("admin.key"),
-        )
-        .expect("copied");
+        let other = KeyPair::generate().expect("a key").serialize_pem();
+        fs::write(directory.path().join("admin.key"), &other).expect("written");
         let second = generate(directory.path(), now());
         assert_ne!(first.admin.certificate, second.admin.certificate);
+        assert_eq!(second.admin.key, other);
+        Facts::read(&second.admin).expect("a certificate of the key");
+        let before = content(directory.path());
+        generate(
+            directory.path(),
+            now() + SignedDuration::from_hours(24 * LEAF_DAYS),
+        );
+        let after = content(directory.path());
+        for key in ["ca.key", "apiserver.key", "admin.key"] {
+            assert_eq!(before[key], after[key], "{key}");
+        }
+        assert_ne!(before["admin.crt"], after["admin.crt"]);
+    }
+
+    #[test]
+    fn files_of_others_are_never_written_over() {
+        let names = ["localhost".to_owned()];
+        let own = tempfile::tempdir().expect("a directory");
+        let ours = generate(own.path(), now());
+        let chain = Identity {
+            certificate: ours.admin.certificate.clone() + &ours.authority,
+            key: ours.admin.key.clone(),
+        };
+        for (name, identity) in [
+            ("apiserver", foreign(&names, "ringwatch")),
+            ("admin", foreign(&names, "kubernetes-admin")),
+            ("admin", chain),
+            ("ca", foreign(&names, "kubernetes-ca")),
+        ] {
+            for later in [0, LEAF_DAYS, AUTHORITY_DAYS] {
+                let directory = tempfile::tempdir().expect("a directory");
+                put(directory.path(), name, &identity);
+                let there = content(directory.path());
+                let later = now() + SignedDuration::from_hours(24 * later);
+                let error = load(directory.path(), &names, later)
+                    .expect_err(name)
+                    .to_string();
+                assert!(error.contains("ringwatch did not make"), "{error}");
+                assert!(error.contains("move it away"), "{error}");
+                let after = content(directory.path());
+                assert!(
+                    there.iter().all(|(file, text)| after[file] == *text),
+                    "{name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_pair_of_others_is_given_and_half_of_one_is_an_error() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [certificate, key] =
+            ["apiserver.crt", "apiserver.key"].map(|it| directory.path().join(it));
+        assert_eq!(given_pair(directory.path()), Ok(None));
+        generate(directory.path(), now());
+        assert_eq!(given_pair(directory.path()), Ok(None));
+        fs::remove_file(&key).expect("removed");
+        assert_eq!(
+            given_pair(directory.path()),
+            Ok(None),
+            "a crash came between"
+        );
+        generate(directory.path(), now());
+        put(directory.path(), SERVING_NAME, &foreign(&[], "other"));
+        assert_eq!(
+            given_pair(directory.path()),
+            Ok(Some((certificate.clone(), key.clone())))
+        );
+        for missing in [&key, &certificate] {
+            put(directory.path(), SERVING_NAME, &foreign(&[], "other"));
+            fs::remove_file(missing).expect("removed");
+            let error = given_pair(directory.path())
+                .expect_err("half a pair")
+                .to_string();
+            let words = format!(
+                "error reading {}, certificate and key must be supplied as a pair",
+                missing.display()
+            );
+            assert!(error.contains(&words), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_given_server_needs_no_certificate() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let made = Certificates::load_or_generate(directory.path(), None, now());
+        assert_eq!(made.expect("certificates").server, None);
+        assert!(has_generated_authority(directory.path()));
+        let files = content(directory.path());
+        let names: Vec<&str> = files.keys().map(String::as_str).collect();
+        assert_eq!(names, ["admin.crt", "admin.key", "ca.crt", "ca.key"]);
     }
 }

@@ -7,6 +7,7 @@ pub mod certificates;
 pub mod client_identity;
 pub mod error;
 pub mod kubeconfig;
+mod pair_files;
 pub mod pem;
 pub mod private_file;
 pub mod protocol;

@@ -15,7 +15,7 @@ use ringwatch_authentication::{
 use ringwatch_authorization::Authorizer;
 use ringwatch_flowcontrol::Watches;
 use ringwatch_registry::object_counts::ObjectCounts;
-use ringwatch_tls::certificates::Certificates;
+use ringwatch_tls::certificates::{Certificates, Serving};
 use ringwatch_tls::pem;
 use ringwatch_tls::protocol::TlsProtocol;
 use ringwatch_tls::served_certificates::ServedCertificates;
@@ -52,7 +52,11 @@ pub fn certificates() -> Certificates {
     let folder = tempfile::tempdir().expect("a directory");
     let subjects = ["localhost".to_owned()];
     let now = Clock::real().wall();
-    Certificates::load_or_generate(folder.path(), &subjects, now).expect("certificates")
+    let serving = Serving {
+        directory: folder.path(),
+        subjects: &subjects,
+    };
+    Certificates::load_or_generate(folder.path(), Some(serving), now).expect("certificates")
 }
 
 /// Returns the credentials of a server with these certificates.
@@ -62,7 +66,8 @@ pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
         roots.add(authority).expect("an authority");
     }
     let clients = ClientCertificates::new(roots).expect("authorities");
-    let served = ServedCertificates::new(&certificates.server).expect("a certificate");
+    let server = certificates.server.as_ref().expect("a certificate");
+    let served = ServedCertificates::new(server).expect("a certificate");
     let credentials = Credentials {
         tls: ServingTls::new(&served, &TlsProtocol::default(), &clients).expect("TLS"),
         clients,

@@ -8,11 +8,12 @@ use ringwatch_tls::protocol::{CipherSuiteName, Curve, MinVersion, TlsProtocol};
 /// Flags of the server's certificates and of TLS.
 #[derive(Args, Clone, Debug)]
 pub struct TlsFlags {
-    /// Directory of generated certificates. The default is `pki` in the data directory.
+    /// Directory of the server's certificate and key, apiserver.crt and apiserver.key, which are generated if they are
+    /// missing. The default is `pki` in the data directory.
     #[arg(long, value_name = "DIR")]
     pub cert_dir: Option<PathBuf>,
 
-    /// The server's certificate, followed by intermediates. Generated if not given.
+    /// The server's certificate, followed by intermediates. The default is that in --cert-dir.
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub tls_cert_file: Option<PathBuf>,
 

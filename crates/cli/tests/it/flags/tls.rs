@@ -178,3 +178,52 @@ async fn the_generated_certificate_has_the_names_in_the_cluster() {
     }
     dial(port(&server), "192.0.2.8", config).await.unwrap_err();
 }
+
+#[tokio::test]
+async fn a_pair_in_the_directory_of_certificates_is_served_and_nothing_there_changes() {
+    let folder = Folder::new();
+    let directory = folder.path().join("certificates");
+    std::fs::create_dir(&directory).unwrap();
+    let (given, _) = certificate(
+        &folder,
+        "certificates/apiserver",
+        "theirs",
+        &["theirs.example"],
+    );
+    for name in ["ca.crt", "ca.key", "sa.key", "admin.crt", "admin.key"] {
+        std::fs::write(directory.join(name), "theirs").unwrap();
+    }
+    let content = || {
+        let entries = std::fs::read_dir(&directory).unwrap();
+        let files = entries.map(|it| it.unwrap().path());
+        files
+            .map(|it| (it.clone(), std::fs::read(it).unwrap()))
+            .collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let before = content();
+    let flag = format!("--cert-dir={}", directory.display());
+    let server = folder.serve(&[&flag]).await;
+    let der = CertificateDer::from_pem_slice(given.as_bytes()).unwrap();
+    assert_eq!(shown(port(&server), "localhost").await, der);
+    assert_eq!(content(), before);
+}
+
+#[tokio::test]
+async fn a_missing_pair_is_generated_once_and_alone() {
+    let folder = Folder::new();
+    let directory = folder.path().join("certificates");
+    let flags = [
+        format!("--cert-dir={}", directory.display()),
+        format!("--data-dir={}", folder.path().join("data").display()),
+    ];
+    let flags = [flags[0].as_str(), flags[1].as_str()];
+    let server = folder.serve(&flags).await;
+    let first = shown(port(&server), "localhost").await;
+    drop(server);
+    let server = folder.serve(&flags).await;
+    assert_eq!(shown(port(&server), "localhost").await, first);
+    let entries = std::fs::read_dir(&directory).unwrap();
+    let mut names: Vec<_> = entries.map(|it| it.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["apiserver.crt", "apiserver.key"]);
+}
