@@ -27,6 +27,7 @@ mod user;
 pub mod validation;
 mod version_order;
 pub mod webhook_client;
+pub mod webhook_url;
 pub mod work;
 
 pub use self::error::{Error, FieldError, FieldErrorKind, PolicyDenial, PolicyKind};

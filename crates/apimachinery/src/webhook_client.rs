@@ -76,6 +76,8 @@ pub struct ClientConfig {
 pub enum Target {
     /// An absolute URL, as `clientConfig.url` names it.
     Url(String),
+    /// The absolute URL of a server in a kubeconfig.
+    Server(String),
     /// A path at a port of a service of the cluster.
     Service {
         /// The namespace of the Service.
@@ -84,7 +86,7 @@ pub enum Target {
         name: String,
         /// The port of the service.
         port: u16,
-        /// The path, with a slash in front.
+        /// The path.
         path: String,
     },
 }
@@ -113,7 +115,7 @@ impl ClientConfig {
                     port: port
                         .and_then(|port| u16::try_from(port).ok())
                         .unwrap_or(PORT_DEFAULT),
-                    path: format!("/{}", path.trim_start_matches('/')),
+                    path,
                 }
             }
         };
@@ -131,17 +133,20 @@ impl ClientConfig {
     }
 }
 
-/// Writes the URL; for a service it is `https://NAME.NAMESPACE.svc:PORT/PATH`.
+/// Writes the URL as it is configured; for a service it is `https://NAME.NAMESPACE.svc:PORT/PATH`.
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Url(url) => formatter.write_str(url),
+            Self::Url(url) | Self::Server(url) => formatter.write_str(url),
             Self::Service {
                 namespace,
                 name,
                 port,
                 path,
-            } => write!(formatter, "https://{name}.{namespace}.svc:{port}{path}"),
+            } => {
+                let path = path.trim_start_matches('/');
+                write!(formatter, "https://{name}.{namespace}.svc:{port}/{path}")
+            }
         }
     }
 }

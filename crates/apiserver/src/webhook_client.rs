@@ -11,6 +11,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_
 use http::{Request, StatusCode, Uri};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
+use ringwatch_apimachinery::webhook_url::CallUrl;
 use ringwatch_spans::inject;
 use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::tls_client::BundleTls;
@@ -68,8 +69,12 @@ impl NetworkClient {
         }
     }
 
-    async fn place(&self, to: &ClientConfig, timeout: Duration) -> Result<Place, String> {
-        let query = format!("timeout={}s", timeout.as_secs());
+    async fn place(
+        &self,
+        to: &ClientConfig,
+        CallUrl { authority, path }: CallUrl,
+        timeout: Duration,
+    ) -> Result<Place, String> {
         let bundle = to.ca_bundle.as_deref();
         let tls = match &to.pair {
             None => self.tls.config(bundle)?,
@@ -83,27 +88,27 @@ impl NetworkClient {
             }
         };
         match &to.target {
-            Target::Url(url) => {
-                let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
-                let authority = uri.authority().ok_or("the url has no host")?;
+            Target::Url(_) | Target::Server(_) => {
+                let uri = format!("https://{authority}/");
+                let uri: Uri = uri.parse().map_err(|error| format!("{error}"))?;
                 let backend = https_get::backend(&uri, &tls, timeout, &self.clock);
                 Ok(Place {
-                    backend: backend.ok_or("the url's scheme is not https")?,
-                    authority: authority.to_string(),
-                    path: format!("{}?{query}", uri.path()),
+                    backend: backend.ok_or("the url has no host")?,
+                    authority,
+                    path,
                 })
             }
             Target::Service {
                 namespace,
                 name,
                 port,
-                path,
+                ..
             } => {
                 let (host, found) = self.services.address(namespace, name, *port).await?;
                 let server = format!("{name}.{namespace}.svc");
                 Ok(Place {
-                    authority: format!("{server}:{port}"),
-                    path: format!("{path}?{query}"),
+                    authority,
+                    path,
                     backend: Backend {
                         host,
                         port: found,
@@ -174,16 +179,18 @@ impl WebhookClient for NetworkClient {
         review: Bytes,
         timeout: Duration,
     ) -> Result<Bytes, CallError> {
-        let mut url = to.target.to_string();
-        if !url.contains('?') {
-            url = format!("{url}?timeout={}s", timeout.as_secs());
-        }
+        let url = to.target.call_url().map_err(lasting)?;
+        let url = CallUrl {
+            path: format!("{}?timeout={}s", url.path, timeout.as_secs()),
+            ..url
+        };
         let prefixed = |error: CallError| CallError {
-            why: format!("Post {url:?}: {error}"),
+            why: format!("Post \"https://{}{}\": {error}", url.authority, url.path),
             ..error
         };
         let call = async {
-            let place = self.place(to, timeout).await.map_err(lasting)?;
+            let place = self.place(to, url.clone(), timeout).await;
+            let place = place.map_err(lasting)?;
             let answered = Self::exchange(&place, to.token.as_deref(), review).await;
             answered.map_err(prefixed)
         };

@@ -43,7 +43,7 @@ pub(super) fn read(name: &str, path: &Path) -> Result<ClientConfig, WebhookKubec
     }
     Ok(ClientConfig {
         name: name.to_owned(),
-        target: Target::Url(cluster.server.clone()),
+        target: Target::Server(cluster.server.clone()),
         ca_bundle: selection.certificate_authority()?,
         token: selection.user.and_then(|user| user.token.clone()),
         pair: pair(selection)?,

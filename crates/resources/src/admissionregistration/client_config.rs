@@ -1,11 +1,12 @@
 //! The client configuration of webhooks: URL or service, and the review versions that they support.
 //!
 //! Admission webhooks and the conversion webhooks of custom resources have the same rules. Left out here are
-//! kube-apiserver's check of `caBundle` and its refusal of URLs that Go's parser cannot read.
+//! kube-apiserver's check of `caBundle`.
 
 use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::webhook_url;
 
 use crate::validation::field::{Errors, Field};
 
@@ -44,6 +45,10 @@ pub(crate) fn client(config: &Field<'_, '_>, errors: &mut Errors) {
 
 fn webhook_url(url: &Field<'_, '_>, errors: &mut Errors) {
     let whole = url.text();
+    if let Err(why) = webhook_url::check(whole) {
+        errors.push(url.required(&format!("url must be a valid URL: {why}{URL_FORM}")));
+        return;
+    }
     let (text, fragment) = whole.split_once('#').unwrap_or((whole, ""));
     let (text, query) = text.split_once('?').unwrap_or((text, ""));
     let (scheme, rest) = text.split_once(':').unwrap_or(("", text));

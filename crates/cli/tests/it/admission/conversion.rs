@@ -83,7 +83,7 @@ fn definition(webhook: &Webhook) -> Value {
             ],
             "conversion": {"strategy": "Webhook", "webhook": {
                 "conversionReviewVersions": ["v1"],
-                "clientConfig": webhook.client_config("/convert")}}}})
+                "clientConfig": webhook.client_config("//convert/")}}}})
 }
 
 fn widget(version: &str, name: &str, spec: Value) -> Value {
