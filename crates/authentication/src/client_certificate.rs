@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ringwatch_apimachinery::User;
+use ringwatch_tls::client_verifier::{ClientVerifier, subject};
+use ringwatch_tls::verifiers::Authorities;
+use rustls::DistinguishedName;
 use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::ClientCertVerifier;
-use rustls::{DistinguishedName, RootCertStore};
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -17,14 +17,14 @@ const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 /// Verifies the certificates of clients, and derives users from them.
 #[derive(Clone, Debug)]
 pub struct ClientCertificates {
-    verifier: Arc<dyn ClientCertVerifier>,
+    verifier: Arc<ClientVerifier>,
     proxies: Option<Proxies>,
 }
 
 /// The front proxies, whose requests may name their user in headers.
 #[derive(Clone, Debug)]
 struct Proxies {
-    verifier: Arc<dyn ClientCertVerifier>,
+    verifier: Arc<ClientVerifier>,
     /// The common names that they may have; any if there is none.
     names: Vec<String>,
 }
@@ -63,9 +63,9 @@ impl ClientCertificates {
     ///
     /// # Errors
     /// There is no usable authority among them.
-    pub fn new(authorities: RootCertStore) -> Result<Self, rustls::Error> {
+    pub fn new(authorities: Authorities) -> Result<Self, rustls::Error> {
         Ok(Self {
-            verifier: verifier(authorities)?,
+            verifier: Arc::new(ClientVerifier::trusting(authorities)?),
             proxies: None,
         })
     }
@@ -77,10 +77,10 @@ impl ClientCertificates {
     /// There is no usable authority among them.
     pub fn with_proxies(
         self,
-        authorities: RootCertStore,
+        authorities: Authorities,
         names: Vec<String>,
     ) -> Result<Self, rustls::Error> {
-        let verifier = verifier(authorities)?;
+        let verifier = Arc::new(ClientVerifier::trusting(authorities)?);
         Ok(Self {
             proxies: Some(Proxies { verifier, names }),
             ..self
@@ -92,15 +92,7 @@ impl ClientCertificates {
     pub fn authorities(&self) -> Vec<DistinguishedName> {
         let proxies = self.proxies.as_ref().map(|it| &it.verifier);
         let all = std::iter::once(&self.verifier).chain(proxies);
-        all.flat_map(|it| it.root_hint_subjects())
-            .cloned()
-            .collect()
-    }
-
-    /// Returns the verifier of chains and signatures.
-    #[must_use]
-    pub fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
-        Arc::clone(&self.verifier)
+        all.flat_map(|it| it.names()).cloned().collect()
     }
 
     /// Checks the chain that a client has presented.
@@ -112,23 +104,23 @@ impl ClientCertificates {
         let seconds = u64::try_from(now.as_second()).unwrap_or_default();
         let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
         let Ok((_, certificate)) = X509Certificate::from_der(leaf) else {
+            tracing::info!("a client certificate cannot be read");
             return Peer {
                 is_refused: true,
                 ..Peer::default()
             };
         };
         let valid_until_seconds = certificate.validity().not_after.timestamp();
-        let is_good = |verifier: &Arc<dyn ClientCertVerifier>| {
-            verifier.verify_client_cert(leaf, intermediates, time)
-        };
+        let is_good = |verifier: &Arc<ClientVerifier>| verifier.verify(leaf, intermediates, time);
         let proxy = self.proxies.as_ref();
         let proxy = proxy.filter(|it| it.knows(&certificate) && is_good(&it.verifier).is_ok());
         let verified = is_good(&self.verifier);
         let is_refused = verified.is_err();
         let user = match verified {
-            Ok(_) => user_of(&certificate, leaf),
+            Ok(()) => user_of(&certificate, leaf),
             Err(error) if proxy.is_none() => {
-                tracing::info!(%error, "a client certificate is invalid");
+                let subject = subject(leaf);
+                tracing::info!(%error, subject, "a client certificate is invalid");
                 None
             }
             Err(_) => None,
@@ -159,13 +151,6 @@ impl Proxies {
         let name = names.last().and_then(|it| it.as_str().ok());
         self.names.is_empty() || self.names.iter().any(|known| Some(known.as_str()) == name)
     }
-}
-
-fn verifier(authorities: RootCertStore) -> Result<Arc<dyn ClientCertVerifier>, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider)
-        .build()
-        .map_err(|error| rustls::Error::General(error.to_string()))
 }
 
 /// Returns the user of a certificate; `None` if it has no common name.
@@ -220,7 +205,7 @@ mod tests {
     }
 
     fn judge(authority: &str) -> ClientCertificates {
-        let mut roots = RootCertStore::empty();
+        let mut roots = Authorities::default();
         roots.add(der(authority)).expect("an authority");
         ClientCertificates::new(roots).expect("authorities")
     }
@@ -281,7 +266,7 @@ mod tests {
     fn only_known_proxies_say_who_asks() {
         let (ours, theirs) = (certificates(), certificates());
         let with = |names: &[&str]| {
-            let mut roots = RootCertStore::empty();
+            let mut roots = Authorities::default();
             roots.add(der(&theirs.authority)).expect("an authority");
             let names = names.iter().map(ToString::to_string).collect();
             let judge = judge(&ours.authority).with_proxies(roots, names);
@@ -302,5 +287,22 @@ mod tests {
         let peer = with(&[]).identify(&[own], now());
         assert!(!peer.is_front_proxy_at(now()) && peer.user.is_some());
         assert_eq!(with(&[]).authorities().len(), 2);
+    }
+
+    #[test]
+    fn certificates_of_version_1_name_users() {
+        use ringwatch_testing::certificates::{AUTHORITY, SHA_1, VERSION_1};
+        let now = "2030-01-01T00:00:00Z".parse().expect("a time");
+        let judge = judge(AUTHORITY);
+        let user = judge
+            .identify(&[der(VERSION_1.0)], now)
+            .user
+            .expect("a user")
+            .user;
+        assert_eq!(
+            (&*user.name, &*user.groups),
+            ("ann", &["devs".to_owned()][..])
+        );
+        assert!(judge.identify(&[der(SHA_1)], now).is_refused);
     }
 }

@@ -22,8 +22,8 @@ use ringwatch_tls::pem;
 use ringwatch_tls::pem::FlagFile;
 use ringwatch_tls::protocol::TlsProtocol;
 use ringwatch_tls::served_certificates::{NamedCertificate, ServedCertificates};
+use ringwatch_tls::verifiers::Authorities;
 use ringwatch_tls::watched_file::{WatchedFiles, next_look};
-use rustls::RootCertStore;
 use tokio::sync::watch;
 
 use super::flags::{RequestHeaderFlags, ServeFlags, TlsFlags};
@@ -310,7 +310,7 @@ impl Parts {
         let wrong = |flag: &str, why: String| {
             StartError::new(format!("use the authorities of {flag}"), why, advice)
         };
-        let mut roots = RootCertStore::empty();
+        let mut roots = Authorities::default();
         let own = &self.generated.authority;
         add(&mut roots, own).map_err(|why| {
             StartError::new(
@@ -327,14 +327,14 @@ impl Parts {
         let Some(proxy_ca) = &self.proxy_ca else {
             return Ok(clients);
         };
-        let mut roots = RootCertStore::empty();
+        let mut roots = Authorities::default();
         add(&mut roots, proxy_ca).map_err(|why| wrong(PROXY_CA_FLAG, why))?;
         let clients = clients.with_proxies(roots, flags.allowed_names());
         clients.map_err(|error| wrong(PROXY_CA_FLAG, error.to_string()))
     }
 }
 
-fn add(roots: &mut RootCertStore, pem: &str) -> Result<(), String> {
+fn add(roots: &mut Authorities, pem: &str) -> Result<(), String> {
     for certificate in pem::certificates(pem)? {
         roots.add(certificate).map_err(|error| error.to_string())?;
     }

@@ -17,6 +17,7 @@
 )]
 
 pub mod callgrind;
+pub mod certificates;
 pub mod disk;
 pub mod etcd;
 pub mod eventually;

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use ringwatch::clock::Clock;
-use rustls::SignatureScheme;
 use rustls::client::ResolvesClientCert;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys, SignatureScheme};
 
 use super::error::StartError;
+use super::handshake_signature::public_key;
 use super::pem::{self, FlagFile};
 use super::watched_file::WatchedFiles;
 
@@ -58,8 +59,23 @@ pub(super) fn certified_key(certificate: &str, key: &[u8]) -> Result<CertifiedKe
     let chain = pem::certificates(certificate)?;
     let key = PrivateKeyDer::from_pem_slice(key)
         .map_err(|error| format!("the key cannot be read: {error}"))?;
-    CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())
-        .map_err(|error| error.to_string())
+    certified(chain, key).map_err(|error| error.to_string())
+}
+
+/// Joins a chain and the key of its first certificate. `CertifiedKey::from_der` takes certificates of version 3 alone.
+fn certified(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<CertifiedKey, Error> {
+    let provider = aws_lc_rs::default_provider();
+    let key = provider.key_provider.load_private_key(key)?;
+    let leaf = chain.first().ok_or(Error::NoCertificatesPresented)?;
+    let own = public_key(leaf)?;
+    // A key that does not tell its public key is believed, as by rustls.
+    if key.public_key().is_some_and(|it| it != own) {
+        return Err(InconsistentKeys::KeyMismatch.into());
+    }
+    Ok(CertifiedKey::new(chain, key))
 }
 
 /// Watches the files of a client certificate and its key.
@@ -153,6 +169,17 @@ mod tests {
         let folder = tempfile::tempdir().expect("a directory");
         let now = Clock::real().wall();
         Certificates::load_or_generate(folder.path(), None, now).expect("certificates")
+    }
+
+    #[test]
+    fn an_identity_may_be_of_version_1() {
+        use ringwatch_testing::certificates::{RSA_2048, VERSION_1};
+        for (certificate, key) in [RSA_2048, VERSION_1] {
+            ClientIdentity::read(certificate, key.as_bytes()).expect("an identity");
+        }
+        let error = ClientIdentity::read(VERSION_1.0, RSA_2048.1.as_bytes());
+        let error = error.expect_err("the key of another");
+        assert!(error.contains("KeyMismatch"), "{error}");
     }
 
     fn write(folder: &Path, certificate: &str, key: &str) {

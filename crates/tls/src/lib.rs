@@ -4,8 +4,11 @@
 //! Users do not belong here: which client certificate authenticates whom is decided by `ringwatch-authentication`.
 
 pub mod certificates;
+mod chain;
 pub mod client_identity;
+pub mod client_verifier;
 pub mod error;
+mod handshake_signature;
 pub mod kubeconfig;
 mod pair_files;
 pub mod pem;

@@ -1,5 +1,5 @@
-//! Verifiers of the other side's certificate: of servers that an authority has signed or that are trusted themselves,
-//! and of any server or client that holds the key of the certificate that it presents.
+//! Verifiers of servers' certificates: of those that an authority has signed or that are trusted themselves, and of any
+//! server that holds the key of the certificate that it presents.
 //!
 //! Webhooks often have one self-signed certificate that is also their authority's. Go accepts such a trust in the
 //! certificate itself, and webpki does not.
@@ -8,17 +8,14 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
-    SignatureScheme,
-};
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::chain::{self, Purpose, Rules};
+use super::handshake_signature;
 
 /// The trusted certificates of authorities and servers.
 #[derive(Debug)]
@@ -45,6 +42,11 @@ impl Authorities {
         self.roots.add(certificate.clone())?;
         self.certificates.push(certificate);
         Ok(())
+    }
+
+    /// Returns what webpki trusts, and the certificates themselves.
+    pub(crate) fn into_parts(self) -> (RootCertStore, Vec<CertificateDer<'static>>) {
+        (self.roots, self.certificates)
     }
 
     /// Returns true if no certificate is trusted.
@@ -118,17 +120,23 @@ impl ServerCertVerifier for ServerVerifier {
         let Some(trusted) = &self.trusted else {
             return Ok(ServerCertVerified::assertion());
         };
-        if !trusted.certificates.iter().any(|it| it == certificate) {
+        if trusted.certificates.iter().any(|it| it == certificate) {
+            is_a_servers_now(certificate, now)?;
+        } else {
             let vouched = &trusted.vouched;
-            return vouched.verify_server_cert(
-                certificate,
-                intermediates,
-                name,
-                ocsp_response,
+            let verified =
+                vouched.verify_server_cert(certificate, intermediates, name, ocsp_response, now);
+            let Err(error) = verified else {
+                return verified;
+            };
+            let rules = Rules {
+                authorities: &trusted.certificates,
+                algorithms: self.algorithms,
+                purpose: Purpose::Server,
                 now,
-            );
+            };
+            chain::verify(certificate, intermediates, rules).map_err(|_| error)?;
         }
-        is_a_servers_now(certificate, now)?;
         verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
         Ok(ServerCertVerified::assertion())
     }
@@ -139,7 +147,7 @@ impl ServerCertVerifier for ServerVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+        handshake_signature::verify_tls12(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -148,75 +156,11 @@ impl ServerCertVerifier for ServerVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+        handshake_signature::verify_tls13(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
-    }
-}
-
-/// Requests a certificate from clients and accepts any whose key the client holds; a client may have none.
-/// Authentication verifies the certificate at every request.
-#[derive(Debug)]
-pub struct AnyClient {
-    verifier: Arc<dyn ClientCertVerifier>,
-    /// The names of the authorities from which clients choose their certificate.
-    authorities: Vec<DistinguishedName>,
-}
-
-impl AnyClient {
-    /// Creates a verifier that checks signatures as `verifier` does. `authorities` are the names by which clients
-    /// choose their certificate.
-    #[must_use]
-    pub fn new(verifier: Arc<dyn ClientCertVerifier>, authorities: Vec<DistinguishedName>) -> Self {
-        Self {
-            verifier,
-            authorities,
-        }
-    }
-}
-
-impl ClientCertVerifier for AnyClient {
-    fn client_auth_mandatory(&self) -> bool {
-        false
-    }
-
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &self.authorities
-    }
-
-    fn verify_client_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        Ok(ClientCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier
-            .verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier
-            .verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
     }
 }
 
@@ -289,5 +233,39 @@ mod tests {
             !takes(&own_authority(ServerAuth), "hook", 10_005),
             "another of the same name"
         );
+    }
+
+    #[test]
+    fn a_server_may_have_a_certificate_that_webpki_does_not_take() {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let root: CertificateDer<'_> = params.self_signed(&key).expect("a certificate").into();
+        let issuer = rcgen::Issuer::new(params, key);
+        let mut authorities = Authorities::default();
+        authorities.add(root).expect("an authority");
+        let servers = ServerVerifier::trusting(authorities, provider).expect("trust");
+        let takes = |change: fn(&mut CertificateParams), name: &'static str| {
+            let mut params = CertificateParams::new(["hook".to_owned()]).expect("a name");
+            change(&mut params);
+            let key = KeyPair::generate().expect("a key");
+            let leaf = params.signed_by(&key, &issuer).expect("a certificate");
+            let name = ServerName::try_from(name).expect("a name");
+            let now = UnixTime::since_unix_epoch(DAY * 20_000);
+            let taken = servers.verify_server_cert(leaf.der(), &[], &name, &[], now);
+            taken.is_ok()
+        };
+        for change in [
+            (|it: &mut CertificateParams| it.is_ca = IsCa::Ca(BasicConstraints::Unconstrained))
+                as fn(&mut CertificateParams),
+            |it| it.extended_key_usages = vec![ExtendedKeyUsagePurpose::Any],
+        ] {
+            assert!(takes(change, "hook"));
+            assert!(!takes(change, "other"));
+        }
+        let of_clients: fn(&mut CertificateParams) =
+            |it| it.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        assert!(!takes(of_clients, "hook"));
     }
 }

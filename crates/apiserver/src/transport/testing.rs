@@ -19,7 +19,7 @@ use ringwatch_tls::certificates::{Certificates, Serving};
 use ringwatch_tls::pem;
 use ringwatch_tls::protocol::TlsProtocol;
 use ringwatch_tls::served_certificates::ServedCertificates;
-use rustls::RootCertStore;
+use ringwatch_tls::verifiers::Authorities;
 use tokio::sync::watch;
 
 use super::connection::Connections;
@@ -61,7 +61,7 @@ pub fn certificates() -> Certificates {
 
 /// Returns the credentials of a server with these certificates.
 pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
-    let mut roots = RootCertStore::empty();
+    let mut roots = Authorities::default();
     for authority in pem::certificates(&certificates.authority).expect("an authority") {
         roots.add(authority).expect("an authority");
     }

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ringwatch_authentication::ClientCertificates;
+use ringwatch_tls::client_verifier::AnyClient;
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::protocol::TlsProtocol;
 use ringwatch_tls::served_certificates::ServedCertificates;
-use ringwatch_tls::verifiers::AnyClient;
 use rustls::ServerConfig;
 use tokio::net::TcpStream;
 
@@ -34,7 +34,7 @@ impl ServingTls {
         protocol: &TlsProtocol,
         clients: &ClientCertificates,
     ) -> Result<Self, StartError> {
-        let verifier = Arc::new(AnyClient::new(clients.verifier(), clients.authorities()));
+        let verifier = Arc::new(AnyClient::new(clients.authorities()));
         let mut config = ServerConfig::builder_with_provider(Arc::new(protocol.provider()))
             .with_protocol_versions(protocol.versions())
             .map_err(|error| {

@@ -4,7 +4,6 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -12,10 +11,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
 use ringwatch_testing::eventually::{DEADLINE, eventually};
-use ringwatch_tls::verifiers::ServerVerifier;
-use rustls::ClientConfig;
+use ringwatch_tls::client_identity::ClientIdentity;
+use ringwatch_tls::tls_client::{self, Trust};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -107,23 +106,12 @@ fn first(pem: &str) -> CertificateDer<'static> {
 }
 
 async fn connect(port: u16, identity: Option<&Pair>) -> TlsStream<TcpStream> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let any = Arc::new(ServerVerifier::any(&provider));
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(any);
-    let config = match identity {
-        Some(pair) => {
-            let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
-            builder.with_client_auth_cert(vec![first(&pair.certificate)], key)
-        }
-        None => Ok(builder.with_no_client_auth()),
-    };
+    let identity =
+        identity.map(|pair| ClientIdentity::read(&pair.certificate, pair.key.as_bytes()).unwrap());
+    let config = tls_client::config(Trust::Anyone, identity.as_ref()).unwrap();
     let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
     let name = ServerName::try_from("localhost").unwrap();
-    let connector = TlsConnector::from(Arc::new(config.unwrap()));
+    let connector = TlsConnector::from(config);
     connector.connect(name, tcp.unwrap()).await.unwrap()
 }
 
@@ -272,4 +260,29 @@ async fn new_authorities_of_clients_count_without_a_restart() {
         told("requestheader-client-ca-file", &proxies).await
     })
     .await;
+}
+
+#[tokio::test]
+async fn certificates_of_version_1_name_users_and_refused_ones_are_in_the_log() {
+    use ringwatch_testing::certificates::{AUTHORITY, RSA_2048, UNDER_ROOT_1, VERSION_1};
+    let pair = |certificate: &str, key: &str| Pair {
+        certificate: certificate.to_owned(),
+        key: key.to_owned(),
+    };
+    let files = Files::new();
+    let mut server = start(&[flag("client-ca-file", &files.write("ca", AUTHORITY))]);
+    server.client().await;
+    for (certificate, key) in [VERSION_1, RSA_2048] {
+        let mut stream = connect(server.port(), Some(&pair(certificate, key))).await;
+        let answer = who_am_i(&mut stream, "").await;
+        assert!(answer.contains("\"username\":\"ann\""), "{answer}");
+    }
+    let stranger = pair(UNDER_ROOT_1, VERSION_1.1);
+    let mut stream = connect(server.port(), Some(&stranger)).await;
+    let answer = who_am_i(&mut stream, "").await;
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    server
+        .logged("x509: certificate signed by unknown authority")
+        .await;
+    server.logged("CN=ann").await;
 }
