@@ -32,6 +32,12 @@ impl<T> ParsedObjects<T> {
         self.values.send_replace(Some(all.into()));
     }
 
+    /// Waits until the objects have been read.
+    pub async fn known(&self) {
+        // The sender lives as long as this.
+        let _ = self.values.subscribe().wait_for(Option::is_some).await;
+    }
+
     /// Returns the current values; `None` if the objects were not read in time.
     pub async fn get(&self) -> Option<Arc<[Arc<T>]>> {
         if let Some(all) = &*self.values.borrow() {

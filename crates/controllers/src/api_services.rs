@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::{Error, GroupVersion};
+use ringwatch_apiserver::health::Done;
 use ringwatch_registry::{Informer, ListWatch, Store};
 use ringwatch_resources::publish_custom_apis;
 use tokio::sync::watch;
@@ -19,6 +20,8 @@ pub struct ApiServices {
     pub store: Arc<Store>,
     /// The custom resources that are served.
     pub custom: watch::Receiver<CustomApis>,
+    /// Set when all APIServices of custom resources are there.
+    pub synced: Done,
     /// The time.
     pub clock: Clock,
 }
@@ -42,6 +45,7 @@ impl ApiServices {
         loop {
             let custom = self.custom.borrow_and_update().clone().unwrap_or_default();
             publish_custom_apis(&self.store, &custom, &self.clock).await?;
+            self.synced.set();
             tokio::select! {
                 next = changes.next() => if next?.is_none() { return Ok(()) },
                 changed = self.custom.changed() => if changed.is_err() { return Ok(()) },

@@ -39,7 +39,7 @@ pub(super) struct Admission {
 }
 
 /// The stored webhook configurations and policies, as plugins read them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct AdmissionObjectSets {
     mutating_webhooks: Arc<ParsedObjects<Configuration>>,
     validating_webhooks: Arc<ParsedObjects<Configuration>>,
@@ -119,6 +119,16 @@ impl AdmissionObjectSets {
             Arc::new(MutatingPolicies(policies(&self.mutating_policies))),
             Arc::new(policies(&self.validating_policies)),
         ]
+    }
+
+    /// Waits until all of the objects have been read.
+    pub(super) async fn known(&self) {
+        tokio::join!(
+            self.mutating_webhooks.known(),
+            self.validating_webhooks.known(),
+            self.mutating_policies.known(),
+            self.validating_policies.known(),
+        );
     }
 
     /// Returns the controllers that keep these objects up to date with the store.

@@ -412,6 +412,7 @@ impl Assembly<'_> {
             let services = ApiServices {
                 store: Arc::clone(store),
                 custom: served_apis,
+                synced: hooks.custom_apis_published.clone(),
                 clock: self.clock.clone(),
             };
             background.run(services.run());

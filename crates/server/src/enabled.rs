@@ -42,13 +42,25 @@ impl Enabled {
         let flow_control = flow_control.flatten();
         let hooks = PostStartHooks {
             bootstrapped: Done::default(),
+            admission_initialized: Done::default(),
+            storage_awaited: Done::default(),
+            address_published: Done::default(),
             definitions_synced: Done::default(),
             aggregation_synced: Done::default(),
+            custom_apis_published: Done::default(),
             roles: roles.as_ref().map(|_| RoleHooks::default()),
             nodes_synced: authorizer.node_graph().map(|_| Done::default()),
             flows_ensured: flow_control.as_ref().map(|_| Done::default()),
             encryption_followed: None,
         };
+        let (objects, initialized) = (
+            resources.admission.objects.clone(),
+            hooks.admission_initialized.clone(),
+        );
+        background.run(async move {
+            objects.known().await;
+            initialized.set();
+        });
         if let Some(flow_control) = &flow_control {
             background.run(flow_control.controller(clock).run());
         }

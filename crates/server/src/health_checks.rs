@@ -45,7 +45,7 @@ pub(super) fn health_checks(
     if flags.encryption_provider_config_automatic_reload || encryption.uses_kms() {
         health.add("kms-providers", Scope::Serving, plugins_healthy(encryption));
     }
-    health.add("watch-caches", Scope::Readiness, all_filled(cachers));
+    health.add("informer-sync", Scope::Readiness, all_filled(cachers));
     let alive_until = clock.now() + flags.cluster.livez_grace_period;
     hooks.add_checks(&mut health, alive_until, clock);
     health

@@ -7,17 +7,48 @@ use ringwatch::clock::{Clock, Instant};
 use ringwatch_apiserver::filters::Start;
 use ringwatch_apiserver::health::{Check, Done, Health, Scope};
 
-/// The check of kube-apiserver's hook that creates the first namespaces.
-const NAMESPACES_CHECK: &str = "poststarthook/start-system-namespaces-controller";
+/// The checks of kube-apiserver's hooks for the first objects: the system's namespaces and PriorityClasses, the record of
+/// allocated service addresses, the authorities for servers of aggregated APIs, and the APIServices of built-in APIs.
+const FIRST_OBJECTS_CHECKS: [&str; 5] = [
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "autoregister-completion",
+];
 
-/// The check of kube-apiserver's hook that creates the system's PriorityClasses, which are among the first objects.
-const PRIORITY_CLASSES_CHECK: &str = "poststarthook/scheduling/bootstrap-system-priority-classes";
+/// The checks of kube-apiserver's hooks that follow the objects of admission.
+const ADMISSION_CHECKS: [&str; 2] = [
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/start-apiserver-admission-initializer",
+];
 
-/// The check of kube-apiserver's hook that follows APIServices.
-const AGGREGATION_CHECK: &str = "poststarthook/start-kube-aggregator-informers";
+/// The checks of kube-apiserver's hooks that follow the definitions of custom resources, and wait for them.
+const DEFINITIONS_CHECKS: [&str; 3] = [
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+];
 
-/// The check of kube-apiserver's hook that waits for the definitions of custom resources.
-const DEFINITIONS_CHECK: &str = "poststarthook/crd-informer-synced";
+/// The checks of kube-apiserver's hooks that follow APIServices, proxy their APIs, and ask their servers.
+const AGGREGATION_CHECKS: [&str; 4] = [
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/apiservice-openapi-controller",
+];
+
+/// The checks of kube-apiserver's hooks that keep the APIServices of custom resources, and the conditions of local ones.
+const LOCAL_APIS_CHECKS: [&str; 2] = [
+    "poststarthook/kube-apiserver-autoregistration",
+    "poststarthook/apiservice-status-local-available-controller",
+];
+
+/// The check of kube-apiserver's hook that publishes the address of the API.
+const ADDRESS_CHECKS: [&str; 1] = ["poststarthook/bootstrap-controller"];
+
+/// The check of kube-apiserver's hook that waits for the watch caches, though not for ever.
+const STORAGE_CHECKS: [&str; 1] = ["poststarthook/storage-readiness"];
 
 /// The check of kube-apiserver's hook that creates the default roles. It is there where RBAC is enabled.
 const ROLES_CHECK: &str = "poststarthook/rbac/bootstrap-roles";
@@ -35,10 +66,18 @@ const ENCRYPTION_CHECK: &str = "poststarthook/start-encryption-provider-config-a
 pub(super) struct PostStartHooks {
     /// The first objects are created, namespaces among them.
     pub(super) bootstrapped: Done,
+    /// The webhooks and policies of admission are known.
+    pub(super) admission_initialized: Done,
+    /// The start has waited for the watch caches.
+    pub(super) storage_awaited: Done,
+    /// The address of the API is published, if it is to be.
+    pub(super) address_published: Done,
     /// The resources of all CustomResourceDefinitions are served.
     pub(super) definitions_synced: Done,
     /// The APIs of all APIServices are proxied.
     pub(super) aggregation_synced: Done,
+    /// The APIServices of custom resources are there.
+    pub(super) custom_apis_published: Done,
     /// The steps of RBAC; `None` if it is disabled.
     pub(super) roles: Option<RoleHooks>,
     /// The Node authorizer's graph is complete; `None` without that authorizer.
@@ -76,10 +115,18 @@ impl PostStartHooks {
             health.add(name, Scope::Serving, done.check());
             health.add(name, Scope::Livez, after(alive_until, clock, done.check()));
         };
-        add(NAMESPACES_CHECK, &self.bootstrapped);
-        add(PRIORITY_CLASSES_CHECK, &self.bootstrapped);
-        add(DEFINITIONS_CHECK, &self.definitions_synced);
-        add(AGGREGATION_CHECK, &self.aggregation_synced);
+        let steps: [(&[&str], &Done); 7] = [
+            (&ADMISSION_CHECKS, &self.admission_initialized),
+            (&STORAGE_CHECKS, &self.storage_awaited),
+            (&DEFINITIONS_CHECKS, &self.definitions_synced),
+            (&ADDRESS_CHECKS, &self.address_published),
+            (&FIRST_OBJECTS_CHECKS, &self.bootstrapped),
+            (&AGGREGATION_CHECKS, &self.aggregation_synced),
+            (&LOCAL_APIS_CHECKS, &self.custom_apis_published),
+        ];
+        for (names, done) in steps {
+            names.iter().for_each(|name| add(*name, done));
+        }
         if let Some(roles) = &self.roles {
             add(ROLES_CHECK, &roles.ensured);
         }
@@ -120,5 +167,78 @@ mod tests {
         check().await.expect_err("not done");
         done.set();
         check().await.expect("done");
+    }
+
+    /// The checks that kube-apiserver's own tests require of all three paths, beside `ping`, `log` and `etcd`.
+    const REQUIRED: [&str; 18] = [
+        "poststarthook/start-apiserver-admission-initializer",
+        "poststarthook/generic-apiserver-start-informers",
+        "poststarthook/start-apiextensions-informers",
+        "poststarthook/start-apiextensions-controllers",
+        "poststarthook/crd-informer-synced",
+        "poststarthook/bootstrap-controller",
+        "poststarthook/start-system-namespaces-controller",
+        "poststarthook/start-service-ip-repair-controllers",
+        "poststarthook/scheduling/bootstrap-system-priority-classes",
+        "poststarthook/start-cluster-authentication-info-controller",
+        "poststarthook/start-kube-aggregator-informers",
+        "poststarthook/apiservice-registration-controller",
+        "poststarthook/apiservice-status-local-available-controller",
+        "poststarthook/apiservice-status-remote-available-controller",
+        "poststarthook/kube-apiserver-autoregistration",
+        "autoregister-completion",
+        "poststarthook/apiservice-openapi-controller",
+        "poststarthook/storage-readiness",
+    ];
+
+    #[tokio::test(start_paused = true)]
+    async fn each_required_check_waits_for_its_step() {
+        let clock = Clock::real();
+        let hooks = PostStartHooks {
+            bootstrapped: Done::default(),
+            admission_initialized: Done::default(),
+            storage_awaited: Done::default(),
+            address_published: Done::default(),
+            definitions_synced: Done::default(),
+            aggregation_synced: Done::default(),
+            custom_apis_published: Done::default(),
+            roles: None,
+            nodes_synced: None,
+            flows_ensured: None,
+            encryption_followed: None,
+        };
+        let mut health = Health::default();
+        hooks.add_checks(&mut health, clock.now(), &clock);
+        clock.sleep(Duration::from_secs(1)).await;
+        let ask = async |root: &str| {
+            let mut failing = Vec::new();
+            for name in REQUIRED {
+                let answer = health.answer(&format!("/{root}/{name}"), "").await;
+                if !answer.expect(name).status().is_success() {
+                    failing.push(name);
+                }
+            }
+            failing
+        };
+        let roots = ["healthz", "livez", "readyz"];
+        for root in roots {
+            assert_eq!(ask(root).await, REQUIRED, "{root}");
+        }
+        for done in [
+            &hooks.bootstrapped,
+            &hooks.admission_initialized,
+            &hooks.storage_awaited,
+            &hooks.address_published,
+            &hooks.definitions_synced,
+            &hooks.aggregation_synced,
+            &hooks.custom_apis_published,
+        ] {
+            let before = ask("readyz").await.len();
+            done.set();
+            assert!(ask("readyz").await.len() < before);
+        }
+        for root in roots {
+            assert!(ask(root).await.is_empty(), "{root}");
+        }
     }
 }

@@ -240,7 +240,9 @@ impl Server {
     async fn complete(&mut self, first_steps: FirstSteps) -> Result<(), StartError> {
         let bootstrap = first_steps.bootstrap;
         wait_until_filled(&first_steps.cachers, &self.clock).await;
+        bootstrap.hooks.storage_awaited.set();
         bootstrap.run(first_steps.port).await?;
+        let hooks = bootstrap.hooks;
         if let Some(repair) = bootstrap.repair {
             self.background
                 .run_serving(async move { repair.run().await });
@@ -251,6 +253,7 @@ impl Server {
             self.publishing = Some(spawn(api_endpoints.run(tried, self.withdrawal.clone())));
             let _ = first_try.await;
         }
+        hooks.address_published.set();
         Ok(())
     }
 

@@ -201,7 +201,7 @@ async fn a_plugin_that_hangs_holds_up_its_types_alone() {
     let message = body["message"].as_str().unwrap_or_default();
     let cause = "the value of /secrets/default/s cannot be decrypted yet";
     assert!(message.contains(cause), "{message}");
-    let filled = health(&reader, "/readyz/watch-caches").await;
+    let filled = health(&reader, "/readyz/informer-sync").await;
     assert_eq!(
         filled.expect("one type takes no server out of service"),
         "ok"

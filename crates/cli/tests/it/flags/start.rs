@@ -2,6 +2,9 @@
 
 use std::process::{Command, Output};
 
+use ringwatch_testing::eventually::{DEADLINE, eventually};
+
+use super::{ADMIN, Folder, ask, port};
 use crate::support::server::Server;
 
 fn run(arguments: &[&str]) -> Output {
@@ -31,6 +34,40 @@ async fn flags_without_effect_are_told_once() {
         assert_eq!(log.matches(notice).count(), 1, "{notice}: {log}");
     }
     assert_eq!(log.matches("no effect").count(), 2, "{log}");
+}
+
+#[tokio::test]
+async fn the_steps_of_a_start_show_as_kube_apiservers_checks() {
+    let folder = Folder::new();
+    let server = folder.serve(&[]).await;
+    for (root, own) in [
+        ("healthz", "etcd"),
+        ("livez", "etcd"),
+        ("readyz", "informer-sync"),
+    ] {
+        let line = format!("GET /{root}?verbose=1");
+        let passed = eventually(DEADLINE, root, async || {
+            let answer = ask(port(&server), &line, ADMIN).await;
+            answer.starts_with("HTTP/1.1 200").then_some(answer)
+        });
+        let answer = passed.await;
+        for check in [
+            "ping",
+            "log",
+            own,
+            "autoregister-completion",
+            "poststarthook/bootstrap-controller",
+            "poststarthook/kube-apiserver-autoregistration",
+            "poststarthook/start-apiserver-admission-initializer",
+            "poststarthook/apiservice-openapi-controller",
+            "poststarthook/storage-readiness",
+        ] {
+            assert!(
+                answer.contains(&format!("[+]{check} ok\n")),
+                "{check}: {answer}"
+            );
+        }
+    }
 }
 
 #[tokio::test]
