@@ -11,10 +11,11 @@ use serde_json::Value;
 /// Kubernetes' generic store.
 #[async_trait]
 pub trait Allocator: Debug + Send + Sync {
-    /// Allocates what a new or changed object needs and writes it into the object. A dry run records nothing.
+    /// Allocates what a new or changed object needs and writes it into the object, which is validated afterwards. A dry
+    /// run records nothing.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when another object has what this one asks for, [`Error::Internal`] when there is nothing
+    /// [`Error::Invalid`] when another object has what this one asks for, or its wishes contradict each other, [`Error::Internal`] when there is nothing
     /// left, or an error of the store in which allocations are recorded.
     async fn allocate(
         self: Arc<Self>,

@@ -1,22 +1,17 @@
 //! The settings of a cluster on which the rules of built-in kinds depend.
 
-use crate::service_ranges::Families;
-
 /// The settings of a cluster on which the rules of built-in kinds depend. The default is for tests and tools, which look
 /// at the kinds of no cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterOptions {
     /// True if containers may be privileged.
     pub allow_privileged: bool,
-    /// The families of the addresses that services get.
-    pub families: Families,
 }
 
 impl Default for ClusterOptions {
     fn default() -> Self {
         Self {
             allow_privileged: true,
-            families: Families::default(),
         }
     }
 }

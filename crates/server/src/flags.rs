@@ -415,7 +415,6 @@ impl ServeFlags {
     pub fn cluster_options(&self) -> ClusterOptions {
         ClusterOptions {
             allow_privileged: self.allow_privileged,
-            families: self.services.service_cluster_ip_range.families(),
         }
     }
 

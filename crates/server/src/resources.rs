@@ -93,7 +93,7 @@ impl Resources {
             ),
             clock,
         );
-        let allocator = service_allocator(&storages, &flags.services.service_node_port_range);
+        let allocator = service_allocator(&storages, &flags.services);
         let write_path = WritePath {
             admission: Arc::clone(&admission.chain),
             guards: Guards::new(&storages, &types),

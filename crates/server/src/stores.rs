@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ringwatch_admission::Chain;
 use ringwatch_registry::{DeletionSettings, Store, Stores};
-use ringwatch_resources::allocation::{NODE_PORT_RANGES, PortRange, ServiceAllocator};
+use ringwatch_resources::allocation::{NODE_PORT_RANGES, ServiceAllocator};
 
+use super::flags::ServiceFlags;
 use super::storages::Storages;
 use super::write_guards::Guards;
 
@@ -48,17 +49,21 @@ impl WritePath {
     }
 }
 
-/// Returns the allocator of services, which have node ports of a range, if the resources in which it records allocations
+/// Returns the allocator of services, with the ranges of these flags, if the resources in which it records allocations
 /// are served.
 pub(super) fn service_allocator(
     storages: &Storages,
-    port_range: &PortRange,
+    flags: &ServiceFlags,
 ) -> Option<Arc<ServiceAllocator>> {
     let addresses = storages.bare_store("ipaddresses.networking.k8s.io")?;
     let ranges = storages.bare_store("servicecidrs.networking.k8s.io")?;
-    let ports = (storages.factory.plain(NODE_PORT_RANGES), port_range.clone());
+    let ports = (
+        storages.factory.plain(NODE_PORT_RANGES),
+        flags.service_node_port_range.clone(),
+    );
+    let families = flags.service_cluster_ip_range.families();
     let clock = storages.factory.clock.clone();
     Some(Arc::new(ServiceAllocator::new(
-        addresses, ranges, ports, clock,
+        addresses, ranges, ports, families, clock,
     )))
 }

@@ -25,7 +25,7 @@ impl Store {
         }
     }
 
-    /// Allocates what a valid object needs. The caller passes the allocation to [`Store::finish_allocation`] after the
+    /// Allocates what an object needs, before it is validated. The caller passes the allocation to [`Store::finish_allocation`] after the
     /// write.
     pub(super) fn allocate<'a>(
         &'a self,

@@ -13,14 +13,12 @@ impl Store {
     /// Prepares, checks and canonicalizes a new object that has its name and its system fields.
     ///
     /// # Errors
-    /// [`Error::BadRequest`] for a wrong namespace, [`Error::Invalid`] with all that is wrong.
+    /// [`Error::Invalid`] with all that is wrong.
     pub(super) fn before_create(
         &self,
         context: &RequestContext,
-        namespace: &str,
         object: &mut Value,
     ) -> Result<(), Error> {
-        self.ensure_namespace(namespace, object)?;
         let strategy = self.strategy();
         strategy.prepare_for_create(context, object);
         self.check_kind(object)?;

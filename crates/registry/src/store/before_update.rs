@@ -57,15 +57,13 @@ impl Store {
     /// Prepares, checks and canonicalizes the next content of an object.
     ///
     /// # Errors
-    /// [`Error::BadRequest`] for a wrong namespace, [`Error::Invalid`] with all that is wrong.
+    /// [`Error::Invalid`] with all that is wrong.
     pub(super) fn before_update(
         &self,
         context: &RequestContext,
-        namespace: &str,
         object: &mut Value,
         old: &Value,
     ) -> Result<(), Error> {
-        self.ensure_namespace(namespace, object)?;
         copy(object, old, "generation");
         let strategy = self.strategy_of(context);
         strategy.prepare_for_update(context, object, old);

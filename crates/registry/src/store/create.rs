@@ -2,8 +2,8 @@
 //!
 //! 1. [`Store::receive_new`]: conversion to the storage version with defaults, managed fields, mutating admission, the
 //!    write guard.
-//! 2. [`Store::prepare_new`]: system fields, the strategy with validation (`BeforeCreate`), allocation, validating
-//!    admission. Repeated for each generated name.
+//! 2. [`Store::prepare_new`]: system fields, allocation (`BeginCreate`), the strategy with validation (`BeforeCreate`),
+//!    validating admission. Repeated for each generated name.
 //! 3. The write, which fails if the name exists.
 //!
 //! A create calls these itself. An update that creates its object calls them within `guaranteed_update`; see
@@ -98,7 +98,7 @@ impl Store {
         Ok(object)
     }
 
-    /// Brings an admitted object into the form that is stored: system fields, the strategy, the allocator and
+    /// Brings an admitted object into the form that is stored: system fields, the allocator, the strategy and
     /// validating admission. The caller finishes `allocation` whatever the result.
     ///
     /// # Errors
@@ -114,8 +114,9 @@ impl Store {
         if let Some(name) = generated_name {
             set(object, "name", name);
         }
-        self.before_create(write.context, write.namespace, object)?;
+        self.ensure_namespace(write.namespace, object)?;
         *allocation = self.allocate(object, None, write.dry_run).await?;
+        self.before_create(write.context, object)?;
         self.validate_new(write, object).await
     }
 

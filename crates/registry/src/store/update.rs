@@ -230,10 +230,14 @@ impl<'a> Attempt<'a> {
             .admit_change(write, self.name, &mut object, &old)
             .await?;
         store.check_version(&mut object, &old, self.name)?;
-        store.before_update(self.context, self.namespace, &mut object, &old)?;
-        self.allocation = store
-            .allocate(&mut object, Some(&old), self.dry_run)
-            .await?;
+        store.ensure_namespace(self.namespace, &mut object)?;
+        // Subresources leave alone what is allocated.
+        if self.context.subresource.is_empty() {
+            self.allocation = store
+                .allocate(&mut object, Some(&old), self.dry_run)
+                .await?;
+        }
+        store.before_update(self.context, &mut object, &old)?;
         store
             .validate_change(write, self.name, &object, &old)
             .await?;

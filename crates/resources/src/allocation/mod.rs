@@ -31,12 +31,15 @@ use ringwatch_apimachinery::{Error, FieldError};
 use ringwatch_registry::{Outcome, Store};
 
 use super::core::service::{self, Owner};
+use super::service_ranges::Families;
 
 /// Hands out addresses and ports of the nodes to services.
 #[derive(Debug)]
 pub struct ServiceAllocator {
     addresses: Addresses,
     node_ports: NodePorts,
+    /// The families of the addresses that services get.
+    families: Families,
     /// True once the addresses and ports of all stored services are known to be recorded.
     ready: AtomicBool,
 }
@@ -64,11 +67,13 @@ impl ServiceAllocator {
         addresses: Store,
         ranges: Store,
         (node_ports, port_range): (Arc<dyn Interface>, PortRange),
+        families: Families,
         clock: Clock,
     ) -> Self {
         Self {
             addresses: Addresses::new(addresses, ranges, clock),
             node_ports: NodePorts::new(node_ports, port_range),
+            families,
             ready: AtomicBool::new(false),
         }
     }
@@ -146,17 +151,19 @@ impl ringwatch_registry::Allocator for ServiceAllocator {
         old: Option<&Value>,
         dry_run: bool,
     ) -> Result<Box<dyn ringwatch_registry::Allocation>, Error> {
-        if let Some((place, number)) = needs::no_port(service) {
+        let owner = Owner::new(service);
+        if !owner.can_be_noted() {
+            // Validation refuses the service for its name.
+            return Ok(Box::new(Allocation::none(self, owner)));
+        }
+        service::complete(service, old, self.families)
+            .map_err(|errors| invalid(service, errors))?;
+        if let Some((place, number)) = needs::no_port(service, old) {
             let why = self.node_ports.not_in_range(number).to_string();
             return Err(refused_number(number, place, why, service));
         }
         let needs = Needs::new(service, old);
-        let mut allocation = Allocation {
-            allocator: Arc::clone(&self),
-            owner: Owner::new(service),
-            gained: Numbers::default(),
-            given_up: Numbers::default(),
-        };
+        let mut allocation = Allocation::none(Arc::clone(&self), owner);
         if !needs.is_empty() {
             if !self.ready.load(Ordering::Acquire) {
                 return Err(Error::Internal("allocator not ready".to_owned()));
@@ -177,6 +184,17 @@ impl ringwatch_registry::Allocator for ServiceAllocator {
             ports: service::node_ports_of(service),
         };
         self.give_back(&Owner::new(service), &numbers).await;
+    }
+}
+
+impl Allocation {
+    fn none(allocator: Arc<ServiceAllocator>, owner: Owner) -> Self {
+        Self {
+            allocator,
+            owner,
+            gained: Numbers::default(),
+            given_up: Numbers::default(),
+        }
     }
 }
 
@@ -204,7 +222,8 @@ fn refused_address(refusal: AddressRefusal, requested: &str, service: &Value) ->
         AddressRefusal::Taken | AddressRefusal::OtherNetwork => {
             let why = format!("failed to allocate IP {requested}: {refusal}");
             let all = json!(list(service, "spec.clusterIPs"));
-            invalid(service, FieldError::invalid("spec.clusterIPs", &all, why))
+            let error = FieldError::invalid("spec.clusterIPs", &all, why);
+            invalid(service, vec![error])
         }
     }
 }
@@ -229,7 +248,8 @@ fn refused_number(number: i64, place: Option<usize>, why: String, service: &Valu
     match place {
         Some(place) => {
             let field = format!("spec.ports[{place}].nodePort");
-            invalid(service, FieldError::invalid(field, &json!(number), why))
+            let error = FieldError::invalid(field, &json!(number), why);
+            invalid(service, vec![error])
         }
         None => Error::Internal(format!(
             "failed to allocate requested HealthCheck NodePort {number}: {why}"
@@ -237,11 +257,11 @@ fn refused_number(number: i64, place: Option<usize>, why: String, service: &Valu
     }
 }
 
-fn invalid(service: &Value, error: FieldError) -> Error {
+fn invalid(service: &Value, errors: Vec<FieldError>) -> Error {
     Error::Invalid {
         kind: "Service".to_owned(),
         name: ringwatch_apimachinery::accessor::text(service, "name").to_owned(),
-        errors: vec![error],
+        errors,
     }
 }
 

@@ -8,7 +8,9 @@ use ringwatch_apimachinery::path::{get, list, set, text};
 use serde_json::{Value, json};
 
 use super::Numbers;
-use crate::core::service::{self, HEADLESS, has_address, has_node_ports, is_health_checked};
+use crate::core::service::{
+    self, HEADLESS, has_address, has_node_ports, is_health_checked, takes_node_ports,
+};
 use crate::service_ranges::Family;
 
 const HEALTH_CHECK: &str = "spec.healthCheckNodePort";
@@ -46,7 +48,7 @@ impl Needs {
             None => ports_of_new(service),
             Some(old) => ports_of_changed(service, old),
         };
-        if is_health_checked(service) && !old.is_some_and(is_health_checked) {
+        if begins_health_check(service, old) {
             ports.push(NeededPort {
                 requested: port_at(service, HEALTH_CHECK),
                 places: Vec::new(),
@@ -103,15 +105,23 @@ pub(super) fn set_address(service: &mut Value, needed: &NeededAddress, address: 
     }
 }
 
-/// Returns the addresses and ports that the old service has and the new one does not.
+/// Returns the addresses and ports that the old service has and the new one does not. What the new one's type does not
+/// have is given up, since validation lets it name none.
 pub(super) fn given_up(service: &Value, old: &Value) -> Numbers {
-    let kept: HashSet<_> = service::addresses_of(service).into_iter().collect();
-    let mut addresses = service::addresses_of(old);
-    addresses.retain(|address| has_address(old) && !kept.contains(address));
-    let kept: HashSet<_> = service::node_ports_of(service).into_iter().collect();
-    let mut ports = service::node_ports_of(old);
-    ports.retain(|port| !kept.contains(port));
-    Numbers { addresses, ports }
+    let held = |service: &Value| -> (HashSet<IpAddr>, HashSet<u16>) {
+        let addresses = service::addresses_of(service).into_iter();
+        let ports = ports(service).filter(|_| has_node_ports(service));
+        let check = port_at(service, HEALTH_CHECK).filter(|_| is_health_checked(service));
+        (
+            addresses.filter(|_| has_address(service)).collect(),
+            ports.chain(check).collect(),
+        )
+    };
+    let ((addresses, ports), (kept_addresses, kept_ports)) = (held(old), held(service));
+    Numbers {
+        addresses: addresses.difference(&kept_addresses).copied().collect(),
+        ports: ports.difference(&kept_ports).copied().collect(),
+    }
 }
 
 /// Returns the cluster IPs that a service begins to need: one for each family that had none.
@@ -160,7 +170,7 @@ fn ports_of_new(service: &Value) -> Vec<NeededPort> {
     for (place, port) in ports.iter().enumerate() {
         let number = get(port, "port");
         let requested = port_at(port, "nodePort");
-        if requested.is_none() && !takes_any(service) {
+        if requested.is_none() && !takes_node_ports(service) {
             continue;
         }
         let requested = match first_by_number.entry(number) {
@@ -193,7 +203,7 @@ fn ports_of_changed(service: &Value, old: &Value) -> Vec<NeededPort> {
         match requested {
             Some(requested) if had.contains(&requested) => continue,
             Some(requested) => drop(had.insert(requested)),
-            None if !takes_any(service) => continue,
+            None if !takes_node_ports(service) => continue,
             None => {}
         }
         needed.push(NeededPort {
@@ -206,23 +216,23 @@ fn ports_of_changed(service: &Value, old: &Value) -> Vec<NeededPort> {
 
 /// Returns a number that is asked for as a port of the nodes and is none, with the port of the service that asks for
 /// it; none if its health check does.
-pub(super) fn no_port(service: &Value) -> Option<(Option<usize>, i64)> {
+pub(super) fn no_port(service: &Value, old: Option<&Value>) -> Option<(Option<usize>, i64)> {
     if !has_node_ports(service) {
         return None;
     }
     let ports = list(service, "spec.ports").iter().enumerate();
     let requested = ports.map(|(place, port)| (Some(place), get(port, "nodePort")));
-    let mut requested = requested.chain([(None, get(service, HEALTH_CHECK))]);
+    let check = begins_health_check(service, old).then_some((None, get(service, HEALTH_CHECK)));
+    let mut requested = requested.chain(check);
     requested.find_map(|(place, number)| {
         let number = number?.as_i64()?;
         u16::try_from(number).is_err().then_some((place, number))
     })
 }
 
-/// Returns true if ports without a node port get one.
-fn takes_any(service: &Value) -> bool {
-    text(service, "spec.type") == "NodePort"
-        || get(service, "spec.allocateLoadBalancerNodePorts") != Some(&Value::Bool(false))
+/// Returns true if a write makes a service one whose health is checked on the nodes.
+fn begins_health_check(service: &Value, old: Option<&Value>) -> bool {
+    is_health_checked(service) && !old.is_some_and(is_health_checked)
 }
 
 fn ports(service: &Value) -> impl Iterator<Item = u16> {

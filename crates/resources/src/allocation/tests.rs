@@ -12,8 +12,8 @@ use ringwatch_registry::{CreateOptions, DeleteOptions, UpdateOptions};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 use super::*;
+use crate::ensure_service_range;
 use crate::service_ranges::{Families, Family, ServiceRanges};
-use crate::{ClusterOptions, ensure_service_range};
 
 /// The time limit of requests in these tests.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(50);
@@ -49,12 +49,8 @@ impl Storages {
 
     async fn server(&self) -> World {
         let [services, addresses, ranges, ports] = &self.all;
-        let options = ClusterOptions {
-            families: self.ranges.families(),
-            ..ClusterOptions::default()
-        };
         let store = |plural: &str, storage: &Arc<MemoryStorage>| {
-            let mut all = crate::built_in_with(&options).into_iter();
+            let mut all = crate::built_in().into_iter();
             let resource = all.find(|it| it.plural == plural).expect("built in");
             Store::new(resource, Arc::clone(storage) as _)
         };
@@ -64,7 +60,13 @@ impl Storages {
         let ensured = ensure_service_range(&ranges, &self.ranges, &clock).await;
         ensured.expect("a range");
         let ports = (Arc::clone(ports) as _, self.node_ports.clone());
-        let allocator = ServiceAllocator::new(addresses.clone(), ranges, ports, clock.clone());
+        let allocator = ServiceAllocator::new(
+            addresses.clone(),
+            ranges,
+            ports,
+            self.ranges.families(),
+            clock.clone(),
+        );
         let allocator = Arc::new(allocator);
         let services = store("services", services).with_allocator(Arc::clone(&allocator) as _);
         let repair = Repair {
@@ -343,6 +345,86 @@ async fn the_port_of_the_health_check_is_held() {
     let far = json!({"externalTrafficPolicy": "Cluster"});
     world.change("one", far).await.expect("changed");
     assert_eq!(world.ports().await, [0; 0]);
+}
+
+#[tokio::test]
+async fn a_health_check_gets_a_port_when_the_service_is_created_or_becomes_local() {
+    let world = Storages::new().ready().await;
+    let check = |service: &Value| service["spec"]["healthCheckNodePort"].as_u64();
+    let local = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local"});
+    let tried = world.try_create("one", &local, true).await.expect("tried");
+    assert_eq!(check(&tried), Some(32_769), "after the port of its node");
+    assert_eq!(world.ports().await, [0; 0]);
+    let one = world.create("one", local.clone()).await.expect("created");
+    let given = check(&one).expect("a port");
+    assert!((30_000..32_768).contains(&given), "{given}");
+    assert_eq!(world.ports().await.len(), 2);
+    // A client that leaves it out keeps it.
+    let silent = json!({"healthCheckNodePort": null, "selector": {"app": "e"}});
+    let kept = world.change("one", silent).await.expect("changed");
+    assert_eq!(check(&kept), Some(given));
+
+    world.create("two", json!({})).await.expect("created");
+    let two = world.change("two", local).await.expect("changed");
+    assert!(check(&two).is_some_and(|it| it != given), "{two}");
+    assert_eq!(world.ports().await.len(), 4);
+    // What validation refuses takes nothing.
+    let wrong =
+        json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "sessionAffinity": "Odd"});
+    let error = world.create("three", wrong).await.expect_err("refused");
+    let why = "spec.sessionAffinity: Unsupported value: \"Odd\": supported values: \"ClientIP\", \"None\"";
+    assert_eq!(error, format!("Service \"three\" is invalid: {why}"));
+    let unnamed = world.create("a/b", json!({})).await.expect_err("no name");
+    assert!(unnamed.contains("metadata.name"), "{unnamed}");
+    assert_eq!(
+        (world.addresses().await.len(), world.ports().await.len()),
+        (2, 4)
+    );
+    let inside = world.change("two", json!({"type": "ClusterIP"})).await;
+    assert_eq!(check(&inside.expect("changed")), None);
+    assert_eq!(world.ports().await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_status_of_a_service_allocates_nothing() {
+    let world = Storages::new().ready().await;
+    world.create("one", json!({})).await.expect("created");
+    let mut context = context();
+    context.subresource = "status".into();
+    let mut update = patch(|it| {
+        it["spec"]["type"] = json!("NodePort");
+        it["status"]["conditions"] = json!([]);
+    });
+    let options = UpdateOptions::default();
+    let services = &world.services;
+    let updated = services.update(&context, "a", "one", &mut update, &options);
+    updated.await.expect("updated");
+    assert_eq!(world.ports().await, [0; 0]);
+}
+
+#[tokio::test]
+async fn node_ports_follow_the_names_of_their_ports() {
+    let world = Storages::new().ready().await;
+    let ports = json!([{"name": "a", "port": 80}, {"name": "b", "port": 81}]);
+    let outside = json!({"type": "NodePort", "ports": ports});
+    let one = world.create("one", outside).await.expect("created");
+    let given = ports_of(&one);
+    let moved = json!({"ports": [{"name": "b", "port": 90}, {"name": "c", "port": 80}]});
+    let moved = ports_of(&world.change("one", moved).await.expect("changed"));
+    assert_eq!(moved[0], given[1]);
+    assert!(!given.contains(&moved[1]), "{moved:?} after {given:?}");
+    let mut held = world.ports().await;
+    held.sort_unstable();
+    let mut expected: Vec<u16> = moved
+        .iter()
+        .filter_map(|it| u16::try_from(*it).ok())
+        .collect();
+    expected.sort_unstable();
+    assert_eq!(held, expected);
+    // To a type without them, with a port more.
+    let inside = json!({"type": "ClusterIP", "ports": [{"name": "b", "port": 90, "nodePort": moved[0]}, {"name": "d", "port": 91}]});
+    let inside = world.change("one", inside).await.expect("changed");
+    assert_eq!((ports_of(&inside), world.ports().await), (vec![], vec![]));
 }
 
 #[tokio::test]

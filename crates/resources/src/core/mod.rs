@@ -43,15 +43,10 @@ const V1: Group = Group::CORE_V1;
 const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
 
 pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
-    [
-        configuration(),
-        cluster(),
-        workload(options),
-        network(options),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [configuration(), cluster(), workload(options), network()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Returns the rows of configuration, quotas and events.
@@ -253,7 +248,7 @@ fn workload(options: &ClusterOptions) -> Vec<Row> {
 }
 
 /// Returns the rows of endpoints and services.
-fn network(options: &ClusterOptions) -> Vec<Row> {
+fn network() -> Vec<Row> {
     vec![
         V1.namespaced("endpoints", "Endpoints")
             .short(&["ep"])
@@ -279,9 +274,7 @@ fn network(options: &ClusterOptions) -> Vec<Row> {
                     .check(service_checks::service)
                     .warn_always(warnings::service)
                     .check_on_update(service_checks::service_update)
-                    .hooks(Services {
-                        families: options.families,
-                    })
+                    .hooks(Services)
                     .create_on_update()
                     .name_rule(NameRule::DnsLabel)
                     .returns_deleted_object(),

@@ -27,6 +27,12 @@ async fn revision(fixture: &Fixture) -> Value {
     fixture.get(CONFIG_MAPS).await.json()["metadata"]["resourceVersion"].take()
 }
 
+/// The addresses that services have.
+async fn addresses(fixture: &Fixture) -> Value {
+    const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
+    fixture.get(ADDRESSES).await.json()["items"].take()
+}
+
 async fn put(fixture: &Fixture, path: &str, body: &str) -> Answer {
     let body = body.to_owned().into();
     fixture.ask(request("PUT", path, body)).await
@@ -192,7 +198,8 @@ async fn what_is_only_tried_takes_no_address() {
 #[tokio::test]
 async fn what_is_invalid_is_not_stored() {
     let fixture = Fixture::start(true).await;
-    let before = revision(&fixture).await;
+    let mut before = revision(&fixture).await;
+    let taken = addresses(&fixture).await;
     let in_default =
         |group: &str, plural: &str| format!("/apis/{group}/namespaces/default/{plural}");
     for (path, object, words) in [
@@ -242,6 +249,11 @@ async fn what_is_invalid_is_not_stored() {
         assert!(matches!(code, 403 | 422), "{path}: {code} {message}");
         assert_eq!(reason, expected);
         assert_eq!(message, words);
+        if path == SERVICES {
+            // It gets its address before it is validated, as in kube-apiserver, and gives it back.
+            assert_eq!(addresses(&fixture).await, taken);
+            before = revision(&fixture).await;
+        }
         assert_eq!(revision(&fixture).await, before, "{path}");
     }
 }

@@ -3,8 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ringwatch_apimachinery::path::{get, keep, list, remove, set, text};
-use serde_json::Value;
+use ringwatch_apimachinery::path::{get, get_mut, keep, list, remove, set, text};
+use serde_json::{Value, json};
+
+use super::validation::TRAFFIC;
 
 /// Paths of the cluster IPs and their families, in the order that [`carry_over_addresses`] expects.
 const ADDRESSES: [&str; 4] = [
@@ -14,18 +16,19 @@ const ADDRESSES: [&str; 4] = [
     "spec.ipFamilyPolicy",
 ];
 const HEALTH_CHECK: &str = "spec.healthCheckNodePort";
+const NODE_PORT: &str = "nodePort";
 
-/// Completes the new spec from the old one: drops fields that no longer apply to the type and keeps assigned addresses
-/// and ports.
-pub(super) fn carry_over(service: &mut Value, old: &Value) {
-    drop_what_no_longer_applies(service, old);
+/// Keeps assigned addresses and ports that the client leaves out. Follows `patchAllocatedValues`.
+pub(super) fn keep_assigned(service: &mut Value, old: &Value) {
     if has_address(service) && has_address(old) {
         carry_over_addresses(service, old);
     }
-    if has_node_ports(service) && has_node_ports(old) {
+    if takes_node_ports(service) && takes_node_ports(old) {
         keep_node_ports(service, old);
     }
-    if is_health_checked(service) && is_health_checked(old) && get(service, HEALTH_CHECK).is_none()
+    if is_health_checked(service)
+        && is_health_checked(old)
+        && port_number(service, HEALTH_CHECK).is_none()
     {
         keep(service, old, HEALTH_CHECK);
     }
@@ -48,7 +51,8 @@ fn carry_over_addresses(service: &mut Value, old: &Value) {
     }
 }
 
-fn drop_what_no_longer_applies(service: &mut Value, old: &Value) {
+/// Drops fields that no longer apply to the type, unless the client changed them. Follows `dropTypeDependentFields`.
+pub(super) fn drop_what_no_longer_applies(service: &mut Value, old: &Value) {
     let ends = |applies: fn(&Value) -> bool, service: &Value| applies(old) && !applies(service);
     let is_balanced = |service: &Value| text(service, "spec.type") == "LoadBalancer";
     let mut gone: Vec<&str> = Vec::new();
@@ -73,13 +77,27 @@ fn drop_what_no_longer_applies(service: &mut Value, old: &Value) {
             drop(remove(service, path));
         }
     }
-    if ends(has_node_ports, service) && node_ports(service) == node_ports(old) {
+    if ends(has_node_ports, service) && node_ports(service).is_subset(&node_ports(old)) {
         let ports = service
             .pointer_mut("/spec/ports")
             .and_then(Value::as_array_mut);
         for port in ports.into_iter().flatten() {
             drop(remove(port, "nodePort"));
         }
+    }
+    if !is_balanced(service)
+        && let Some(balancer) = get_mut(service, "status.loadBalancer")
+    {
+        *balancer = json!({});
+    }
+}
+
+/// Drops the internal traffic policy of external services, which kube-apiserver stores but never shows
+/// (`defaultOnReadInternalTrafficPolicy`). One that is none is left to validation.
+pub(super) fn drop_internal_policy(service: &mut Value) {
+    let path = "spec.internalTrafficPolicy";
+    if !has_address(service) && TRAFFIC.contains(&text(service, path)) {
+        drop(remove(service, path));
     }
 }
 
@@ -89,6 +107,13 @@ pub(crate) fn has_address(service: &Value) -> bool {
 
 pub(crate) fn has_node_ports(service: &Value) -> bool {
     matches!(text(service, "spec.type"), "NodePort" | "LoadBalancer")
+}
+
+/// Returns true if ports of the service without a node port get one.
+pub(crate) fn takes_node_ports(service: &Value) -> bool {
+    has_node_ports(service)
+        && (text(service, "spec.type") == "NodePort"
+            || get(service, "spec.allocateLoadBalancerNodePorts") != Some(&Value::Bool(false)))
 }
 
 /// Returns true if the service has a health check port on the nodes: type `LoadBalancer` with local external traffic.
@@ -103,41 +128,40 @@ fn is_reached_from_outside(service: &Value) -> bool {
             && !list(service, "spec.externalIPs").is_empty())
 }
 
-fn node_ports(service: &Value) -> Vec<Option<&Value>> {
-    let ports = list(service, "spec.ports").iter();
-    ports.map(|port| get(port, "nodePort")).collect()
+/// Returns the port number at a path; none for 0, by which clients ask for any.
+fn port_number(value: &Value, path: &str) -> Option<i64> {
+    get(value, path)
+        .and_then(Value::as_i64)
+        .filter(|it| *it != 0)
 }
 
+fn node_ports(service: &Value) -> HashSet<i64> {
+    let ports = list(service, "spec.ports").iter();
+    ports
+        .filter_map(|port| port_number(port, NODE_PORT))
+        .collect()
+}
+
+/// Keeps the node ports of ports by their names, but for those that the client gave to others.
 fn keep_node_ports(service: &mut Value, old: &Value) {
-    fn key(port: &Value) -> (Option<&Value>, Option<&Value>) {
-        (get(port, "port"), get(port, "protocol"))
-    }
-    let mut before = HashMap::new();
-    for port in list(old, "spec.ports") {
-        before.entry(key(port)).or_insert(port);
-    }
-    let mut ports = list(service, "spec.ports").to_vec();
-    // A number that the client gave to another port is not available.
-    let requested: HashSet<Value> = ports
+    let requested = node_ports(service);
+    let before: HashMap<&str, i64> = list(old, "spec.ports")
         .iter()
-        .filter_map(|it| get(it, "nodePort").cloned())
+        .filter_map(|port| Some((text(port, "name"), port_number(port, NODE_PORT)?)))
         .collect();
-    for port in &mut ports {
-        let before = before.get(&key(port));
-        let number = before.and_then(|before| get(before, "nodePort"));
-        if let (None, Some(number)) = (get(port, "nodePort"), number)
+    let ports = get_mut(service, "spec.ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
+        if port_number(port, NODE_PORT).is_none()
+            && let Some(number) = before.get(text(port, "name"))
             && !requested.contains(number)
         {
-            set(port, "nodePort", number.clone());
+            set(port, NODE_PORT, json!(number));
         }
     }
-    set(service, "spec.ports", Value::Array(ports));
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -148,7 +172,7 @@ mod tests {
             "allocateLoadBalancerNodePorts": true, "ports": [{"port": 80, "nodePort": 30_000}]}});
         let mut inside = old.clone();
         set(&mut inside, "spec.type", json!("ClusterIP"));
-        carry_over(&mut inside, &old);
+        drop_what_no_longer_applies(&mut inside, &old);
         assert_eq!(
             inside["spec"],
             json!({"type": "ClusterIP", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"],
@@ -156,7 +180,7 @@ mod tests {
         );
         let mut elsewhere = inside.clone();
         set(&mut elsewhere, "spec.type", json!("ExternalName"));
-        carry_over(&mut elsewhere, &inside);
+        drop_what_no_longer_applies(&mut elsewhere, &inside);
         assert_eq!(
             elsewhere["spec"],
             json!({"type": "ExternalName", "ports": [{"port": 80}]})
@@ -164,16 +188,69 @@ mod tests {
     }
 
     #[test]
+    fn node_ports_go_with_the_type_unless_the_client_asks_for_new_ones() {
+        let old = json!({"spec": {"type": "NodePort", "ports": [
+            {"name": "a", "port": 80, "nodePort": 30_000}, {"name": "b", "port": 81, "nodePort": 30_001}]}});
+        let inside = |ports: Value| {
+            let mut new = json!({"spec": {"type": "ClusterIP", "ports": ports}});
+            drop_what_no_longer_applies(&mut new, &old);
+            new["spec"]["ports"].take()
+        };
+        let exchanged = json!([{"name": "a", "port": 80, "nodePort": 30_001}, {"name": "b", "port": 81, "nodePort": 30_000}]);
+        let none = json!([{"name": "a", "port": 80}, {"name": "b", "port": 81}]);
+        assert_eq!(inside(exchanged), none);
+        let fewer = json!([{"name": "a", "port": 80, "nodePort": 30_000}]);
+        assert_eq!(inside(fewer), json!([{"name": "a", "port": 80}]));
+        let more =
+            json!([{"name": "a", "port": 80, "nodePort": 30_000}, {"name": "c", "port": 82}]);
+        assert_eq!(
+            inside(more),
+            json!([{"name": "a", "port": 80}, {"name": "c", "port": 82}])
+        );
+        let new = json!([{"name": "a", "port": 80, "nodePort": 30_002}]);
+        assert_eq!(inside(new.clone()), new, "validation refuses it");
+    }
+
+    #[test]
     fn what_was_given_stays_where_it_is_left_out() {
         let old = json!({"spec": {"type": "NodePort", "clusterIP": "10.0.0.1",
-            "ports": [{"port": 80, "nodePort": 30_000}, {"port": 81, "nodePort": 30_001}]}});
-        let mut new = json!({"spec": {"type": "NodePort",
-            "ports": [{"port": 80}, {"port": 81, "nodePort": 30_000}]}});
-        carry_over(&mut new, &old);
+            "ports": [{"name": "a", "port": 80, "nodePort": 30_000}, {"name": "b", "port": 81, "nodePort": 30_001}]}});
+        let kept = |ports: Value| {
+            let mut new = json!({"spec": {"type": "NodePort", "ports": ports}});
+            keep_assigned(&mut new, &old);
+            assert_eq!(new["spec"]["clusterIP"], "10.0.0.1");
+            new["spec"]["ports"].take()
+        };
         assert_eq!(
-            new["spec"],
-            json!({"type": "NodePort", "clusterIP": "10.0.0.1",
-                "ports": [{"port": 80}, {"port": 81, "nodePort": 30_000}]})
+            kept(json!([{"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 30_000}])),
+            json!([{"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 30_000}]),
+            "the number is another's now"
         );
+        assert_eq!(
+            kept(json!([{"name": "a", "port": 90, "nodePort": 0}, {"name": "c", "port": 81}])),
+            json!([{"name": "a", "port": 90, "nodePort": 30_000}, {"name": "c", "port": 81}]),
+            "by the names, whatever the numbers"
+        );
+        let mut new = json!({"spec": {"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false,
+            "ports": [{"name": "a", "port": 80}]}});
+        keep_assigned(&mut new, &old);
+        assert_eq!(new["spec"]["ports"], json!([{"name": "a", "port": 80}]));
+    }
+
+    #[test]
+    fn external_services_have_no_internal_policy_and_no_balancer() {
+        let old = json!({"spec": {"type": "LoadBalancer", "internalTrafficPolicy": "Local"}});
+        let mut new = json!({"spec": {"type": "ExternalName", "internalTrafficPolicy": "Local"},
+            "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
+        drop_what_no_longer_applies(&mut new, &old);
+        drop_internal_policy(&mut new);
+        assert_eq!(
+            new,
+            json!({"spec": {"type": "ExternalName"}, "status": {"loadBalancer": {}}})
+        );
+        let odd = json!({"spec": {"type": "ExternalName", "internalTrafficPolicy": "Odd"}});
+        let mut judged = odd.clone();
+        drop_internal_policy(&mut judged);
+        assert_eq!(judged, odd, "validation refuses it");
     }
 }

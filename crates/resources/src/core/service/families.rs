@@ -6,8 +6,10 @@ use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, list, set, text};
 use serde_json::{Value, json};
 
+use super::validation::addresses;
 use super::{HEADLESS, has_address};
 use crate::service_ranges::{Families, Family};
+use crate::validation::found;
 use crate::validation::values::address;
 
 const IPS: &str = "spec.clusterIPs";
@@ -26,8 +28,7 @@ impl Completion {
     /// part.
     ///
     /// # Errors
-    /// The fields that contradict each other, or ask for a family that services do not get here. Fields that are wrong by
-    /// themselves are left to validation.
+    /// The fields about addresses that are wrong, contradict each other, or ask for a family that services do not get here.
     pub(super) fn complete(
         self,
         service: &mut Value,
@@ -38,6 +39,11 @@ impl Completion {
         }
         if get(service, POLICY).is_none() {
             set(service, POLICY, default_policy(service, old));
+        }
+        // Contradictions within the fields are told alone, and what follows need not consider them.
+        let wrong = found(|it, errors| addresses(&it.at("spec"), errors), service);
+        if !wrong.is_empty() {
+            return Err(wrong);
         }
         let policy = text(service, POLICY).to_owned();
         let mut errors = Vec::new();

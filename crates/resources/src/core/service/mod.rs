@@ -9,9 +9,10 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::changes::{has_address, has_node_ports, is_health_checked};
+pub(crate) use self::changes::{has_address, has_node_ports, is_health_checked, takes_node_ports};
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, list, set, text};
+use ringwatch_apimachinery::validation::formats;
 use ringwatch_registry::RequestContext;
 
 use self::families::Completion;
@@ -36,45 +37,44 @@ impl Owner {
             name: text(service, "metadata.name").to_owned(),
         }
     }
-}
 
-/// The behaviour of services: consistent address fields, and fields that updates keep or drop. The store allocates
-/// addresses and ports.
-#[derive(Debug)]
-pub(super) struct Services {
-    /// The families of the addresses that services get.
-    pub(super) families: Families,
-}
-
-impl Services {
-    /// Returns the fields that contradict each other, or ask for a family that services do not get here.
-    fn family_errors(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let completed = Completion(self.families).complete(&mut object.clone(), old);
-        completed.err().unwrap_or_default()
+    /// Returns true if the name can stand in the note of an allocation. All valid names of services can.
+    pub(crate) fn can_be_noted(&self) -> bool {
+        !self.name.is_empty() && formats::path_segment(&self.name, false).is_empty()
     }
 }
+
+/// The behaviour of services: fields that updates drop with the type that has them. The store allocates addresses and
+/// ports.
+#[derive(Debug)]
+pub(super) struct Services;
 
 impl KindHooks for Services {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
-        name_addresses(object);
-        // Validation, which follows, tells the errors.
-        let _ = Completion(self.families).complete(object, None);
+        changes::drop_internal_policy(object);
     }
 
-    /// Keeps assigned addresses and ports that a client leaves out.
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
-        changes::carry_over(object, old);
-        name_addresses(object);
-        let _ = Completion(self.families).complete(object, Some(old));
+        changes::drop_what_no_longer_applies(object, old);
+        changes::drop_internal_policy(object);
     }
+}
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        self.family_errors(object, None)
+/// Fills in what a client may leave out of the fields that are allocated: those that an update keeps, and the families
+/// of the addresses that a cluster of these families gives. Follows `beginCreate` and `beginUpdate`.
+///
+/// # Errors
+/// The fields that contradict each other, or ask for a family that services do not get here.
+pub(crate) fn complete(
+    service: &mut Value,
+    old: Option<&Value>,
+    families: Families,
+) -> Result<(), Vec<FieldError>> {
+    if let Some(old) = old {
+        changes::keep_assigned(service, old);
     }
-
-    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        self.family_errors(object, Some(old))
-    }
+    name_addresses(service);
+    Completion(families).complete(service, old)
 }
 
 /// Returns the cluster IPs of a service: none, one, or one of each family.
@@ -95,19 +95,11 @@ pub(crate) fn node_ports_of(service: &Value) -> Vec<u16> {
         .collect()
 }
 
-/// Fills in `clusterIP` or `clusterIPs` from the other.
+/// Fills in the list of cluster IPs of a client that knows one only. Follows `normalizeClusterIPs`.
 fn name_addresses(service: &mut Value) {
-    if !has_address(service) {
-        return;
-    }
-    let first = list(service, "spec.clusterIPs").first().cloned();
-    match (text(service, "spec.clusterIP"), first) {
-        ("", Some(first)) => set(service, "spec.clusterIP", first),
-        ("", None) => {}
-        (one, None) => {
-            let all = json!([one]);
-            set(service, "spec.clusterIPs", all);
-        }
-        (_, Some(_)) => {}
+    let one = text(service, "spec.clusterIP");
+    if !one.is_empty() && list(service, "spec.clusterIPs").is_empty() {
+        let all = json!([one]);
+        set(service, "spec.clusterIPs", all);
     }
 }

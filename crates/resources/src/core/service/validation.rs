@@ -13,7 +13,7 @@ use crate::validation::values::{PROTOCOLS, address, cidr, ip, ordinary_address};
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const AFFINITIES: &[&str] = &["ClientIP", "None"];
-const TRAFFIC: &[&str] = &["Cluster", "Local"];
+pub(super) const TRAFFIC: &[&str] = &["Cluster", "Local"];
 const DISTRIBUTIONS: &[&str] = &["PreferClose", "PreferSameNode", "PreferSameZone"];
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const FAMILY_POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
@@ -131,8 +131,8 @@ fn affinity(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that the cluster IPs and the IP families go together.
-fn addresses(spec: &Field<'_, '_>, errors: &mut Errors) {
+/// Checks that the cluster IPs and the IP families go together. Follows `ValidateServiceClusterIPsRelatedFields`.
+pub(super) fn addresses(spec: &Field<'_, '_>, errors: &mut Errors) {
     let (own, ips) = (spec.at("clusterIP"), spec.at("clusterIPs"));
     let first = ips.items("").next().map(|first| first.text());
     if !own.is_empty() {
