@@ -11,12 +11,15 @@ const DISRUPTED_PODS_MAX: usize = 2000;
 /// Seconds after which a client should retry while a budget's status is of an older generation.
 const PROCESSING_RETRY_AFTER_SECONDS: u32 = 10;
 
-/// Returns true if this budget covers pods with these labels. A budget without a selector covers none.
+/// Returns true if this budget covers pods with these labels. A budget without a selector covers none, and one with an
+/// empty selector all. Follows `getPodDisruptionBudgets`.
 #[must_use]
 pub fn covers(budget: &Value, labels: Labels<'_>) -> bool {
-    let selector = get(budget, "spec.selector").map(selector_text::label_selector);
-    let selector = LabelSelector::parse(&selector.unwrap_or_default());
-    selector.is_ok_and(|selector| !selector.is_empty() && selector.matches(labels))
+    let selector = get(budget, "spec.selector").filter(|it| !it.is_null());
+    selector.is_some_and(|selector| {
+        let selector = LabelSelector::parse(&selector_text::label_selector(selector));
+        selector.is_ok_and(|selector| selector.matches(labels))
+    })
 }
 
 /// Returns true if this pod may be evicted without taking a disruption out of the budget: a pod that is not ready is
@@ -159,6 +162,8 @@ fn time(now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ringwatch::meta::OwnedLabels;
+
     use super::*;
 
     fn budget(status: Value) -> Value {
@@ -173,6 +178,28 @@ mod tests {
             Err(Error::TooManyRequests { cause, .. }) => Err(cause.1),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    #[test]
+    fn an_empty_selector_covers_all_and_none_covers_none() {
+        let labels: OwnedLabels = [("app", "a")].into_iter().collect();
+        let labels = labels.as_labels();
+        for (selector, covered) in [
+            (json!({}), true),
+            (json!({"matchLabels": {}}), true),
+            (json!({"matchExpressions": []}), true),
+            (json!({"matchLabels": {"app": "a"}}), true),
+            (json!({"matchLabels": {"app": "b"}}), false),
+            (
+                json!({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}),
+                false,
+            ),
+            (Value::Null, false),
+        ] {
+            let budget = json!({"spec": {"selector": selector}});
+            assert_eq!(covers(&budget, labels), covered, "{budget}");
+        }
+        assert!(!covers(&json!({"spec": {}}), labels));
     }
 
     #[test]
