@@ -6,7 +6,13 @@ use serde_json::{Value, json};
 
 use crate::strategy::kind_hooks::KindHooks;
 
-/// The behaviour of jobs: the server generates the selector and the labels of the pods.
+/// The labels that a selector matches, and that which tells the pods of one job from all others.
+const CONTROLLER_UID: (&str, &str) = (
+    "spec.selector.matchLabels",
+    "batch.kubernetes.io/controller-uid",
+);
+
+/// The behaviour of jobs: the server generates the selector and the labels of the pods. Follows `generateSelector`.
 #[derive(Debug)]
 pub(super) struct Jobs;
 
@@ -29,9 +35,14 @@ impl KindHooks for Jobs {
             }
         }
         set(object, "spec.template.metadata.labels", labels);
-        if get(object, "spec.selector").is_none() {
-            let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
-            set(object, "spec.selector", selector);
+        // What the client selects besides stays, so that an empty selector does not select every pod.
+        if get(object, CONTROLLER_UID.0)
+            .and_then(|it| it.get(CONTROLLER_UID.1))
+            .is_none()
+        {
+            let mut labels = get(object, CONTROLLER_UID.0).cloned().unwrap_or_default();
+            labels[CONTROLLER_UID.1] = json!(uid);
+            set(object, CONTROLLER_UID.0, labels);
         }
         // The template's labels are the job's by default, and kube-apiserver fills in defaults once more when
         // it reads what it has stored.
@@ -60,5 +71,38 @@ mod tests {
             "j"
         );
         assert_eq!(job["metadata"]["labels"]["job-name"], "j");
+    }
+
+    #[test]
+    fn a_selector_gets_the_uid_unless_it_is_manual() {
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let selected = |selector: Value, manual: bool| {
+            let mut job = json!({"metadata": {"name": "j", "uid": "u"},
+                "spec": {"manualSelector": manual, "selector": selector, "template": {}}});
+            Jobs.prepare_for_create(&context, &mut job);
+            job["spec"]["selector"].take()
+        };
+        let uid = "batch.kubernetes.io/controller-uid";
+        let generated = json!({"matchLabels": {uid: "u"}});
+        for selector in [
+            json!({}),
+            json!({"matchLabels": {}}),
+            json!({"matchLabels": null}),
+            Value::Null,
+        ] {
+            assert_eq!(selected(selector.clone(), false), generated, "{selector}");
+            assert_eq!(selected(selector.clone(), true), selector);
+        }
+        assert_eq!(
+            selected(json!({"matchExpressions": []}), false),
+            json!({"matchExpressions": [], "matchLabels": {uid: "u"}})
+        );
+        assert_eq!(
+            selected(json!({"matchLabels": {"a": "b"}}), false),
+            json!({"matchLabels": {"a": "b", uid: "u"}})
+        );
+        // Validation refuses another's.
+        let wrong = json!({"matchLabels": {uid: "w"}});
+        assert_eq!(selected(wrong.clone(), false), wrong);
     }
 }
