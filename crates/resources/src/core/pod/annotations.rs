@@ -4,10 +4,8 @@ use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::get;
 use serde_json::{Map, Value};
 
+use super::profile_annotations::APP_ARMOR;
 use super::resize::MIRROR;
-
-/// Prefix of annotations with a container's name, which gave AppArmor profiles before there was a field.
-const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// Returns an error for each immutable annotation that an update adds, changes or removes.
 pub(super) fn forbidden_changes(object: &Value, old: &Value) -> Vec<FieldError> {

@@ -7,9 +7,25 @@ use serde_json::{Value, json};
 /// Sets the condition of this type to true since `now`, in place of an older one of the type. `why` is its reason and
 /// message, if it has any.
 pub(super) fn note(pod: &mut Value, kind: &str, now: Timestamp, why: Option<(&str, &str)>) {
+    put(pod, (kind, "True"), now, why);
+}
+
+/// Notes that a pod with scheduling gates waits for them. Follows `applySchedulingGatedCondition`.
+pub(super) fn note_gates(pod: &mut Value, now: Timestamp) {
+    if list(pod, "spec.schedulingGates").is_empty() {
+        return;
+    }
+    let why = (
+        "SchedulingGated",
+        "Scheduling is blocked due to non-empty scheduling gates",
+    );
+    put(pod, ("PodScheduled", "False"), now, Some(why));
+}
+
+fn put(pod: &mut Value, (kind, status): (&str, &str), now: Timestamp, why: Option<(&str, &str)>) {
     let mut condition = json!({
         "type": kind,
-        "status": "True",
+        "status": status,
         "lastProbeTime": null,
         "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     });

@@ -7,6 +7,7 @@ pub(crate) mod defaults;
 mod eviction;
 mod image;
 mod label_keys;
+mod profile_annotations;
 mod quality;
 mod resize;
 mod status;
@@ -37,14 +38,16 @@ use ringwatch_registry::subresource::SubresourceStrategy;
 pub(super) struct Pods;
 
 impl KindHooks for Pods {
-    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+    fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         let class = quality_class(object);
         set(
             object,
             "status",
             json!({"phase": "Pending", "qosClass": class}),
         );
+        condition::note_gates(object, context.clock.wall());
         label_keys::merge(object);
+        profile_annotations::copy_app_armor(context, object);
         prioritize(object);
     }
 
@@ -147,6 +150,35 @@ mod tests {
         );
         assert_eq!(pod["spec"]["priority"], 0);
         assert_eq!(pod["spec"]["preemptionPolicy"], "PreemptLowerPriority");
+    }
+
+    #[test]
+    fn a_new_pod_with_gates_says_that_it_waits_for_them() {
+        let mut pod = json!({"spec": {"schedulingGates": [{"name": "g"}]},
+            "status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}});
+        Pods.prepare_for_create(&context(), &mut pod);
+        let condition = &pod["status"]["conditions"][0];
+        assert_eq!(
+            pod["status"]["conditions"].as_array().map(Vec::len),
+            Some(1)
+        );
+        assert_eq!(
+            (
+                &condition["type"],
+                &condition["status"],
+                &condition["reason"]
+            ),
+            (
+                &json!("PodScheduled"),
+                &json!("False"),
+                &json!("SchedulingGated")
+            )
+        );
+        assert_eq!(
+            condition["message"],
+            "Scheduling is blocked due to non-empty scheduling gates"
+        );
+        assert!(condition["lastTransitionTime"].is_string());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_registry::context::WARNINGS_MAX;
 
+use super::profile_annotations;
 use crate::validation::field::Field;
 
 /// The labels of nodes that have got other names, since when, and which.
@@ -78,7 +79,7 @@ pub(crate) fn pod(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
 
 /// Adds the warnings about an object with a pod template.
 pub(crate) fn template(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    pods(&object.at("spec.template"), warnings);
+    templates(&object.at("spec.template"), warnings);
 }
 
 /// Adds the warnings about a StatefulSet.
@@ -104,12 +105,17 @@ pub(crate) fn named_template(object: &Field<'_, '_>, warnings: &mut Vec<String>)
 
 /// Adds the warnings about a CronJob.
 pub(crate) fn cron_job(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    pods(&object.at("spec.jobTemplate.spec.template"), warnings);
+    templates(&object.at("spec.jobTemplate.spec.template"), warnings);
 }
 
 /// Adds the warnings about a PodTemplate.
 pub(crate) fn pod_template(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    pods(&object.at("template"), warnings);
+    templates(&object.at("template"), warnings);
+}
+
+fn templates(template: &Field<'_, '_>, warnings: &mut Vec<String>) {
+    pods(template, warnings);
+    profile_annotations::warn_of_app_armor(template, warnings);
 }
 
 /// Adds the warnings about a pod or a template of pods.
@@ -150,6 +156,7 @@ fn pods(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
             ));
         }
     }
+    profile_annotations::warn_of_seccomp(pod, warnings);
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.items(list) {
             fractions(&container, warnings);
