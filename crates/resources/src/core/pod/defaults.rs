@@ -30,6 +30,7 @@ pub(crate) const POD: &[Rule] = &[
     In("spec", POD_SPEC),
     In("spec", &[Run(HOST_PORTS, open_host_ports)]),
     Set("spec.enableServiceLinks", True),
+    Run(&["spec.terminationGracePeriodSeconds"], positive_grace),
     In("spec.containers[]", REQUESTS),
     In("spec.initContainers[]", REQUESTS),
     With(
@@ -220,6 +221,15 @@ fn open_host_ports(spec: &mut Value) {
     }
 }
 
+/// Makes a negative grace period one second, in pods and not in templates. Follows `Convert_v1_Pod_To_core_Pod`.
+fn positive_grace(pod: &mut Value) {
+    const GRACE: &str = "spec.terminationGracePeriodSeconds";
+    let seconds = get(pod, GRACE).and_then(Value::as_i64);
+    if seconds.is_some_and(|seconds| seconds < 0) {
+        set(pod, GRACE, json!(1));
+    }
+}
+
 /// Makes `serviceAccountName` and the deprecated `serviceAccount` equal; if both are given, `serviceAccountName` wins.
 fn pair_service_account(spec: &mut Value) {
     let name = match text(spec, "serviceAccountName") {
@@ -266,6 +276,18 @@ pub(crate) const SPEC_TEMPLATE: Rule = In("spec.template", TEMPLATE);
 mod tests {
     use super::*;
     use crate::defaults::apply;
+
+    #[test]
+    fn a_negative_grace_period_is_a_second_in_pods_alone() {
+        for (given, stored) in [(-1, 1), (-30, 1), (0, 0), (5, 5)] {
+            let mut pod = json!({"spec": {"terminationGracePeriodSeconds": given}});
+            apply(POD, &mut pod);
+            assert_eq!(pod["spec"]["terminationGracePeriodSeconds"], stored);
+            let mut template = json!({"terminationGracePeriodSeconds": given});
+            apply(POD_SPEC, &mut template);
+            assert_eq!(template["terminationGracePeriodSeconds"], given);
+        }
+    }
 
     #[test]
     fn a_pod_is_completed() {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, get_mut, keep, list, remove, text};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::validation;
 use crate::validation::found;
@@ -35,11 +35,6 @@ pub(super) fn forbidden_changes(object: &Value, old: &Value) -> Vec<FieldError> 
     keep(&mut rest, old, "spec.tolerations");
     keep(&mut rest, old, "spec.schedulingGates");
     errors.extend(selector_change(object, old, &mut rest));
-    let grace = "spec.terminationGracePeriodSeconds";
-    let was_negative = get(old, grace).and_then(Value::as_i64) < Some(0);
-    if was_negative && get(object, grace) == Some(&json!(1)) {
-        keep(&mut rest, old, grace);
-    }
     if get(&rest, "spec") != get(old, "spec") {
         errors.push(FieldError::forbidden("spec", FORBIDDEN));
     }
@@ -144,6 +139,7 @@ fn selector_change(object: &Value, old: &Value, rest: &mut Value) -> Option<Fiel
 #[cfg(test)]
 mod tests {
     use ringwatch_apimachinery::path::set;
+    use serde_json::json;
 
     use super::*;
 
