@@ -2,7 +2,7 @@
 //!
 //! Follows pkg/apis/batch/validation/validation.go of Kubernetes 1.36.
 
-use ringwatch_apimachinery::path::{get, keep, set};
+use ringwatch_apimachinery::path::{get, get_mut, keep, list};
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::Value;
@@ -29,10 +29,9 @@ const IMMUTABLE: &[&str] = &[
     "managedBy",
     "successPolicy",
 ];
-/// The fields of the pod template that may change while a job is suspended and has not started.
-const CHANGEABLE_BEFORE_START: &[&str] = &[
-    "metadata.annotations",
-    "metadata.labels",
+/// The fields of the pod template's spec, but for resources, that may change while a job is suspended and none of its pods
+/// runs. The template's metadata may change altogether.
+const CHANGEABLE_WHILE_SUSPENDED: &[&str] = &[
     "spec.affinity.nodeAffinity",
     "spec.nodeSelector",
     "spec.schedulingGates",
@@ -223,8 +222,8 @@ fn ending(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an update of a Job: parallelism may change, and before it starts, the scheduling of its pods. Follows
-/// `ValidateJobUpdate`.
+/// Checks an update of a Job: parallelism may change, and while it is suspended, the scheduling and the resources of its
+/// pods. Follows `ValidateJobUpdate`.
 pub(crate) fn job_update(job: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (spec, was) = (job.at("spec"), old.at("spec"));
     let completions = spec.at("completions");
@@ -247,6 +246,8 @@ pub(crate) fn job_update(job: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut 
     }
 }
 
+/// Checks that the template stays, but for the scheduling and the resources of pods while the job is suspended and none
+/// of them runs. Follows `validatePodTemplateUpdate` and `shouldAllowMutablePodTemplate`.
 fn template_stays(
     old: &Field<'_, '_>,
     spec: &Field<'_, '_>,
@@ -254,22 +255,46 @@ fn template_stays(
     errors: &mut Errors,
 ) {
     let now = spec.at("template");
-    let mut before = was.at("template").value().clone();
-    let waits = was.at("suspend").is_true() && !old.at("status.startTime").is_set();
-    if waits {
-        for path in CHANGEABLE_BEFORE_START {
-            keep(&mut before, now.value(), path);
+    if !was.at("suspend").is_true() || may_run(old) {
+        if now.value() != was.at("template").value() {
+            errors.push(now.invalid("field is immutable"));
         }
-        // An affinity that nothing is left of is none.
-        for affinity in [get(&before, "spec.affinity").cloned()] {
-            if affinity.is_some_and(|it| it == serde_json::json!({})) {
-                keep(&mut before, now.value(), "spec.affinity");
-            }
-        }
-        set(&mut before, "metadata", now.at("metadata").value().clone());
+        return;
     }
-    if *now.value() != before {
-        errors.push(now.invalid("field is immutable"));
+    let mut before = was.at("template").value().clone();
+    for path in CHANGEABLE_WHILE_SUSPENDED {
+        keep(&mut before, now.value(), path);
+    }
+    // An affinity that nothing is left of is none.
+    if get(&before, "spec.affinity").is_some_and(|it| *it == serde_json::json!({})) {
+        keep(&mut before, now.value(), "spec.affinity");
+    }
+    for containers in ["spec.containers", "spec.initContainers"] {
+        keep_resources(&mut before, now.value(), containers);
+    }
+    if now.at("spec").value() != get(&before, "spec").unwrap_or(&Value::Null) {
+        errors.push(now.at("spec").invalid("field is immutable"));
+    }
+}
+
+/// Returns true if pods of a suspended job may still run.
+fn may_run(job: &Field<'_, '_>) -> bool {
+    let mut conditions = job.items("status.conditions");
+    let is_suspended = conditions
+        .any(|it| it.at("type").text() == "Suspended" && it.at("status").text() == "True");
+    let started = job.at("status.startTime").is_set();
+    started && !is_suspended || job.at("status.active").number().unwrap_or(0) != 0
+}
+
+/// Copies the resources of the containers that have the same names in the same places.
+fn keep_resources(template: &mut Value, from: &Value, containers: &str) {
+    let others = list(from, containers);
+    let all = get_mut(template, containers).and_then(Value::as_array_mut);
+    let all = all.filter(|all| all.len() == others.len());
+    for (container, other) in all.into_iter().flatten().zip(others) {
+        if get(container, "name") == get(other, "name") {
+            keep(container, other, "resources");
+        }
     }
 }
 

@@ -89,6 +89,40 @@ fn jobs_that_are_wrong() {
 }
 
 #[test]
+fn resources_of_a_suspended_job_change_while_none_of_its_pods_runs() {
+    let old = with(&good_job(), "spec.suspend", json!(true));
+    let more = json!({"limits": {"cpu": "2"}});
+    let mut containers = old["spec"]["template"]["spec"]["containers"].clone();
+    containers[0]["resources"] = more;
+    let changed = |old: &Value| -> Vec<String> {
+        let new = with(old, "spec.template.spec.containers", containers.clone());
+        let errors = found_in_change(crate::batch::validation::job_update, &new, old);
+        errors.into_iter().map(|error| error.field).collect()
+    };
+    let started = with(&old, "status.startTime", json!("2026-01-01T00:00:00Z"));
+    let condition = json!([{"type": "Suspended", "status": "True"}]);
+    let stopped = with(&started, "status.conditions", condition);
+    let none = [""; 0];
+    assert_eq!(changed(&old), none);
+    assert_eq!(changed(&started), ["spec.template"]);
+    assert_eq!(changed(&stopped), none);
+    assert_eq!(
+        changed(&with(&stopped, "status.active", json!(1))),
+        ["spec.template"]
+    );
+    assert_eq!(
+        changed(&with(&old, "spec.suspend", json!(false))),
+        ["spec.template"]
+    );
+    // Nothing else of the containers does.
+    let mut other = old["spec"]["template"]["spec"]["containers"].clone();
+    other[0]["image"] = json!("other");
+    let new = with(&old, "spec.template.spec.containers", other);
+    let errors = found_in_change(crate::batch::validation::job_update, &new, &old);
+    assert_eq!(errors[0].field, "spec.template.spec");
+}
+
+#[test]
 fn cron_jobs_that_are_wrong() {
     let mut job = good_job();
     drop(remove(&mut job, "spec.selector"));
