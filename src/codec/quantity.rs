@@ -62,6 +62,22 @@ pub fn quantity_text(billionths: i128, family: QuantityFamily) -> String {
     written.map_or_else(|| "0".to_owned(), |written| format!("{sign}{written}"))
 }
 
+/// Returns true if two texts are quantities of one value, whatever their suffixes.
+pub(super) fn are_equal(one: &str, other: &str) -> bool {
+    let value = |text: &str| {
+        let parts = Parts::read(text)?;
+        match parts.amount()? {
+            (0, _) => Some("0".to_owned()),
+            (amount, power) => {
+                let sign = if parts.negative { "-" } else { "" };
+                let written = decimal(amount, power, QuantityFamily::Exponent)?;
+                Some(format!("{sign}{written}"))
+            }
+        }
+    };
+    value(one).is_some_and(|one| value(other) == Some(one))
+}
+
 /// The parts of a quantity's text.
 struct Parts<'a> {
     negative: bool,
@@ -283,5 +299,22 @@ mod tests {
             assert_eq!(canonicalized(json!(text)), json!(text), "{text}");
         }
         assert_eq!(canonicalized(json!(true)), json!(true));
+    }
+
+    #[test]
+    fn quantities_are_equal_by_their_values() {
+        for (one, other, equal) in [
+            ("1Gi", "1073741824", true),
+            ("1000", "1e3", true),
+            ("1k", "1000", true),
+            ("1000m", "1", true),
+            ("0", "0Gi", true),
+            ("-1", "-1000m", true),
+            ("-1", "1", false),
+            ("1Gi", "1G", false),
+            ("x", "x", false),
+        ] {
+            assert_eq!(are_equal(one, other), equal, "{one} {other}");
+        }
     }
 }

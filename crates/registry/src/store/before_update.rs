@@ -1,5 +1,6 @@
 //! Prepares and checks every update: kube-apiserver's BeforeUpdate and the steps around it.
 
+use ringwatch::codec;
 use ringwatch_apimachinery::accessor::{copy, integer, is_terminating, text};
 use ringwatch_apimachinery::validation::{validate_object_meta, validate_object_meta_update};
 use ringwatch_apimachinery::{Error, FieldError, NameRule};
@@ -11,6 +12,14 @@ use crate::RequestContext;
 /// The message for a client that updates an outdated object.
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
+
+/// Returns the old object with its quantities as the new one writes them, where they are equal; `None` if they are
+/// already.
+fn written_alike(old: &Value, object: &Value) -> Option<Value> {
+    let word = |name: &str| old[name].as_str().unwrap_or_default();
+    let kind = codec::kind(word("apiVersion"), word("kind"))?;
+    codec::with_quantities_of(kind, old, object)
+}
 
 impl Store {
     /// Sets the current resource version if the object has none and its type allows that; otherwise checks that it has
@@ -64,6 +73,10 @@ impl Store {
         object: &mut Value,
         old: &Value,
     ) -> Result<(), Error> {
+        // Quantities are compared by their values. A status leaves the rest of the object as it is written.
+        let is_status = context.subresource == "status";
+        let aligned = (!is_status).then(|| written_alike(old, object)).flatten();
+        let old = aligned.as_ref().unwrap_or(old);
         copy(object, old, "generation");
         let strategy = self.strategy_of(context);
         strategy.prepare_for_update(context, object, old);

@@ -4,3 +4,6 @@ pub(crate) mod generic;
 pub(crate) mod kind_hooks;
 pub(crate) mod row;
 pub(crate) mod stored;
+
+#[cfg(test)]
+mod tests;
