@@ -12,6 +12,11 @@ use crate::core::volume::validation::csi_driver;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::selector;
 
+/// Bounds of the lifetime of a token that a driver asks for, in seconds.
+const TOKEN_SECONDS_MIN: i64 = 600;
+const TOKEN_SECONDS_MAX: i64 = 1 << 32;
+/// Minimum of the seconds between updates of what a node can take.
+const UPDATE_PERIOD_SECONDS_MIN: i64 = 10;
 /// Maximum number of parameters of a class, and of their bytes together.
 const PARAMETERS_MAX: usize = 512;
 const PARAMETERS_BYTES_MAX: usize = 256 * 1024;
@@ -130,6 +135,14 @@ pub(crate) fn driver_kind(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("fsGroupPolicy")
         .may_be_one_of(GROUP_POLICIES, errors);
+    token_requests(&spec, errors);
+    let period = spec.at("nodeAllocatableUpdatePeriodSeconds");
+    if period
+        .number()
+        .is_some_and(|it| it < UPDATE_PERIOD_SECONDS_MIN)
+    {
+        errors.push(period.invalid("must be greater than or equal to 10 seconds"));
+    }
     let modes = ["Persistent", "Ephemeral"];
     for mode in spec.items("volumeLifecycleModes") {
         if !modes.contains(&mode.text()) {
@@ -137,6 +150,34 @@ pub(crate) fn driver_kind(object: &Field<'_, '_>, errors: &mut Errors) {
             error.field = spec.at("volumeLifecycleModes").field();
             errors.push(error);
         }
+    }
+}
+
+/// Checks the tokens that a driver asks for. Follows `validateTokenRequests` and `validateServiceAccountTokenInSecrets`.
+fn token_requests(spec: &Field<'_, '_>, errors: &mut Errors) {
+    let mut audiences = BTreeSet::new();
+    for request in spec.items("tokenRequests") {
+        let audience = request.at("audience");
+        if !audiences.insert(audience.text()) {
+            errors.push(audience.duplicate_of(audience.text()));
+            continue;
+        }
+        let expiration = request.at("expirationSeconds");
+        match expiration.number() {
+            Some(seconds) if seconds < TOKEN_SECONDS_MIN => {
+                errors.push(expiration.invalid("may not specify a duration less than 10 minutes"));
+            }
+            Some(seconds) if seconds > TOKEN_SECONDS_MAX => {
+                let why = "may not specify a duration larger than 2^32 seconds";
+                errors.push(expiration.invalid(why));
+            }
+            _ => {}
+        }
+    }
+    let in_secrets = spec.at("serviceAccountTokenInSecrets");
+    if in_secrets.is_set() && spec.at("tokenRequests").is_empty() {
+        let why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        errors.push(in_secrets.invalid(why));
     }
 }
 

@@ -57,3 +57,48 @@ fn classes_that_are_wrong() {
         ],
     );
 }
+
+#[test]
+fn csi_drivers_that_are_wrong() {
+    let token = |seconds: i64| json!([{"audience": "a", "expirationSeconds": seconds}]);
+    refused(
+        crate::storage::validation::driver_kind,
+        &json!({"metadata": {"name": "d"}, "spec": {"fsGroupPolicy": "None"}}),
+        &[
+            (
+                "spec.serviceAccountTokenInSecrets",
+                json!(false),
+                &[
+                    "spec.serviceAccountTokenInSecrets: Invalid value: false: serviceAccountTokenInSecrets is set but no tokenRequests are specified",
+                ],
+            ),
+            ("spec.tokenRequests", token(600), &[]),
+            (
+                "spec.tokenRequests",
+                token(599),
+                &[
+                    "spec.tokenRequests[0].expirationSeconds: Invalid value: 599: may not specify a duration less than 10 minutes",
+                ],
+            ),
+            (
+                "spec.tokenRequests",
+                token((1 << 32) + 1),
+                &[
+                    "spec.tokenRequests[0].expirationSeconds: Invalid value: 4294967297: may not specify a duration larger than 2^32 seconds",
+                ],
+            ),
+            (
+                "spec.tokenRequests",
+                json!([{"audience": "a"}, {"audience": "a"}]),
+                &["spec.tokenRequests[1].audience: Duplicate value: \"a\""],
+            ),
+            (
+                "spec.nodeAllocatableUpdatePeriodSeconds",
+                json!(9),
+                &[
+                    "spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or equal to 10 seconds",
+                ],
+            ),
+        ],
+    );
+}
