@@ -98,7 +98,12 @@ impl Plugin for ResourceQuota {
 
     async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
         let counted = Counted::from_resource(request.resource);
-        let changes = counted.changes_by(request.operation, request.subresource());
+        let changes = counted.changes_by(
+            request.operation,
+            request.subresource(),
+            object,
+            request.old,
+        );
         if request.namespace.is_empty() || !request.resource.namespaced || !changes {
             return Ok(());
         }

@@ -9,6 +9,7 @@ use ringwatch_resources::{RequestsOrLimits, ResourceList, container_resources, p
 use serde_json::Value;
 
 use super::Scope;
+use super::scope::ends;
 
 /// The resources whose requests are counted under their own names as well.
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
@@ -68,10 +69,20 @@ impl Counted {
         }
     }
 
-    /// Returns true if a write may change the usage.
-    pub(crate) fn changes_by(&self, operation: Operation, subresource: &str) -> bool {
+    /// Returns true if a write may change the usage: as `Handles` of Kubernetes' evaluators says.
+    pub(crate) fn changes_by(
+        &self,
+        operation: Operation,
+        subresource: &str,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> bool {
         match (self, operation) {
             (_, Operation::Create) => subresource.is_empty(),
+            // A deadline moves a pod into another scope.
+            (Self::Pods, Operation::Update) if subresource.is_empty() => {
+                old.is_some_and(|old| ends(old) != ends(object))
+            }
             (Self::Pods, Operation::Update) => subresource == "resize",
             (Self::Services | Self::DeviceClaims, Operation::Update) => subresource.is_empty(),
             // The status has the classes and the size that a claim was given.
@@ -286,6 +297,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_pod_counts_anew_when_a_deadline_moves_it_into_another_scope() {
+        let (open, bounded) = (
+            json!({"spec": {}}),
+            json!({"spec": {"activeDeadlineSeconds": 5}}),
+        );
+        let counts = |subresource: &str, old: &Value, new: &Value| {
+            Counted::Pods.changes_by(Operation::Update, subresource, new, Some(old))
+        };
+        assert!(counts("", &open, &bounded));
+        assert!(!counts("", &bounded, &bounded));
+        assert!(!counts("", &open, &open));
+        assert!(!counts("status", &open, &bounded));
+        assert!(counts("resize", &open, &open));
+    }
 
     #[test]
     fn objects_count_under_the_names_of_quotas() {

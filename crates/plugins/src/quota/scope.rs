@@ -35,11 +35,10 @@ impl<'a> Scope<'a> {
 
     /// Returns true if a pod is in this scope.
     pub(crate) fn has_pod(&self, pod: &Value) -> bool {
-        let ends = get(pod, "spec.activeDeadlineSeconds").is_some_and(Value::is_number);
         let best_effort = || quality_class(pod) == "BestEffort";
         match self.name {
-            "Terminating" => ends,
-            "NotTerminating" => !ends,
+            "Terminating" => ends(pod),
+            "NotTerminating" => !ends(pod),
             "BestEffort" => best_effort(),
             "NotBestEffort" => !best_effort(),
             "PriorityClass" => self.has_class(text(pod, "spec.priorityClassName")),
@@ -77,6 +76,11 @@ impl<'a> Scope<'a> {
             _ => false,
         }
     }
+}
+
+/// Returns true if a pod has a deadline.
+pub(super) fn ends(pod: &Value) -> bool {
+    get(pod, "spec.activeDeadlineSeconds").is_some_and(Value::is_number)
 }
 
 /// Returns true if a pod's affinity terms reach into other namespaces.
