@@ -91,7 +91,10 @@ pub enum Error {
     #[error("{0}")]
     BadRequest(String),
     /// The user may not do this, or the state of the cluster forbids it.
-    #[error("{resource} {name:?} is forbidden: {message}")]
+    #[error(
+        "{resource}{} is forbidden: {message}",
+        if .name.is_empty() { String::new() } else { format!(" {name:?}") }
+    )]
     Forbidden {
         /// The resource with its group, such as `deployments.apps`.
         resource: String,

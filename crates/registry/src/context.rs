@@ -20,6 +20,8 @@ pub struct RequestContext {
     pub user: User,
     /// The name under which fields are managed: `fieldManager`, or the start of the user agent.
     pub field_manager: String,
+    /// The verb of the request, as the authorizer knows it; empty for requests of the server itself.
+    pub verb: &'static str,
     /// The subresource that is written; empty for the object itself.
     pub subresource: String,
     /// The clock that gives timestamps in objects.
@@ -45,6 +47,7 @@ impl RequestContext {
         Self {
             user,
             field_manager,
+            verb: "",
             subresource: String::new(),
             clock,
             authorizer: None,

@@ -95,6 +95,7 @@ impl Call<'_> {
         let manager = manager_name(query.first("fieldManager"), agent);
         let mut context = RequestContext::new(user, manager, config.clock.clone());
         context.authorizer = Some(Arc::clone(&config.authorizer));
+        context.verb = info.verb.on_resource().map_or("", |verb| verb.name());
         context.subresource.clone_from(&info.subresource);
         if let Some(options) = write_options(info.verb.on_resource(), query) {
             // Nobody else has set them yet.

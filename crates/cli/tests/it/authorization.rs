@@ -304,10 +304,11 @@ async fn claims_to_devices_need_labels_and_rights_of_their_own() {
     let status = format!("{CLAIMS}/c/status");
     let refused = ask(&fixture.jane, Method::PUT, &status, &created).await;
     let words = "status.allocation: Forbidden: changing status.allocation or status.reservedFor requires \
-                 resource=\"resourceclaims/binding\", verb=\"update\" permission";
+                 resource=\"resourceclaims/binding\", verb=\"update\" permission: resourceclaims.resource.k8s.io is forbidden: \
+                 User \"jane\" cannot update resource \"resourceclaims/binding\" in API group \"resource.k8s.io\" at the cluster scope";
     let refused = refused.expect_err("refused");
     assert!(
-        refused.starts_with("422") && refused.ends_with(words),
+        refused.starts_with("422") && refused.contains(words),
         "{refused}"
     );
     let allocated = ask(&fixture.admin, Method::PUT, &status, &created).await;
@@ -317,12 +318,21 @@ async fn claims_to_devices_need_labels_and_rights_of_their_own() {
         json!([{"driver": "d.example.com", "pool": "p", "device": "x", "data": {"a": "b"}}]);
     let refused = ask(&fixture.jane, Method::PUT, &status, &allocated).await;
     let refused = refused.expect_err("refused");
-    let words =
-        "status.devices: Forbidden: changing status.devices of driver \"d.example.com\" requires";
+    let words = "status.devices: Forbidden: changing status.devices requires resource=\"resourceclaims/driver\", \
+         verb=\"[arbitrary-node:update]\" permission: resourceclaims.resource.k8s.io \"d.example.com\" is forbidden: \
+         User \"jane\" cannot arbitrary-node:update resource \"resourceclaims/driver\"";
     assert!(
         refused.starts_with("422") && refused.contains(words),
         "{refused}"
     );
+    // The right to patch does not allow updates.
+    let rules = json!([{"verbs": ["patch"], "apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims/driver"]},
+        {"verbs": ["arbitrary-node:patch"], "apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims/driver"]}]);
+    fixture
+        .grant(Some("default"), "patches", rules, CLAIMS)
+        .await;
+    let refused = ask(&fixture.jane, Method::PUT, &status, &allocated).await;
+    assert!(refused.expect_err("refused").contains(words));
     let told = ask(&fixture.admin, Method::PUT, &status, &allocated).await;
     told.expect("the driver has its say");
 }

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use ringwatch::storage::{GetOptions, Interface};
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::{Error, FieldError, User, service_account};
-use ringwatch_authorization::{Attributes, Authorizer};
+use ringwatch_authorization::Attributes;
 use ringwatch_registry::WriteGuard;
 use ringwatch_registry::{Operation, Request};
 use serde_json::Value;
@@ -24,10 +24,6 @@ const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 
 /// Tells the node of a pod in the extra attributes of its service account.
 const NODE_NAME_KEY: &str = "authentication.kubernetes.io/node-name";
-
-/// The verbs that allow a change of a status. Either will do, since it is not known here whether the client updates or
-/// patches.
-const VERBS: [&str; 2] = ["update", "patch"];
 
 /// Checks claims and their templates.
 #[derive(Debug)]
@@ -86,27 +82,18 @@ impl DeviceClaims {
             let field = format!("{RESULTS}[{place}].adminAccess");
             self.check_label(request, field).await?;
         }
-        let Some(authorizer) = &request.context.authorizer else {
-            return Ok(());
-        };
         let mut errors = Vec::new();
         let changes = |path: &str| get(claim, path) != get(old, path);
         if (changes("status.allocation") || changes("status.reservedFor"))
-            && !may_bind(authorizer, request).await
+            && let Err(why) = check_binding(request).await
         {
-            let why = "changing status.allocation or status.reservedFor requires \
-                       resource=\"resourceclaims/binding\", verb=\"update\" permission";
             errors.push(FieldError::forbidden("status.allocation", why));
         }
         // When a claim is given back, what drivers say of it goes as well.
         if get(claim, "status.allocation").is_some_and(|it| !it.is_null()) {
-            let is_near = is_on_node_of(&request.context.user, claim);
+            let verbs = driver_verbs(request, is_on_node_of(&request.context.user, claim));
             for driver in changed_drivers(claim, old) {
-                if !may_drive(authorizer, request, &driver, is_near).await {
-                    let why = format!(
-                        "changing status.devices of driver {driver:?} requires resource=\"resourceclaims/driver\", verb=\"{}\" permission",
-                        driver_verbs(is_near).join("\" or \"")
-                    );
+                if let Err(why) = check_driver(request, &driver, &verbs).await {
                     errors.push(FieldError::forbidden("status.devices", why));
                 }
             }
@@ -133,39 +120,43 @@ impl DeviceClaims {
     }
 }
 
-/// Returns true if the user may allocate claims, in all namespaces.
-async fn may_bind(authorizer: &Authorizer, request: &Request<'_>) -> bool {
-    for verb in VERBS {
-        let attributes = Attributes {
-            subresource: "binding",
-            ..attributes(request, verb)
-        };
-        if authorizer.decide(&attributes).await.allowed {
-            return true;
-        }
-    }
-    false
+/// Checks that the user may allocate claims, in all namespaces. Follows `AuthorizedForBinding`.
+async fn check_binding(request: &Request<'_>) -> Result<(), String> {
+    let verb = request.context.verb;
+    let attributes = Attributes {
+        subresource: "binding",
+        ..attributes(request, verb)
+    };
+    let checked = request.context.check(&attributes).await;
+    checked.map_err(|error| {
+        format!(
+            "changing status.allocation or status.reservedFor requires \
+             resource=\"resourceclaims/binding\", verb=\"{verb}\" permission: {error}"
+        )
+    })
 }
 
-/// Returns true if the user may write the status of a driver's devices.
-async fn may_drive(
-    authorizer: &Authorizer,
-    request: &Request<'_>,
-    driver: &str,
-    is_near: bool,
-) -> bool {
-    for verb in driver_verbs(is_near) {
+/// Checks that the user may write the status of a driver's devices by one of these verbs. Follows
+/// `AuthorizedForDeviceStatus`.
+async fn check_driver(request: &Request<'_>, driver: &str, verbs: &[String]) -> Result<(), String> {
+    let mut first = None;
+    for verb in verbs {
         let attributes = Attributes {
             subresource: "driver",
             namespace: request.namespace,
             name: driver,
-            ..attributes(request, &verb)
+            ..attributes(request, verb)
         };
-        if authorizer.decide(&attributes).await.allowed {
-            return true;
+        match request.context.check(&attributes).await {
+            Ok(()) => return Ok(()),
+            Err(error) => drop(first.get_or_insert(error)),
         }
     }
-    false
+    let refusal = first.map(|error| error.to_string()).unwrap_or_default();
+    Err(format!(
+        "changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[{}]\" permission: {refusal}",
+        verbs.join(" ")
+    ))
 }
 
 fn attributes<'a>(request: &'a Request<'_>, verb: &'a str) -> Attributes<'a> {
@@ -177,12 +168,11 @@ fn attributes<'a>(request: &'a Request<'_>, verb: &'a str) -> Attributes<'a> {
 }
 
 /// Returns the verbs of which one is needed to tell of a driver's devices: more of them on the node where they are.
-fn driver_verbs(is_near: bool) -> Vec<String> {
+fn driver_verbs(request: &Request<'_>, is_near: bool) -> Vec<String> {
     let near: &[&str] = if is_near { &["associated-node"] } else { &[] };
     let prefixes = near.iter().chain(&["arbitrary-node"]);
-    prefixes
-        .flat_map(|prefix| VERBS.map(|verb| format!("{prefix}:{verb}")))
-        .collect()
+    let verb = request.context.verb;
+    prefixes.map(|prefix| format!("{prefix}:{verb}")).collect()
 }
 
 /// Tells the devices of a status apart: driver, pool, device and share.
