@@ -1,8 +1,8 @@
 //! Applies patches of webhooks and policies to an object, within bounds.
 
-use json_patch::{PatchErrorKind, PatchOperation, patch_unsafe};
 use ringwatch::codec;
 use ringwatch_apimachinery::bounds::{Growth, LEVELS_MAX};
+use ringwatch_apimachinery::json_patch::{Operation, OperationError};
 use serde_json::Value;
 
 /// Maximum number of operations of a patch.
@@ -32,10 +32,7 @@ pub(super) enum PatchFailure {
 ///
 /// # Errors
 /// The [`PatchFailure`] of the first operation that cannot be applied.
-pub(super) fn patched(
-    mut object: Value,
-    operations: &[PatchOperation],
-) -> Result<Value, PatchFailure> {
+pub(super) fn patched(mut object: Value, operations: &[Operation]) -> Result<Value, PatchFailure> {
     if operations.len() > OPERATIONS_MAX {
         return Err(PatchFailure::TooLong);
     }
@@ -46,12 +43,10 @@ pub(super) fn patched(
         if bytes > OBJECT_BYTES_MAX || growth.levels > LEVELS_MAX {
             return Err(PatchFailure::TooLarge);
         }
-        patch_unsafe(&mut object, std::slice::from_ref(operation)).map_err(
-            |error| match error.kind {
-                PatchErrorKind::TestFailed => PatchFailure::Untrue(error.to_string()),
-                _ => PatchFailure::Impossible(error.to_string()),
-            },
-        )?;
+        operation.apply(&mut object).map_err(|error| match error {
+            OperationError::TestFailed(_) => PatchFailure::Untrue(error.to_string()),
+            _ => PatchFailure::Impossible(error.to_string()),
+        })?;
     }
     Ok(object)
 }

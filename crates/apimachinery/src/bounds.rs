@@ -4,11 +4,10 @@
 //! of protobuf takes 100. Whatever makes an object deeper than its body, such as a JSON patch, is checked before it
 //! does so.
 
-use json_patch::PatchOperation;
-use json_patch::jsonptr::Pointer;
 use serde_json::Value;
 
 use super::Error;
+use super::json_patch::{Effect, Operation};
 
 /// Maximum number of levels of maps and lists of an object. Its managed fields, and the list or event in which it is
 /// sent, add less than what is missing to 100.
@@ -73,8 +72,8 @@ pub struct Growth {
 impl Growth {
     /// Makes the growth of an object by an operation that is about to be applied to it.
     #[must_use]
-    pub fn new(operation: &PatchOperation, object: &Value) -> Self {
-        let at = operation.path().tokens().count();
+    pub fn new(operation: &Operation, object: &Value) -> Self {
+        let at = operation.path_levels();
         let unmoved = Self {
             shifted_items: shifted_items(operation, object),
             ..Self::default()
@@ -85,40 +84,28 @@ impl Growth {
             levels: at + levels(value),
             ..unmoved
         };
-        match operation {
-            PatchOperation::Add(add) => put(&add.value, length(&add.value), 0),
-            PatchOperation::Replace(replace) => put(&replace.value, length(&replace.value), 0),
-            PatchOperation::Copy(copy) => {
-                let source = object.pointer(copy.from.as_str());
+        match operation.effect() {
+            Effect::Put(value) | Effect::Replace(value) => put(value, length(value), 0),
+            Effect::Copy => {
+                let source = operation.source(object);
                 source.map_or(unmoved, |it| put(it, length(it), length(it)))
             }
             // What is moved sideways or up makes nothing deeper, and need not be looked through.
-            PatchOperation::Move(moved) if at > moved.from.tokens().count() => {
-                let source = object.pointer(moved.from.as_str());
+            Effect::Move if at > operation.source_levels() => {
+                let source = operation.source(object);
                 source.map_or(unmoved, |it| put(it, 0, length(it)))
             }
-            PatchOperation::Move(_) | PatchOperation::Remove(_) | PatchOperation::Test(_) => {
-                unmoved
-            }
+            Effect::Move | Effect::Remove | Effect::None => unmoved,
         }
     }
 }
 
 /// Returns the items behind those that an operation puts into a list or takes out of it.
-fn shifted_items(operation: &PatchOperation, object: &Value) -> usize {
-    let behind = |path: &Pointer| {
-        let (list, item) = path.split_back()?;
-        let items = object.pointer(list.as_str())?.as_array()?.len();
-        // An item `-` is put at the end.
-        Some(items.saturating_sub(item.decoded().parse().ok()?))
-    };
-    let behind = |path: &Pointer| behind(path).unwrap_or_default();
-    match operation {
-        PatchOperation::Add(_) | PatchOperation::Copy(_) | PatchOperation::Remove(_) => {
-            behind(operation.path())
-        }
-        PatchOperation::Move(moved) => behind(&moved.from) + behind(&moved.path),
-        PatchOperation::Replace(_) | PatchOperation::Test(_) => 0,
+fn shifted_items(operation: &Operation, object: &Value) -> usize {
+    match operation.effect() {
+        Effect::Put(_) | Effect::Copy | Effect::Remove => operation.items_behind_path(object),
+        Effect::Move => operation.items_behind_source(object) + operation.items_behind_path(object),
+        Effect::Replace(_) | Effect::None => 0,
     }
 }
 
@@ -227,7 +214,7 @@ mod tests {
                 shifted_items,
                 levels,
             };
-            let parsed = serde_json::from_value(operation.clone()).expect("an operation");
+            let parsed = Operation::read(operation.clone());
             assert_eq!(Growth::new(&parsed, &object), growth, "{operation}");
         }
     }

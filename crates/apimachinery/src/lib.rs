@@ -13,6 +13,7 @@ pub mod duration;
 pub mod error;
 pub mod generation;
 mod group_version;
+pub mod json_patch;
 pub mod last_minute;
 pub mod names;
 mod network;

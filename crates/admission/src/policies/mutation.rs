@@ -1,6 +1,6 @@
 //! A mutation of a policy, applied to an object.
 
-use json_patch::PatchOperation;
+use ringwatch_apimachinery::json_patch::Operation;
 use ringwatch_apply::overlay;
 use ringwatch_cel::to_json;
 use ringwatch_registry::Resource;
@@ -79,16 +79,8 @@ fn laid_over(resource: &Resource, object: &Value, mut made: Value) -> Result<Val
         .map_err(|why| format!("invalid ApplyConfiguration: {why}"))
 }
 
-/// Returns the steps of a patch. Without a value, null is meant.
-fn operations(made: Value) -> Result<Vec<PatchOperation>, String> {
-    let Value::Array(mut steps) = made else {
-        return Err("JSONPatchType.expression should evaluate to array".to_owned());
-    };
-    for step in &mut steps {
-        let needs_value = ["add", "replace", "test"].contains(&text(step, "op").as_str());
-        if needs_value && step.get("value").is_none() {
-            step["value"] = Value::Null;
-        }
-    }
-    serde_json::from_value(Value::Array(steps)).map_err(|error| format!("JSONPath: {error}"))
+/// Returns the steps of a patch.
+fn operations(made: Value) -> Result<Vec<Operation>, String> {
+    let why = || "JSONPatchType.expression should evaluate to array".to_owned();
+    Operation::read_all(made).ok_or_else(why)
 }

@@ -2,8 +2,8 @@
 //! have made of the object.
 
 use async_trait::async_trait;
-use json_patch::PatchOperation;
 use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::json_patch::Operation;
 use ringwatch_audit::Level;
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
@@ -143,8 +143,10 @@ fn patched(
     patch: &[u8],
 ) -> Result<Value, Error> {
     let internal = |error: String| Error::Internal(error);
-    let operations: Vec<PatchOperation> =
+    let patch: Value =
         serde_json::from_slice(patch).map_err(|error| internal(error.to_string()))?;
+    let operations = Operation::read_all(patch)
+        .ok_or_else(|| internal("the patch is no list of operations".to_owned()))?;
     if shown.is_null() && !operations.is_empty() {
         return Err(internal(format!(
             "admission webhook {:?} attempted to modify the object, which is not supported for this operation",

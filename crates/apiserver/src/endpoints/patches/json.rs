@@ -1,8 +1,8 @@
 //! JSON patches (RFC 6902), with kube-apiserver's limits.
 
-use json_patch::{PatchOperation, patch_unsafe};
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::bounds::{Growth, LEVELS_MAX, too_deep};
+use ringwatch_apimachinery::json_patch::Operation;
 use ringwatch_apimachinery::work;
 use serde_json::Value;
 
@@ -18,10 +18,9 @@ const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Maximum number of list items that all operations of a patch together may shift by insertions and removals.
 const SHIFTED_ITEMS_MAX: usize = 50_000_000;
 
-/// A JSON patch (RFC 6902), parsed; `None` if one of its operations is unknown or lacks a path, which kube-apiserver notices
-/// when it applies them.
+/// A JSON patch (RFC 6902), parsed.
 #[derive(Clone, Debug)]
-pub(crate) struct JsonPatch(Option<Vec<PatchOperation>>);
+pub(crate) struct JsonPatch(Vec<Operation>);
 
 impl JsonPatch {
     /// Parses a JSON patch of at most [`OPERATIONS_MAX`] operations.
@@ -37,10 +36,10 @@ impl JsonPatch {
                 operations.len()
             )));
         }
-        for operation in operations {
+        for operation in operations.iter().filter(|it| !it.is_null()) {
             check_types(operation)?;
         }
-        Ok(Self(serde_json::from_value(value).ok()))
+        Ok(Self(Operation::read_all(value).unwrap_or_default()))
     }
 
     /// Applies all operations, and returns the object after them.
@@ -50,7 +49,7 @@ impl JsonPatch {
     pub(super) fn apply(&self, object: &Value) -> Result<Value, Error> {
         let mut object = object.clone();
         let (mut copied, mut shifted) = (0, 0);
-        for operation in self.0.as_ref().ok_or(Error::Unprocessable)? {
+        for operation in &self.0 {
             if work::is_abandoned() {
                 return Err(Error::Unprocessable);
             }
@@ -63,10 +62,8 @@ impl JsonPatch {
             if growth.levels > LEVELS_MAX {
                 return Err(too_deep());
             }
-            if tests_for_absence(operation, &object) {
-                continue;
-            }
-            patch_unsafe(&mut object, std::slice::from_ref(operation))
+            operation
+                .apply(&mut object)
                 .map_err(|_| Error::Unprocessable)?;
         }
         Ok(object)
@@ -90,19 +87,6 @@ fn check_types(operation: &Value) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Returns true if an operation tests that a member is null, and it is absent. kube-apiserver treats these as equal,
-/// and operators rely on it when they add the first finalizer.
-fn tests_for_absence(operation: &PatchOperation, object: &Value) -> bool {
-    let PatchOperation::Test(test) = operation else {
-        return false;
-    };
-    let Some((parent, member)) = test.path.split_back().filter(|_| test.value.is_null()) else {
-        return false;
-    };
-    let members = object.pointer(parent.as_str()).and_then(Value::as_object);
-    members.is_some_and(|members| !members.contains_key(member.decoded().as_ref()))
 }
 
 #[cfg(test)]
@@ -135,6 +119,7 @@ mod tests {
             json!([{"op": "x", "path": "/a"}]),
             json!([{"op": "add", "value": 1}]),
             json!([{"op": "add", "path": "a", "value": 1}]),
+            json!([null]),
         ] {
             let refused = apply(&patch, &json!({"a": 1}));
             assert!(matches!(refused, Err(Error::Unprocessable)), "{patch}");

@@ -75,7 +75,7 @@ impl Patch {
         validation: FieldValidation,
     ) -> Result<Self, Failure> {
         let form = match (syntax, &value) {
-            (Syntax::Json, Value::Array(_)) => Form::Json(JsonPatch::read(value)?),
+            (Syntax::Json, Value::Array(_) | Value::Null) => Form::Json(JsonPatch::read(value)?),
             (Syntax::Json, _) => {
                 let go_type = "[]handlers.jsonPatchOp";
                 return Err(syntax.undecodable(&go_json::not_of_type(&value, go_type)));
@@ -200,6 +200,13 @@ mod tests {
             .expect("a patch")
             .apply(&json!({"a": 1, "b": {"d": 2}}));
         assert_eq!(patched.expect("an object"), json!({"b": {"c": 1, "d": 2}}));
+    }
+
+    #[test]
+    fn a_json_patch_of_null_has_no_operations() {
+        let patch = read(Syntax::Json, "null").expect("a patch");
+        let object = json!({"a": 1});
+        assert_eq!(patch.apply(&object).expect("patched"), object);
     }
 
     #[test]
