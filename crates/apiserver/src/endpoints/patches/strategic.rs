@@ -79,18 +79,17 @@ fn merge_map(
             merged.remove(key);
             continue;
         }
-        let order = patch.get(&format!("{ELEMENT_ORDER}{key}"));
-        let order = order.and_then(Value::as_array).map(Vec::as_slice);
+        let order = element_order(patch, key)?;
         let before = merged.remove(key);
         if let Some(next) = merge_member(before, value, place, key, order, depth)? {
             merged.insert(key.clone(), next);
         }
     }
-    for (key, value) in patch {
+    for key in patch.keys() {
         if let Some(list) = key.strip_prefix(ELEMENT_ORDER)
+            && let Some(order) = element_order(patch, list)?
             && !patch.contains_key(list)
-            && let (Some(Value::Array(items)), Some(order)) =
-                (merged.get_mut(list), value.as_array())
+            && let Some(Value::Array(items)) = merged.get_mut(list)
         {
             let live = items.clone();
             let by = place.list_merge(list);
@@ -144,11 +143,14 @@ fn merge_member(
             Ok(Some(Value::Object(merged)))
         }
         Value::Array(patch) => {
-            let current = match current {
-                Some(Value::Array(items)) => items,
-                _ => Vec::new(),
+            let by = place.list_merge(key);
+            check_order(patch, order, by)?;
+            let merged = match current {
+                Some(Value::Array(items)) if !items.is_empty() => {
+                    merge_list(&items, patch, place, key, order, depth)?
+                }
+                _ => new_list(patch, order, by),
             };
-            let merged = merge_list(&current, patch, place, key, order, depth)?;
             Ok(Some(Value::Array(merged)))
         }
         scalar => Ok(Some(scalar.clone())),
@@ -168,6 +170,15 @@ fn new_map(
     Ok(Some(Value::Object(merged)))
 }
 
+/// Returns the list that a patch creates where the object has none: its items as they are, also those with equal keys.
+fn new_list(patch: &[Value], order: Option<&[Value]>, by: ListMerge) -> Vec<Value> {
+    let items = plain_items(patch);
+    match order {
+        Some(order) => ordered(items, order, &[], by),
+        None => items,
+    }
+}
+
 fn merge_list(
     current: &[Value],
     patch: &[Value],
@@ -185,6 +196,17 @@ fn merge_list(
             let all = current.iter().chain(new);
             all.cloned().collect()
         }
+        ListMerge::ByKey(key) if replaces_list(patch) => {
+            let items = plain_items(patch);
+            for item in patch {
+                let members = object(item, name)?;
+                if directive(members)? != Some(Directive::Replace) {
+                    key_of(members, key)?;
+                }
+            }
+            let own = items.clone();
+            return Ok(ordered(items, order.unwrap_or_default(), &own, by));
+        }
         ListMerge::ByKey(key) => merge_by_key(current, patch, key, place.below(name), depth)?,
     };
     Ok(ordered(merged, order.unwrap_or(patch), current, by))
@@ -199,24 +221,18 @@ fn merge_by_key(
     depth: usize,
 ) -> Result<Vec<Value>, Error> {
     let mut deleted = HashSet::new();
-    let mut replaces = false;
     let mut rest = Vec::new();
     for item in patch {
-        let Value::Object(members) = item else {
-            return Err(Error::BadRequest(format!(
-                "expected items of {} to be objects",
-                place.name
-            )));
-        };
+        let members = object(item, place.name)?;
         match directive(members)? {
             None => rest.push(members),
-            Some(Directive::Replace) => replaces = true,
+            Some(Directive::Replace) => {}
             Some(Directive::Delete) => drop(deleted.insert(key_of(members, key)?)),
         }
     }
     let stays = |item: &&Value| {
         let value = item.get(key);
-        !replaces && value.is_none_or(|value| !deleted.contains(value))
+        value.is_none_or(|value| !deleted.contains(value))
     };
     let kept: Vec<&Value> = current.iter().filter(stays).collect();
     let mut places = HashMap::new();
@@ -238,6 +254,60 @@ fn merge_by_key(
         merged[at] = Value::Object(merge_map(old, members, place, depth)?);
     }
     Ok(merged)
+}
+
+/// Returns true if a patch replaces a list by its other items, wherever among them it says so.
+fn replaces_list(patch: &[Value]) -> bool {
+    patch
+        .iter()
+        .any(|item| item.get(PATCH).is_some_and(|it| it == "replace"))
+}
+
+/// Returns the members of a list's item, which merge by one of them.
+fn object<'a>(item: &'a Value, list: &str) -> Result<&'a Map<String, Value>, Error> {
+    item.as_object()
+        .ok_or_else(|| Error::BadRequest(format!("expected items of {list} to be objects")))
+}
+
+/// Returns the order that a patch sets for one of its lists.
+fn element_order<'a>(
+    patch: &'a Map<String, Value>,
+    list: &str,
+) -> Result<Option<&'a [Value]>, Error> {
+    let Some(order) = patch.get(&format!("{ELEMENT_ORDER}{list}")) else {
+        return Ok(None);
+    };
+    let ordered = patch.get(list).is_none_or(Value::is_array);
+    match order.as_array().filter(|_| ordered) {
+        Some(order) => Ok(Some(order)),
+        None => Err(Error::BadRequest(
+            "invalid patch format of setElementOrder list".to_owned(),
+        )),
+    }
+}
+
+/// Checks that the items of a patch come in the order that it sets. Follows `validatePatchWithSetOrderList`.
+fn check_order(patch: &[Value], order: Option<&[Value]>, by: ListMerge) -> Result<(), Error> {
+    let identity = |item: &Value| match by {
+        ListMerge::ByKey(key) => key_of(object(item, ELEMENT_ORDER)?, key).cloned(),
+        ListMerge::Set | ListMerge::Replace => Ok(item.clone()),
+    };
+    let Some(order) = order.filter(|it| !it.is_empty()) else {
+        return Ok(());
+    };
+    let places: Vec<Value> = order.iter().map(identity).collect::<Result<_, _>>()?;
+    let mut places = places.iter();
+    for item in patch.iter().filter(|item| item.get(PATCH).is_none()) {
+        let item = identity(item)?;
+        if !places.any(|it| *it == item) {
+            return Err(Error::BadRequest(format!(
+                "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+                super::go_words(&Value::from(patch)),
+                super::go_words(&Value::from(order)),
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn key_of<'a>(members: &'a Map<String, Value>, key: &str) -> Result<&'a Value, Error> {
@@ -299,6 +369,7 @@ fn told_apart_by(item: &Value, by: ListMerge) -> Option<&Value> {
 }
 
 /// The value of `$patch`.
+#[derive(PartialEq, Eq)]
 enum Directive {
     Delete,
     Replace,
@@ -381,7 +452,7 @@ mod tests {
         let patch = json!({"spec": {
             "$setElementOrder/containers": [{"name": "c"}, {"name": "b"}],
             "containers": [{"name": "a", "$patch": "delete"},
-                {"name": "b", "tty": true, "image": null}, {"name": "c"}],
+                {"name": "c"}, {"name": "b", "tty": true, "image": null}],
             "strategy": {"$retainKeys": ["type"], "type": "Recreate"}},
             "metadata": {"$deleteFromPrimitiveList/finalizers": ["x"], "finalizers": ["z"]}});
         assert_eq!(
@@ -457,9 +528,64 @@ mod tests {
             json!({"spec": {"$patch": "merge"}}),
             json!({"spec": {"$retainKeys": ["a"], "b": 1}}),
             json!({"spec": {"containers": [{"image": "x"}]}}),
+            json!({"spec": {"containers": [{"image": "x"}, {"$patch": "replace"}]}}),
+            json!({"spec": {"containers": [{"$patch": "replace"}, {"$patch": "explode"}]}}),
+            json!({"spec": {"containers": [{"$patch": "replace"}, {"$patch": "delete"}]}}),
             json!({"spec": {"containers": [1]}}),
+            json!({"spec": {"$setElementOrder/containers": "a"}}),
+            json!({"spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": null}}),
+            json!({"spec": {"$setElementOrder/containers": [{"image": "x"}], "containers": [{"name": "a"}]}}),
+            json!({"spec": {"$setElementOrder/containers": [{"name": "a"}, {"name": "b"}],
+                "containers": [{"name": "b"}, {"name": "a"}]}}),
+            json!({"spec": {"$setElementOrder/containers": [{"name": "b"}], "containers": [{"name": "a"}]}}),
+            json!({"metadata": {"$setElementOrder/finalizers": ["a", "b"], "finalizers": ["b", "a"]}}),
         ] {
-            assert!(merge(&json!({"spec": {}}), &patch).is_err(), "{patch}");
+            let object = json!({"spec": {"containers": [{"name": "a"}]}});
+            assert!(merge(&object, &patch).is_err(), "{patch}");
         }
+    }
+
+    #[test]
+    fn equal_keys_stay_apart_where_nothing_is_merged() {
+        let (one, other) = (
+            json!({"type": "InternalIP", "address": "10.0.0.1"}),
+            json!({"type": "InternalIP", "address": "fd00::1"}),
+        );
+        let host = json!({"type": "Hostname", "address": "h"});
+        let addresses = |live: Option<Value>, patch: Value| {
+            let object = json!({"kind": "Node", "status": live.map_or_else(|| json!({}), |it| json!({"addresses": it}))});
+            let patched = patched(object, json!({"status": {"addresses": patch}}));
+            patched["status"]["addresses"].clone()
+        };
+        let replace = json!({"$patch": "replace"});
+        let both = json!([one, other]);
+        let live = || Some(json!([host]));
+        // As kubelets and cloud providers send them.
+        assert_eq!(addresses(live(), json!([one, other, replace])), both);
+        assert_eq!(addresses(live(), json!([replace, one, other])), both);
+        assert_eq!(addresses(None, json!([one, other])), both);
+        assert_eq!(addresses(Some(json!([])), json!([one, other])), both);
+        assert_eq!(addresses(None, json!([one, other, replace])), both);
+        assert_eq!(
+            addresses(live(), json!([one, host, other, replace])),
+            json!([one, other, host]),
+            "items of one key stand together"
+        );
+        // Without the directive, they are one item of a list that is there.
+        assert_eq!(addresses(live(), json!([one, other])), json!([other, host]));
+        assert_eq!(
+            addresses(live(), json!([one, one, replace])),
+            json!([one, one])
+        );
+    }
+
+    #[test]
+    fn lists_of_new_items_are_taken_as_they_are() {
+        let object = json!({"spec": {"containers": [{"name": "a"}]}});
+        let ports = json!([{"containerPort": 53, "protocol": "UDP"}, {"containerPort": 53, "protocol": "TCP"}]);
+        let patch = json!({"spec": {"containers": [{"name": "b", "ports": ports}, {"name": "a", "ports": ports}]}});
+        let patched = patched(object, patch);
+        assert_eq!(patched["spec"]["containers"][0]["ports"], ports);
+        assert_eq!(patched["spec"]["containers"][1]["ports"], ports);
     }
 }
