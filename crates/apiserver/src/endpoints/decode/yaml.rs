@@ -5,7 +5,9 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
@@ -23,7 +25,7 @@ const ALIAS_EVENTS_MAX: usize = 20_000;
 /// Maximum number of values of a document; the largest bodies have fewer.
 const NODES_MAX: usize = 1_000_000;
 
-/// Parses one YAML document, and records at most [`REPEATED_MAX`] duplicate keys. Fails with the parser's message.
+/// Parses the first YAML document, and records at most [`REPEATED_MAX`] duplicate keys. Fails with the parser's message.
 pub(super) fn read(content: &[u8]) -> Result<Decoded, String> {
     let decoded = |value, repeated| Decoded {
         value,
@@ -45,6 +47,8 @@ fn options(duplicates: DuplicateKeyPolicy) -> serde_saphyr::Options {
     serde_saphyr::options! {
         duplicate_keys: duplicates,
         with_snippet: false,
+        // Go reads `0400` as YAML 1.1 does.
+        legacy_octal_numbers: true,
         budget: serde_saphyr::budget! {
             max_aliases: ALIASES_MAX,
             max_nodes: NODES_MAX,
@@ -55,8 +59,19 @@ fn options(duplicates: DuplicateKeyPolicy) -> serde_saphyr::Options {
     }
 }
 
+/// Parses the first document, which may be empty. Others that follow are not looked at, as by Go's library.
 fn tree(content: &[u8], duplicates: DuplicateKeyPolicy) -> Result<Value, serde_saphyr::Error> {
-    serde_saphyr::from_slice_with_options(content, options(duplicates))
+    let mut first = None;
+    let read = serde_saphyr::with_deserializer_from_slice_with_options(
+        content,
+        options(duplicates),
+        |deserializer| {
+            first = Some(Value::deserialize(deserializer)?);
+            Ok(())
+        },
+    );
+    // An error after the first document is one of what is not looked at.
+    first.map_or_else(|| read.map(|()| Value::Null), Ok)
 }
 
 /// Returns all keys that a readable document repeats, in its order.
@@ -67,7 +82,7 @@ fn repeated_keys(content: &[u8]) -> Vec<String> {
         options(DuplicateKeyPolicy::LastWins),
         |deserializer| Node(&mut repeated).deserialize(deserializer),
     );
-    // It has been parsed before in the same way, so this cannot fail.
+    // It has been parsed before in the same way, so this fails for what follows alone.
     drop(read);
     repeated
 }
@@ -169,6 +184,36 @@ mod tests {
         let twice = "a: 1\n".repeat(2 * REPEATED_MAX);
         let decoded = read(twice.as_bytes()).expect("yaml");
         assert_eq!(decoded.repeated.len(), REPEATED_MAX);
+    }
+
+    #[test]
+    fn the_first_document_is_taken_whatever_follows() {
+        for text in [
+            "a: 1\n---\n",
+            "---\na: 1\n---\nb: 2\n",
+            "a: 1\n---\n- {\n",
+            "a: 1\n...\n",
+        ] {
+            let decoded = read(text.as_bytes()).expect("yaml");
+            assert_eq!(decoded.value, serde_json::json!({"a": 1}), "{text:?}");
+        }
+        let twice = read(b"a: 1\na: 2\n---\nb: 2\n").expect("yaml");
+        assert_eq!(twice.value, serde_json::json!({"a": 2}));
+        assert_eq!(twice.repeated.len(), 1);
+        assert!(read(b"a: 1\nb\n---\nc: 2\n").is_err());
+        for empty in ["---\n---\na: 1\n", "null\n---\na: 1\n"] {
+            let decoded = read(empty.as_bytes()).expect("yaml");
+            assert_eq!(decoded.value, Value::Null, "{empty:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_as_go_reads_them() {
+        let decoded = read(b"- 0400\n- 0644\n- 0o17\n- 0x1f\n- 0\n- '0400'\n").expect("yaml");
+        assert_eq!(
+            decoded.value,
+            serde_json::json!([256, 420, 15, 31, 0, "0400"])
+        );
     }
 
     #[test]
