@@ -41,6 +41,29 @@ async fn nothing_is_handed_out_twice_by_the_embedded_store() {
 }
 
 #[tokio::test]
+async fn a_local_load_balancer_gets_a_port_for_its_health_check() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    let local =
+        json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"port": 80}]});
+    let service = |name: &str, spec: &Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec});
+    let check = |service: &Value| service["spec"]["healthCheckNodePort"].as_u64();
+    let made = ask(&client, "POST", SERVICES, service("made", &local)).await;
+    let given = check(&made.expect("created"));
+    assert!(given.is_some());
+    let path = format!("{SERVICES}/made");
+    let put = ask(&client, "PUT", &path, service("made", &local)).await;
+    assert_eq!(check(&put.expect("replaced")), given, "it stays");
+    let inside = json!({"ports": [{"port": 80}]});
+    ask(&client, "POST", SERVICES, service("changed", &inside))
+        .await
+        .expect("created");
+    let path = format!("{SERVICES}/changed");
+    let patched = ask(&client, "PATCH", &path, json!({"spec": local})).await;
+    assert!(check(&patched.expect("patched")).is_some_and(|it| Some(it) != given));
+}
+
+#[tokio::test]
 async fn nothing_is_handed_out_twice_by_two_servers_over_etcd() {
     let Some(etcd) = Etcd::start("allocations of two servers") else {
         return;
