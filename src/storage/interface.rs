@@ -85,6 +85,19 @@ pub trait Interface: Send + Sync + Debug {
         update: &mut dyn TryUpdate,
     ) -> Result<Arc<Object>, StorageError>;
 
+    /// Returns an object as it would be read at a revision after it had been written. Nothing is written.
+    ///
+    /// # Errors
+    /// [`StorageError::Internal`] when it cannot be written.
+    async fn preview(&self, object: &Value, revision: u64) -> Result<Arc<Object>, StorageError> {
+        let object = self.versioner().prepare_for_storage(object, &[]);
+        object
+            .map(|object| Arc::new(object.at_revision(revision)))
+            .map_err(|error| StorageError::Internal {
+                message: error.to_string(),
+            })
+    }
+
     /// Returns how many objects there are and how large they are on average.
     ///
     /// # Errors

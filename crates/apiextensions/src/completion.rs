@@ -31,6 +31,16 @@ impl SchemaCompletion {
     }
 }
 
+impl SchemaCompletion {
+    /// Drops what the schema of an object's version does not know or allow. Nothing gets a default.
+    pub(super) fn coerce(&self, object: &mut Value) {
+        if let Some(schema) = self.schemas.get(text(object, "apiVersion")) {
+            drop(schema.prune(object));
+            schema.drop_nulls(object);
+        }
+    }
+}
+
 impl Completion for SchemaCompletion {
     fn complete(&self, object: &mut Value) {
         if let Some(schema) = self.schemas.get(text(object, "apiVersion")) {

@@ -193,19 +193,11 @@ impl Definition {
             texts.map(str::to_owned).collect()
         };
         let kind = text(names, "kind").to_owned();
-        // A webhook converts below the store, for which objects are stored as they are served.
-        let by_webhook = text(&self.object, "spec.conversion.strategy") == "Webhook";
-        let stored = if by_webhook {
-            &group_version
-        } else {
-            &storage_version
-        };
         let strategy = CustomResource::new(
             self.schema(version)?,
             &group_version,
-            stored,
             get(version, "subresources.status").is_some(),
-            by_webhook,
+            text(&self.object, "spec.conversion.strategy") == "Webhook",
         );
         Ok(Resource {
             plural: text(names, "plural").to_owned(),

@@ -13,14 +13,12 @@ use serde_json::{Value, json};
 use super::schema::StructuralSchema;
 use ringwatch_registry::subresource::SubresourceStrategy;
 
-/// The strategy of one served version. Unless a webhook converts, all versions have the same content and differ
-/// in their names alone.
+/// The strategy of one served version. Its objects are in that version: they are converted below the store.
 #[derive(Debug)]
 pub(super) struct CustomResource {
     schema: Arc<StructuralSchema>,
-    /// The versions in which objects are served and stored.
+    /// The version in which objects are served.
     served: String,
-    stored: String,
     /// The strategy of the subresource `status`, if there is one.
     status: Option<StatusPart>,
     /// True if versions differ in content, so that a webhook converts.
@@ -31,7 +29,6 @@ impl CustomResource {
     pub(super) fn new(
         schema: Arc<StructuralSchema>,
         served: &GroupVersion,
-        stored: &GroupVersion,
         has_status: bool,
         by_webhook: bool,
     ) -> Self {
@@ -42,7 +39,6 @@ impl CustomResource {
             }),
             schema,
             served: served.to_string(),
-            stored: stored.to_string(),
             by_webhook,
         }
     }
@@ -110,16 +106,10 @@ impl Strategy for CustomResource {
         self.schema.check(object, Some(old))
     }
 
-    fn to_served(&self, object: Value) -> Value {
-        renamed(object, &self.served)
-    }
-
-    fn to_stored(&self, object: Value) -> Value {
-        renamed(object, &self.stored)
-    }
-
-    fn converts(&self) -> bool {
-        self.served != self.stored
+    /// Names this version in an object of another, as admission sees it. Not for what a webhook has to convert.
+    fn to_served(&self, mut object: Value) -> Value {
+        set(&mut object, "apiVersion", self.served.as_str().into());
+        object
     }
 
     fn knows_other_versions(&self) -> bool {
@@ -150,9 +140,4 @@ impl CustomResource {
         };
         content(object) != content(old)
     }
-}
-
-fn renamed(mut object: Value, api_version: &str) -> Value {
-    set(&mut object, "apiVersion", api_version.into());
-    object
 }

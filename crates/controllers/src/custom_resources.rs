@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use ringwatch::clock::{Clock, Instant};
 use ringwatch::meta::Object;
-use ringwatch::storage::Interface;
 use ringwatch::storage::cacher::Feed;
 use ringwatch_admission::ServedTypes;
 use ringwatch_apiextensions::Definition;
@@ -33,7 +32,7 @@ use ringwatch_apiserver::endpoints::Api;
 use ringwatch_apiserver::health::Done;
 use ringwatch_registry::informer::{Change, Listed};
 use ringwatch_registry::storage_factory::{Joined, StorageFactory};
-use ringwatch_registry::{Admission, DeletionSettings, Informer, ListWatch, Resource, Store};
+use ringwatch_registry::{Admission, DeletionSettings, Informer, ListWatch, Store};
 use tokio::sync::{oneshot, watch};
 
 use self::clean_up::{CleanUps, Ended};
@@ -263,30 +262,6 @@ impl CustomResources {
         state.served.len() != before
     }
 
-    /// Returns the storage of a definition as a version of its resource is served, which may need conversion.
-    fn converting(
-        &self,
-        definition: &Definition,
-        storage: &Arc<dyn Interface>,
-        resource: &Arc<Resource>,
-        all: &[Arc<Resource>],
-        conversions: &SharedConversions,
-    ) -> Arc<dyn Interface> {
-        let storage = Arc::clone(storage);
-        let Some(converter) = Converter::read(definition.object(), &self.webhooks) else {
-            return storage;
-        };
-        let mut all = all.iter();
-        let stored = all.find(|it| it.group_version == resource.storage_version);
-        Arc::new(ConvertedStorage::new(
-            storage,
-            converter,
-            Arc::clone(resource),
-            stored.cloned(),
-            conversions,
-        ))
-    }
-
     /// Makes the stores of definitions that are new or have changed.
     async fn join(&self, state: &mut State) -> bool {
         let mut changed = false;
@@ -308,16 +283,16 @@ impl CustomResources {
             let joined = served
                 .or_else(|| joined_types::take(&mut state.joined_types, definition))
                 .unwrap_or_else(|| joined_types::join(&self.factory, &self.feed, definition));
-            let resources: Vec<_> = resources.into_iter().map(Arc::new).collect();
-            let stores = resources.iter().map(|resource| {
-                let storage = self.converting(
-                    definition,
-                    &joined.storage,
-                    resource,
-                    &resources,
+            let resources = resources.into_iter().map(Arc::new);
+            let converter = Converter::new(definition, &self.webhooks);
+            let stores = resources.map(|resource| {
+                let storage = ConvertedStorage::new(
+                    Arc::clone(&joined.storage),
+                    converter.clone(),
+                    Arc::clone(&resource),
                     &state.conversions,
                 );
-                let store = Store::new(Arc::clone(resource), storage);
+                let store = Store::new(resource, Arc::new(storage));
                 let store = store.with_admission(Arc::clone(&self.admission));
                 Arc::new(store.with_deletion(self.deletion))
             });

@@ -28,6 +28,14 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    /// Returns true if this API version comes before the list item.
+    pub(super) fn is_of_version(self, stored: &[u8], api_version: &str) -> bool {
+        let head = stored[..self.item_at as usize].strip_suffix(b"\",");
+        let before = head.and_then(|head| head.strip_suffix(api_version.as_bytes()));
+        // A quote inside of a text has a backslash before it, so this is the name of the member.
+        before.is_some_and(|before| before.ends_with(b",\"apiVersion\":\""))
+    }
+
     /// Returns the object with a version from an offset on, which must not lie after the item's.
     pub(super) fn from<'a>(self, from: usize, stored: &'a [u8], version: &[u8]) -> Versioned<'a> {
         let at = version_at(self.item_at as usize);
@@ -228,6 +236,27 @@ mod tests {
         let bytes = object.expect("an object").bytes();
         let wanted = br#"{"kind":"A","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a"},"x":1}"#;
         assert_eq!(bytes, &wanted[..]);
+    }
+
+    #[test]
+    fn the_version_of_the_stored_form_is_told_without_decoding() {
+        for (api_version, is_it) in [
+            ("example.com/v1", true),
+            ("example.com/v1alpha1", false),
+            ("com/v1", false),
+            ("v1", false),
+            ("", false),
+        ] {
+            let value =
+                json!({"kind": "A", "apiVersion": "example.com/v1", "metadata": {"name": "a"}});
+            let object = Object::from_value(&value, 1, &FieldSchema::default());
+            let object = object.expect("an object");
+            assert_eq!(object.is_written_in(api_version), is_it, "{api_version}");
+        }
+        let odd =
+            json!({"kind": "A", "apiVersion": ",\"apiVersion\":\"v1", "metadata": {"name": "a"}});
+        let odd = Object::from_value(&odd, 1, &FieldSchema::default()).expect("an object");
+        assert!(!odd.is_written_in("v1"));
     }
 
     #[test]

@@ -227,6 +227,15 @@ impl Object {
         &self.stored
     }
 
+    /// Returns true if the object is stored as JSON in this API version.
+    #[must_use]
+    pub fn is_written_in(&self, api_version: &str) -> bool {
+        match self.layout {
+            Layout::Json(layout) => layout.is_of_version(&self.stored, api_version),
+            Layout::Protobuf(_) => false,
+        }
+    }
+
     /// Returns the message of an object that is stored as protobuf, without its envelope and without a resource version.
     #[must_use]
     pub fn message(&self) -> Option<&[u8]> {

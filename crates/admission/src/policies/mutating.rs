@@ -179,7 +179,7 @@ impl MutatingPolicies {
             variables.add_computed(&policy.variables);
             match mutation.apply(&mut variables, resource, shown.object.clone()) {
                 Ok(changed) if is_own_kind(request) => {
-                    *object = admitted_to_storage_version(resource, changed)?;
+                    *object = admitted_to_storage_version(request.resource, resource, changed)?;
                     shown = ConvertedObjects::new(request, resource, object);
                 }
                 Ok(changed) => {

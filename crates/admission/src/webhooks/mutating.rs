@@ -172,5 +172,5 @@ fn patched(
     if !is_own_kind(request) {
         return Ok(shown);
     }
-    admitted_to_storage_version(resource, shown)
+    admitted_to_storage_version(request.resource, resource, shown)
 }

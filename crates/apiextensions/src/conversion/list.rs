@@ -41,7 +41,7 @@ impl<'a> ConvertedList<'a> {
             shown,
             key,
             options,
-            selection: Selection::new(&options.predicate),
+            selection: Selection::new(&options.predicate, shown.converter().changes_content()),
             memory: ledger.map(share),
         }
     }
@@ -58,6 +58,12 @@ impl<'a> ConvertedList<'a> {
             ..self.options.clone()
         };
         let mut list = self.inner.get_list(self.key, first).await?;
+        let mut objects = list.items.iter();
+        if !self.selection.looks_at_content()
+            && objects.all(|object| self.shown.is_served_as_stored(object))
+        {
+            return Ok(list);
+        }
         let stored = std::mem::take(&mut list.items);
         let count = stored.len();
         self.take(stored, &mut list.items).await?;

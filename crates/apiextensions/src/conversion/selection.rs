@@ -17,10 +17,15 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Splits a selection.
-    pub(super) fn new(predicate: &SelectionPredicate) -> Self {
+    /// Splits a selection. `changes_content` is true if a conversion may change labels and fields.
+    pub(super) fn new(predicate: &SelectionPredicate, changes_content: bool) -> Self {
+        if !changes_content {
+            return Self {
+                stored: predicate.clone(),
+                served: None,
+            };
+        }
         let names = predicate.field.names();
-        // A conversion may change labels, and so may the defaults of another version.
         let exact = predicate.label.is_empty() && names.iter().all(|name| IDENTITY.contains(name));
         let stored = SelectionPredicate {
             label: LabelSelector::default(),
@@ -75,11 +80,15 @@ mod tests {
                 limit: 7,
                 ..SelectionPredicate::default()
             };
-            let selection = Selection::new(&predicate);
+            let selection = Selection::new(&predicate, true);
             let inner = selection.stored();
             assert!(inner.label.is_empty());
             assert_eq!((inner.field.to_string().as_str(), inner.limit), (stored, 7));
             assert_eq!(selection.looks_at_content(), !exact, "{label} {field}");
+            let selection = Selection::new(&predicate, false);
+            assert_eq!(selection.stored().label.to_string(), label);
+            assert_eq!(selection.stored().field.to_string(), field);
+            assert!(!selection.looks_at_content());
         }
     }
 }

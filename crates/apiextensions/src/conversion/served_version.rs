@@ -5,12 +5,14 @@ use std::sync::Arc;
 use ringwatch::codec;
 use ringwatch::meta::{Object, WatchEvent};
 use ringwatch::storage::StorageError;
+use ringwatch_apimachinery::work::{self, LARGE_BYTES, Work};
 use ringwatch_registry::Resource;
 use serde_json::Value;
 
+use super::converter::Converter;
 use super::selection::Selection;
 use super::shared_conversions::VersionConversions;
-use super::{Converter, NotConverted};
+use super::webhook::NotConverted;
 
 /// Bytes of stored objects that are converted at once, unless one alone is longer.
 pub(super) const BATCH_BYTES_MAX: usize = 1 << 20;
@@ -50,6 +52,16 @@ impl ServedVersion {
         &self.resource
     }
 
+    /// Returns the version as objects name it.
+    pub(super) fn name(&self) -> &str {
+        &self.version
+    }
+
+    /// Returns true if an object is stored in this version, so that its bytes are served.
+    pub(super) fn is_served_as_stored(&self, object: &Object) -> bool {
+        object.is_written_in(&self.version)
+    }
+
     /// Returns a stored object as it is served.
     pub(super) async fn object(&self, object: &Arc<Object>) -> Result<Arc<Object>, StorageError> {
         let mut objects = vec![Arc::clone(object)];
@@ -59,6 +71,9 @@ impl ServedVersion {
 
     /// Returns a stored object as all watches are served it.
     async fn watched(self: &Arc<Self>, object: &Arc<Object>) -> Result<Arc<Object>, StorageError> {
+        if self.is_served_as_stored(object) {
+            return Ok(Arc::clone(object));
+        }
         let (shown, stored) = (Arc::clone(self), Arc::clone(object));
         let convert = async move { shown.object(&stored).await };
         self.shared.get_or_convert(object, convert).await
@@ -69,30 +84,37 @@ impl ServedVersion {
         let mut batch = Vec::new();
         let mut bytes = 0;
         for index in 0..objects.len() {
-            let value = codec::tree(&objects[index]).map_err(internal)?;
-            if value["apiVersion"] == *self.version {
+            if self.is_served_as_stored(&objects[index]) {
                 continue;
             }
             let length = objects[index].stored().len();
             if bytes + length > BATCH_BYTES_MAX && !batch.is_empty() {
-                self.replace(objects, std::mem::take(&mut batch)).await?;
+                self.replace(objects, std::mem::take(&mut batch), bytes)
+                    .await?;
                 bytes = 0;
             }
             bytes += length;
-            batch.push((index, value));
+            batch.push(index);
         }
-        self.replace(objects, batch).await
+        self.replace(objects, batch, bytes).await
     }
 
+    /// Converts the objects of a batch, which have so many bytes.
     async fn replace(
         &self,
         objects: &mut [Arc<Object>],
-        batch: Vec<(usize, Value)>,
+        batch: Vec<usize>,
+        bytes: usize,
     ) -> Result<(), StorageError> {
-        let (places, values): (Vec<usize>, Vec<Value>) = batch.into_iter().unzip();
+        if bytes > LARGE_BYTES {
+            work::leave(Work::Object).await;
+        }
+        let values = batch.iter().map(|place| codec::tree(&objects[*place]));
+        let values = values
+            .collect::<Result<Vec<Value>, _>>()
+            .map_err(internal)?;
         let converted = self.converter.convert(values, &self.version).await;
-        for (place, mut value) in places.into_iter().zip(converted.map_err(failed)?) {
-            self.resource.strategy.default(&mut value);
+        for (place, value) in batch.into_iter().zip(converted.map_err(failed)?) {
             let revision = objects[place].revision();
             let object = Object::from_value(&value, revision, &self.resource.schema);
             objects[place] = Arc::new(object.map_err(internal)?);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::{StreamExt, stream};
+use futures::StreamExt;
+use ringwatch::codec;
 use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Rejection, Stats,
@@ -12,11 +13,12 @@ use ringwatch::storage::{
 use ringwatch_registry::Resource;
 use serde_json::Value;
 
-use super::Converter;
+use super::converter::Converter;
 use super::list::ConvertedList;
 use super::selection::Selection;
 use super::served_version::{ServedVersion, failed, internal};
 use super::shared_conversions::SharedConversions;
+use super::watch::ConvertedWatch;
 
 /// Shows the objects of a storage as a resource is served.
 #[derive(Debug)]
@@ -25,28 +27,29 @@ pub struct ConvertedStorage {
     shown: Arc<ServedVersion>,
     /// The version in which new content is written.
     stored_version: String,
-    /// The resource of the storage version, if that is served; it says how stored objects are completed.
-    stored_resource: Option<Arc<Resource>>,
 }
 
 impl ConvertedStorage {
-    /// Makes the storage as this resource is served; `stored_resource` is that of the stored version, if it is served.
-    /// `conversions` keeps for a while, and counts, all that is converted for watches.
+    /// Makes the storage as this resource is served. `conversions` keeps for a while, and counts, all that is converted
+    /// for watches.
     #[must_use]
     pub fn new(
         inner: Arc<dyn Interface>,
         converter: Converter,
         resource: Arc<Resource>,
-        stored_resource: Option<Arc<Resource>>,
         conversions: &SharedConversions,
     ) -> Self {
         let shared = conversions.of_version();
         Self {
-            stored_resource,
             inner,
             stored_version: resource.storage_version.to_string(),
             shown: Arc::new(ServedVersion::new(converter, resource, shared)),
         }
+    }
+
+    /// Returns true if objects are written in the version in which they are served.
+    fn stores_as_served(&self) -> bool {
+        self.stored_version == self.shown.name()
     }
 
     /// Returns the object in the storage version.
@@ -56,11 +59,15 @@ impl ConvertedStorage {
         }
         let converter = self.shown.converter();
         let converted = converter.convert(vec![object], &self.stored_version).await;
-        let mut stored = only(converted.map_err(failed)?)?;
-        if let Some(resource) = &self.stored_resource {
-            resource.strategy.default(&mut stored);
-        }
-        Ok(stored)
+        only(converted.map_err(failed)?)
+    }
+
+    /// Returns what was stored, at a revision, as it is read from now on: with the defaults of its version, such as those of a
+    /// status that was dropped on creation.
+    async fn as_read(&self, mut stored: Value, revision: u64) -> Result<Arc<Object>, StorageError> {
+        self.shown.converter().complete(&mut stored);
+        let read = self.inner.preview(&stored, revision).await?;
+        self.shown.object(&read).await
     }
 }
 
@@ -80,14 +87,14 @@ struct ShownUpdate<'a> {
 #[async_trait]
 impl TryUpdate for ShownUpdate<'_> {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
-        let shown = match existing {
-            Some(existing) => {
+        let updated = match existing {
+            Some(existing) if !self.storage.shown.is_served_as_stored(existing) => {
                 let existing = Arc::new(existing.clone());
-                Some(self.storage.shown.object(&existing).await?)
+                let shown = self.storage.shown.object(&existing).await?;
+                self.update.try_update(Some(&shown)).await?
             }
-            None => None,
+            existing => self.update.try_update(existing).await?,
         };
-        let updated = self.update.try_update(shown.as_deref()).await?;
         Ok(Updated {
             object: self.storage.stored(updated.object).await?,
             ttl: updated.ttl,
@@ -104,6 +111,9 @@ struct ShownCheck<'a> {
 #[async_trait]
 impl DeletionCheck for ShownCheck<'_> {
     async fn check(&mut self, existing: &Object) -> Result<(), Rejection> {
+        if self.storage.shown.is_served_as_stored(existing) {
+            return self.check.check(existing).await;
+        }
         let existing = Arc::new(existing.clone());
         let shown = self.storage.shown.object(&existing).await?;
         self.check.check(&shown).await
@@ -124,7 +134,7 @@ impl Interface for ConvertedStorage {
     ) -> Result<Arc<Object>, StorageError> {
         let stored = self.stored(object.clone()).await?;
         let created = self.inner.create(key, &stored, ttl).await?;
-        self.shown.object(&created).await
+        self.as_read(stored, created.revision()).await
     }
 
     async fn delete(
@@ -144,33 +154,15 @@ impl Interface for ConvertedStorage {
     }
 
     async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError> {
-        let selection = Arc::new(Selection::new(&options.predicate));
+        let changes_content = self.shown.converter().changes_content();
+        let selection = Selection::new(&options.predicate, changes_content);
         let options = ListOptions {
             predicate: selection.stored().clone(),
             with_previous: selection.looks_at_content(),
             ..options
         };
-        let stream = self.inner.watch(key, options).await?;
-        let shown = Arc::clone(&self.shown);
-        let converted = stream::unfold(Some(stream), move |stream| {
-            let (shown, selection) = (Arc::clone(&shown), Arc::clone(&selection));
-            async move {
-                let mut stream = stream?;
-                loop {
-                    let shown = match stream.next().await? {
-                        Ok(event) => shown.event(event, &selection).await,
-                        Err(error) => Err(error),
-                    };
-                    match shown {
-                        Ok(Some(event)) => return Some((Ok(event), Some(stream))),
-                        Ok(None) => {}
-                        // An error is the last item, whoever makes it.
-                        Err(error) => return Some((Err(error), None)),
-                    }
-                }
-            }
-        });
-        Ok(converted.boxed())
+        let stored = self.inner.watch(key, options).await?;
+        Ok(ConvertedWatch::new(stored, Arc::clone(&self.shown), selection).boxed())
     }
 
     async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {
@@ -199,7 +191,17 @@ impl Interface for ConvertedStorage {
             .inner
             .guaranteed_update(key, options, &mut update)
             .await?;
-        self.shown.object(&updated).await
+        if self.stores_as_served() {
+            // It was given its defaults before it was written.
+            return self.shown.object(&updated).await;
+        }
+        let stored = codec::tree(&updated).map_err(internal)?;
+        self.as_read(stored, updated.revision()).await
+    }
+
+    async fn preview(&self, object: &Value, revision: u64) -> Result<Arc<Object>, StorageError> {
+        let stored = self.stored(object.clone()).await?;
+        self.as_read(stored, revision).await
     }
 
     async fn stats(&self) -> Result<Stats, StorageError> {

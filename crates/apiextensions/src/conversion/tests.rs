@@ -2,21 +2,25 @@
 //!
 //! Objects are stored in v1 and served in v2, where the webhook gives them a label.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::future::join_all;
 use futures::{FutureExt, StreamExt};
 use ringwatch::budget::{Account, Ledger};
 use ringwatch::clock::Clock;
-use ringwatch::meta::{LabelSelector, Object, WatchEvent};
+use ringwatch::meta::{LabelSelector, Object, ResourceVersion, WatchEvent};
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
 use ringwatch::storage::{
-    DeleteOptions, Interface, ListOptions, NoCheck, Rejection, StorageError, TryUpdate,
+    DeleteOptions, GetOptions, Interface, ListOptions, NoCheck, Rejection, StorageError, TryUpdate,
     UpdateOptions, Updated, Versioner, WatchStream, etcd3,
 };
-use ringwatch_apimachinery::webhook_client::CallError;
+use ringwatch_apimachinery::path::{list, text};
+use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, WebhookClient};
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::*;
@@ -134,13 +138,27 @@ impl World {
                 "versions": [version("v1", true), version("v2", false)],
                 "conversion": {"strategy": "Webhook", "webhook": webhook}},
             "status": {"acceptedNames": names}}));
-        let resources = definition.resources().expect("schemas");
-        let [v1, v2]: [_; 2] = resources.try_into().expect("two versions");
+        self.served(&definition, "v2", inner)
+    }
+
+    /// Returns a storage as it is served in a version.
+    fn served(
+        &self,
+        definition: &Definition,
+        version: &str,
+        inner: Arc<dyn Interface>,
+    ) -> ConvertedStorage {
+        let resources = definition.resources().expect("schemas").into_iter();
+        let mut resources = resources.filter(|it| it.group_version.version == version);
+        let resource = Arc::new(resources.next().expect("it is served"));
         let client: Arc<dyn WebhookClient> = Arc::clone(&self.webhook) as _;
-        let converter = Converter::read(definition.object(), &client).expect("a webhook");
-        let conversions = SharedConversions::new(&self.ledger);
-        let v1 = Some(Arc::new(v1));
-        ConvertedStorage::new(inner, converter, Arc::new(v2), v1, &conversions)
+        let converter = Converter::new(definition, &client);
+        ConvertedStorage::new(
+            inner,
+            converter,
+            resource,
+            &SharedConversions::new(&self.ledger),
+        )
     }
 
     async fn create(&self, name: &str, host: &str) {
@@ -148,6 +166,13 @@ impl World {
             "metadata": {"name": name, "namespace": "d", "uid": name}});
         let created = self.stored.create(&key(name), &gate, None).await;
         created.expect("created");
+    }
+
+    /// Returns the version in which an object is stored.
+    async fn stored_version(&self, name: &str) -> String {
+        let object = self.store.get(&key(name), GetOptions::default()).await;
+        let object: Value = serde_json::from_slice(object.expect("found").stored()).expect("JSON");
+        text(&object, "apiVersion").to_owned()
     }
 
     fn take_calls(&self) -> Vec<String> {
@@ -307,4 +332,181 @@ async fn a_selecting_list_is_not_the_stores_while_the_cache_is_filled() {
     assert_eq!(page.items.len(), 1);
     let refused = limited(labelled("x")).await;
     assert!(matches!(refused, Err(StorageError::NotReady { .. })));
+}
+
+/// Returns a definition without a webhook, in which v1 and v2 each have a member of their own.
+fn unconverted(storage: &str) -> Definition {
+    let version = |name: &str, own: &str| {
+        let text = json!({"type": "string"});
+        let mut properties = json!({"host": text, "given": {"type": "string", "default": name}});
+        properties[own] = json!({"type": "string", "nullable": true});
+        json!({"name": name, "served": true, "storage": name == storage, "schema": {
+            "openAPIV3Schema": {"type": "object", "properties": properties}}})
+    };
+    let names =
+        json!({"plural": "gates", "singular": "gate", "kind": "Gate", "listKind": "GateList"});
+    Definition::new(json!({"metadata": {"name": "gates.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names,
+            "versions": [version("v1", "one"), version("v2", "two")],
+            "conversion": {"strategy": "None"}},
+        "status": {"acceptedNames": names}}))
+}
+
+fn content(object: &Object) -> Value {
+    let mut object: Value = serde_json::from_slice(object.stored()).expect("JSON");
+    object.as_object_mut().expect("members").remove("metadata");
+    object
+}
+
+/// Changes nothing, and sees the version of the object.
+#[derive(Default)]
+struct Look(Value);
+
+#[async_trait]
+impl TryUpdate for Look {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+        let object: Value = serde_json::from_slice(existing.expect("it exists").stored())?;
+        self.0 = object["apiVersion"].clone();
+        Ok(Updated { object, ttl: None })
+    }
+}
+
+#[tokio::test]
+async fn what_an_older_storage_version_has_is_served_in_the_version_that_is_asked_for() {
+    let world = World::new().await;
+    let gate = json!({"apiVersion": "example.com/v1", "kind": "Gate", "host": "x", "one": "gone",
+        "two": null, "metadata": {"name": "a", "namespace": "d", "uid": "a"}});
+    let created = world.stored.create(&key("a"), &gate, None).await;
+    created.expect("created");
+    let definition = unconverted("v2");
+    let v2 = json!({"apiVersion": "example.com/v2", "kind": "Gate", "host": "x", "two": null});
+    let v1 = json!({"apiVersion": "example.com/v1", "kind": "Gate", "host": "x", "one": "gone"});
+    for (version, expected) in [("v2", &v2), ("v1", &v1)] {
+        for inner in [
+            Arc::clone(&world.stored) as _,
+            Arc::clone(&world.store) as _,
+        ] {
+            let shown = world.served(&definition, version, inner);
+            let got = shown.get(&key("a"), GetOptions::default()).await;
+            assert_eq!(
+                content(&got.expect("found"))["apiVersion"],
+                expected["apiVersion"]
+            );
+            let list = shown.get_list(FOLDER, everything()).await.expect("a list");
+            let mut listed = content(&list.items[0]);
+            if version == "v1" {
+                listed.as_object_mut().expect("members").remove("two");
+            }
+            assert_eq!(
+                listed, *expected,
+                "its members are pruned, and it gets no defaults"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn events_about_an_older_storage_version_are_converted_once() {
+    let world = World::new().await;
+    world.create("a", "x").await;
+    world.create("b", "y").await;
+    let shown = world.served(&unconverted("v2"), "v2", Arc::clone(&world.stored) as _);
+    let mut watches = Vec::new();
+    for _ in 0..2 {
+        watches.push(shown.watch(FOLDER, everything()).await.expect("ready"));
+    }
+    let (a, b) = (key("a"), key("b"));
+    let (mut update, mut check) = (MoveTo("z"), NoCheck);
+    let moved = shown.guaranteed_update(&a, UpdateOptions::default(), &mut update);
+    assert_eq!(content(&moved.await.expect("updated"))["host"], "z");
+    let deleted = shown.delete(&b, DeleteOptions::default(), &mut check).await;
+    assert!(deleted.expect("deleted").is_written_in("example.com/v2"));
+    let mut seen = Vec::new();
+    for watch in &mut watches {
+        let mut objects = Vec::new();
+        for _ in 0..4 {
+            let event = watch.next().await.expect("an event").expect("no error");
+            let (WatchEvent::Added(object)
+            | WatchEvent::Modified(object)
+            | WatchEvent::Deleted(object)) = event
+            else {
+                panic!("{event:?}");
+            };
+            assert!(object.is_written_in("example.com/v2"), "{object:?}");
+            objects.push(object);
+        }
+        seen.push(objects);
+    }
+    let same = seen[0].iter().zip(&seen[1]);
+    assert!(same.into_iter().all(|(one, other)| Arc::ptr_eq(one, other)));
+}
+
+#[tokio::test]
+async fn what_is_stored_as_it_is_served_passes_with_its_bytes() {
+    let world = World::new().await;
+    world.create("a", "x").await;
+    let shown = world.served(&unconverted("v1"), "v1", Arc::clone(&world.stored) as _);
+    let written = world.store.get(&key("a"), GetOptions::default()).await;
+    let revision = written.expect("found").revision();
+    let cached = GetOptions {
+        resource_version: Some(ResourceVersion(revision)),
+    };
+    let stored = world.stored.get(&key("a"), cached).await.expect("found");
+    let got = shown.get(&key("a"), cached).await.expect("found");
+    assert!(Arc::ptr_eq(&stored, &got));
+    let list = shown
+        .get_list(FOLDER, labelled("none"))
+        .await
+        .expect("a list");
+    assert!(list.items.is_empty(), "the cache selects");
+    let list = shown.get_list(FOLDER, everything()).await.expect("a list");
+    assert!(Arc::ptr_eq(&stored, &list.items[0]));
+    let mut watch = shown.watch(FOLDER, everything()).await.expect("ready");
+    let event = watch.next().await.expect("an event").expect("no error");
+    assert!(matches!(event, WatchEvent::Added(object) if Arc::ptr_eq(&stored, &object)));
+}
+
+#[tokio::test]
+async fn an_update_that_changes_nothing_moves_an_object_to_the_storage_version() {
+    let world = World::new().await;
+    world.create("a", "x").await;
+    let definition = unconverted("v2");
+    let mut versions = Vec::new();
+    for (version, expected) in [("v1", "example.com/v1"), ("v2", "example.com/v2")] {
+        let shown = world.served(&definition, version, Arc::clone(&world.stored) as _);
+        let mut look = Look::default();
+        let key = key("a");
+        let updated = shown.guaranteed_update(&key, UpdateOptions::default(), &mut look);
+        let updated = updated.await.expect("updated");
+        assert_eq!(look.0, expected);
+        assert!(updated.is_written_in(expected));
+        assert_eq!(world.stored_version("a").await, "example.com/v2");
+        versions.push(updated.revision());
+    }
+    assert_eq!(versions[0], versions[1], "it had moved");
+}
+
+#[tokio::test]
+async fn what_is_created_is_shown_with_the_defaults_of_the_version_in_which_it_is_stored() {
+    let world = World::new().await;
+    for (storage, served, expected) in [
+        ("v1", "v1", json!({"host": "x", "one": "1", "given": "v1"})),
+        ("v2", "v1", json!({"host": "x", "given": "v2"})),
+    ] {
+        let definition = unconverted(storage);
+        let shown = world.served(&definition, served, Arc::clone(&world.stored) as _);
+        let gate = json!({"apiVersion": "example.com/v1", "kind": "Gate", "host": "x", "one": "1",
+            "metadata": {"name": storage, "namespace": "d", "uid": storage}});
+        let mut expected = expected;
+        expected["apiVersion"] = json!("example.com/v1");
+        expected["kind"] = json!("Gate");
+        let previewed = shown.preview(&gate, 0).await.expect("it can be stored");
+        assert_eq!(content(&previewed), expected, "a dry run");
+        let created = shown
+            .create(&key(storage), &gate, None)
+            .await
+            .expect("created");
+        assert_eq!(content(&created), expected);
+        assert!(created.revision() > 0);
+    }
 }

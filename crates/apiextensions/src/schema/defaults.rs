@@ -23,6 +23,25 @@ pub(super) fn fill(root: &Node, value: &mut Value) {
     filler.fill(root, value);
 }
 
+/// Removes the nulls that a schema does not allow and has no default for. Follows `PruneNonNullableNullsWithoutDefaults`.
+pub(super) fn drop_nulls(node: &Node, value: &mut Value) {
+    match value {
+        Value::Object(members) => members.retain(|name, value| {
+            let Some(inner) = node.member(name) else {
+                return true;
+            };
+            drop_nulls(inner, value);
+            inner.default.is_some() || !is_refused_null(inner, value)
+        }),
+        Value::Array(items) => {
+            if let Some(inner) = node.items.as_deref() {
+                items.iter_mut().for_each(|item| drop_nulls(inner, item));
+            }
+        }
+        _ => {}
+    }
+}
+
 struct Filler {
     bytes_left: usize,
 }
@@ -103,6 +122,23 @@ mod tests {
 
     use super::*;
     use crate::schema::StructuralSchema;
+
+    #[test]
+    fn nulls_go_unless_they_are_allowed_or_have_a_default() {
+        let text = json!({"type": "string"});
+        let schema = json!({"type": "object", "properties": {
+            "plain": text, "nullable": {"type": "string", "nullable": true},
+            "given": {"type": "string", "default": "x"},
+            "list": {"type": "array", "items": {"type": "object", "properties": {"a": text}}},
+            "map": {"type": "object", "additionalProperties": text}}});
+        let schema = StructuralSchema::read(&schema, false).expect("a schema");
+        let mut object = json!({"plain": null, "nullable": null, "given": null,
+            "list": [null, {"a": null}], "map": {"a": null, "b": "c"}, "unknown": null});
+        schema.drop_nulls(&mut object);
+        let left = json!({"nullable": null, "given": null, "list": [null, {}], "map": {"b": "c"},
+            "unknown": null});
+        assert_eq!(object, left);
+    }
 
     #[test]
     fn defaults_make_no_more_of_an_object_than_a_store_could_take() {

@@ -131,6 +131,11 @@ impl StructuralSchema {
         defaults::fill(&self.root, object);
     }
 
+    /// Removes nulls that the schema does not allow and has no default for.
+    pub fn drop_nulls(&self, object: &mut Value) {
+        defaults::drop_nulls(&self.root, object);
+    }
+
     /// Returns the errors in an object's values, in kube-apiserver's order: by the schema, in embedded objects, in
     /// lists. Errors that an older object has as well, in values that have not changed, are ignored.
     #[must_use]

@@ -9,6 +9,7 @@ mod patches;
 mod protobuf;
 mod refusals;
 mod shards;
+mod storage_versions;
 mod subresources;
 mod tables;
 mod typed;
@@ -67,6 +68,14 @@ impl Fixture {
 
     async fn get(&self, path: &str) -> Answer {
         self.ask(request("GET", path, Bytes::new())).await
+    }
+
+    async fn accepting(&self, path: &str, accept: &str) -> Answer {
+        let mut request = request("GET", path, Bytes::new());
+        request
+            .headers_mut()
+            .insert(ACCEPT, accept.parse().expect("a header"));
+        self.ask(request).await
     }
 
     async fn post(&self, path: &str, body: Value) -> Answer {

@@ -20,7 +20,7 @@ pub(super) async fn create(
         Ok(_) => Err(StorageError::KeyExists {
             key: key.to_owned(),
         }),
-        Err(StorageError::KeyNotFound { .. }) => unstored(storage, object, 0),
+        Err(StorageError::KeyNotFound { .. }) => storage.preview(object, 0).await,
         Err(error) => Err(error),
     }
 }
@@ -46,7 +46,7 @@ pub(super) async fn guaranteed_update(
         .await
         .map_err(StorageError::Rejected)?;
     let revision = existing.map_or(0, |existing| existing.revision());
-    unstored(storage, &updated.object, revision)
+    storage.preview(&updated.object, revision).await
 }
 
 /// Dry-runs a deletion.
@@ -63,19 +63,4 @@ pub(super) async fn delete(
         .await
         .map_err(StorageError::Rejected)?;
     Ok(existing)
-}
-
-/// Returns the object in the form in which it would be stored.
-pub(super) fn unstored(
-    storage: &dyn Interface,
-    object: &Value,
-    revision: u64,
-) -> Result<Arc<Object>, StorageError> {
-    storage
-        .versioner()
-        .prepare_for_storage(object, &[])
-        .map(|object| Arc::new(object.at_revision(revision)))
-        .map_err(|error| StorageError::Internal {
-            message: error.to_string(),
-        })
 }

@@ -96,11 +96,19 @@ fn keep_reset(object: &mut Value) {
     }
 }
 
-/// Converts an object that admission has changed from a served to the storage version, with defaults and the zero values
-/// that Go writes.
-pub fn admitted_to_storage_version(resource: &Resource, object: Value) -> Result<Value, Error> {
-    let mut object = to_storage_version(resource, object)?;
-    in_types(resource, &mut object, codec::complete);
+/// Converts an object that admission has changed, from the version in which it was `shown` to that in which the resource
+/// that is written is stored, with defaults and the zero values that Go writes.
+pub fn admitted_to_storage_version(
+    written: &Resource,
+    shown: &Resource,
+    object: Value,
+) -> Result<Value, Error> {
+    if written.is_custom() {
+        // Such a store works in the version that it serves, and its strategy takes objects of all others.
+        return to_storage_version(written, written.strategy.to_served(object));
+    }
+    let mut object = to_storage_version(shown, object)?;
+    in_types(shown, &mut object, codec::complete);
     Ok(object)
 }
 

@@ -102,8 +102,8 @@ impl Store {
             (&result, outcome)
             && rejection.is::<EmptiedFinalizers>()
         {
-            let last =
-                dry_run::unstored(&*self.storage, &object, revision).map_err(Error::Storage)?;
+            let last = self.storage.preview(&object, revision).await;
+            let last = last.map_err(Error::Storage)?;
             self.delete_emptied(&key, last, preconditions, options.dry_run)
                 .await
                 .map(|object| (object, false))
@@ -212,8 +212,11 @@ impl<'a> Attempt<'a> {
     async fn change(&mut self, existing: &Object) -> Result<Value, Rejection> {
         let store = self.store;
         let mut old = tree_of(existing).await?;
-        // The object may have been stored before a default existed. Defaults set here are not part of the update.
-        store.strategy().default(&mut old);
+        // The object may have been stored before a default existed. Defaults set here are not part of the update. Custom
+        // resources have got those of the version in which they are stored, and kube-apiserver gives them no others.
+        if !store.resource.is_custom() {
+            store.strategy().default(&mut old);
+        }
         let served = if store.strategy().converts() {
             Cow::Owned(store.strategy().to_served(old.clone()))
         } else {

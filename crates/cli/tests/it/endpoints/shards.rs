@@ -19,14 +19,6 @@ impl Fixture {
             server: server.start().await.expect("a server"),
         }
     }
-
-    async fn accepting(&self, path: &str, accept: &str) -> Answer {
-        let mut request = request("GET", path, Bytes::new());
-        request
-            .headers_mut()
-            .insert(ACCEPT, accept.parse().expect("a header"));
-        self.ask(request).await
-    }
 }
 
 /// A half of the hashes of a field.

@@ -213,7 +213,7 @@ impl Field {
 /// Returns an object of the storage version as it is stored.
 pub(super) fn stored(resource: &Resource, object: &Value) -> Value {
     if resource.group_version == resource.storage_version {
-        return admitted_to_storage_version(resource, object.clone()).expect("an object");
+        return admitted_to_storage_version(resource, resource, object.clone()).expect("an object");
     }
     let version = resource.storage_version.to_string();
     let kind = codec::kind(&version, &resource.storage_kind).expect("a kind with a message");
