@@ -7,7 +7,7 @@ use ringwatch_apimachinery::{Error, FieldError, GroupVersion};
 use ringwatch_registry::RequestContext;
 use serde_json::{Map, Value};
 
-use super::{Expected, WrongType, check_type, default_type, metadata};
+use super::{Expected, WrongType, check_type, check_type_texts, metadata, type_of};
 use crate::endpoints::params::FieldValidation;
 use crate::endpoints::patches::Patch;
 
@@ -36,7 +36,7 @@ pub(super) fn unknown_field(path: &str) -> String {
 }
 
 /// Checks the result of a patch as [`check`] does, and treats its unknown and duplicate fields as `validation` says. Kind
-/// and version are restored if the patch removed them, and cannot be changed.
+/// and version of a built-in kind are restored if the patch removed them, and cannot be changed.
 ///
 /// # Errors
 /// [`Error::Invalid`], since it is the patch that is wrong; [`Error::BadRequest`] for another version.
@@ -61,10 +61,16 @@ pub(crate) fn check_patched(
     let Some(members) = object.as_object_mut() else {
         return Err(Error::Unprocessable);
     };
-    let (kind, version) = default_type(members, expected);
-    check_type(&kind, &version, expected, known).map_err(|wrong| match wrong {
+    check_type_texts(members).map_err(|why| invalid(&why))?;
+    let checked = type_of(members, expected)
+        .and_then(|(kind, version)| check_type(&kind, &version, expected, known));
+    checked.map_err(|wrong| match wrong {
         WrongType::OtherVersion(text) => Error::BadRequest(text),
         WrongType::OtherKind(text) => invalid(&text),
+        WrongType::NoKind => {
+            let shown = patch.shown(existing);
+            invalid(&format!("Object 'Kind' is missing in '{shown}'"))
+        }
     })?;
     let unknown = check(members, expected).map_err(|error| invalid(&error))?;
     let unknown = unknown.iter().map(|path| unknown_field(path));

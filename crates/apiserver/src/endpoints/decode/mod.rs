@@ -244,16 +244,9 @@ pub(super) fn typed(
     let Some(members) = value.as_object_mut() else {
         return Err(unrecognized(""));
     };
-    for name in ["apiVersion", "kind"] {
-        let said = members.get(name).filter(|it| !it.is_null());
-        if let Some(said) = said.filter(|it| !it.is_string()) {
-            return Err(unrecognized(&format!(
-                "couldn't get version/kind; json parse error: {}",
-                go_json::wrong(said, "", name, "string")
-            )));
-        }
-    }
-    let (kind, version) = default_type(members, expected);
+    check_type_texts(members).map_err(|why| unrecognized(&why))?;
+    let found = type_of(members, expected);
+    let (kind, version) = found.map_err(|wrong| wrong.refused("", "", expected))?;
     let cannot = |error: &str| cannot_be_handled(&kind, &version, expected, error);
     check_type(&kind, &version, expected, known)
         .map_err(|wrong| wrong.refused(&kind, &version, expected))?;
@@ -294,8 +287,43 @@ fn cannot_be_handled(kind: &str, version: &str, expected: Expected<'_>, error: &
     ))
 }
 
-/// Returns the kind and version of a body, and sets those that were left out to the expected ones.
-fn default_type(members: &mut Map<String, Value>, expected: Expected<'_>) -> (String, String) {
+/// Checks that kind and version are texts, as far as they are there.
+///
+/// # Errors
+/// The words of Go's decoder about another value.
+fn check_type_texts(members: &Map<String, Value>) -> Result<(), String> {
+    for name in ["apiVersion", "kind"] {
+        let said = members.get(name).filter(|it| !it.is_null());
+        if let Some(said) = said.filter(|it| !it.is_string()) {
+            let why = go_json::wrong(said, "", name, "string");
+            return Err(format!(
+                "couldn't get version/kind; json parse error: {why}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the kind and version of a body, and sets those that were left out to the expected ones. A custom resource has to
+/// tell both, since it has no Go type.
+///
+/// # Errors
+/// The reason why a custom resource is of no type.
+fn type_of(
+    members: &mut Map<String, Value>,
+    expected: Expected<'_>,
+) -> Result<(String, String), WrongType> {
+    let tells = |name: &str| {
+        members
+            .get(name)
+            .is_some_and(|it| it.as_str() != Some("") && !it.is_null())
+    };
+    if expected.custom && !tells("kind") {
+        return Err(WrongType::NoKind);
+    }
+    if expected.custom && !tells("apiVersion") {
+        return Err(WrongType::other_version("", expected));
+    }
     let mut text = |name: &str, default: String| {
         let said = members
             .get(name)
@@ -310,7 +338,7 @@ fn default_type(members: &mut Map<String, Value>, expected: Expected<'_>) -> (St
     };
     let kind = text("kind", expected.kind.to_owned());
     let version = text("apiVersion", expected.group_version.to_string());
-    (kind, version)
+    Ok((kind, version))
 }
 
 /// The reason why an object is not of the expected type, in kube-apiserver's words.
@@ -319,14 +347,27 @@ enum WrongType {
     OtherVersion(String),
     /// Its kind cannot be converted to the expected one.
     OtherKind(String),
+    /// It does not tell its kind.
+    NoKind,
 }
 
 impl WrongType {
+    fn other_version(version: &str, expected: Expected<'_>) -> Self {
+        let wanted = expected.group_version;
+        Self::OtherVersion(format!(
+            "the API version in the data ({version}) does not match the expected API version \
+             ({wanted})"
+        ))
+    }
+
     /// Returns the 400 for an object of this kind and version.
     fn refused(&self, kind: &str, version: &str, expected: Expected<'_>) -> Failure {
         match self {
             Self::OtherVersion(text) => Failure::bad_request(text.clone()),
             Self::OtherKind(text) => cannot_be_handled(kind, version, expected, text),
+            Self::NoKind => {
+                Failure::bad_request("Object 'Kind' is missing in 'object has no kind field '")
+            }
         }
     }
 }
@@ -358,10 +399,7 @@ fn check_type(
         )));
     }
     if expected.custom || kind == expected.kind && group == expected.group_version.group {
-        return Err(WrongType::OtherVersion(format!(
-            "the API version in the data ({version}) does not match the expected API version \
-             ({wanted})"
-        )));
+        return Err(WrongType::other_version(version, expected));
     }
     let package = go_package(&expected.group_version.group);
     Err(WrongType::OtherKind(format!(
