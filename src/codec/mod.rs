@@ -67,4 +67,4 @@ pub use presence::{Presence, Wanted};
 pub use quantity::{QuantityFamily, quantity_text};
 pub use stored_fields::StoredFields;
 pub use tables::{Kind, kind};
-pub use typed::{TypeError, check_types};
+pub use typed::{TypeError, check_metadata, check_types};

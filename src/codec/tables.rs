@@ -24,6 +24,9 @@ pub(super) const KEY_BYTES: usize = 32;
 /// The package of the kinds that every group and version has.
 const META: &str = "meta.k8s.io/v1";
 
+/// The package and the name of the message of metadata.
+const META_MESSAGE: (&str, &str) = ("apimachinery.pkg.apis.meta.v1", "ObjectMeta");
+
 /// The kinds that every group and version has.
 const EVERYWHERE: &[&str] = &[
     "CreateOptions",
@@ -203,6 +206,16 @@ pub fn kind(api_version: &str, kind: &str) -> Option<Kind> {
     let meta = EVERYWHERE.contains(&kind) || api_version == "v1" && UNVERSIONED.contains(&kind);
     let found = find(api_version).or_else(|| if meta { find(META) } else { None });
     found.map(|id| Kind(id.message()))
+}
+
+/// Returns the message of the metadata of objects.
+pub(super) fn object_meta() -> &'static Message {
+    static OBJECT_META: LazyLock<&'static Message> = LazyLock::new(|| {
+        let is_it = |message: &&Message| (message.package, message.name) == META_MESSAGE;
+        let found = TABLES.messages.iter().find(is_it);
+        found.expect("the tables have the metadata of all kinds")
+    });
+    &OBJECT_META
 }
 
 /// Returns every kind, by version and name.

@@ -71,8 +71,8 @@ impl Strategy for CustomResource {
         self.schema.default(object);
     }
 
-    fn unknown_fields(&self, object: &Value) -> Vec<String> {
-        self.schema.prune(&mut object.clone())
+    fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, String> {
+        self.schema.unknown_fields(object)
     }
 
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {

@@ -4,6 +4,7 @@
 //! and are left out when empty, as Kubernetes' own types would have it.
 
 use jiff::{SignedDuration, Timestamp};
+use ringwatch::codec;
 use serde_json::{Map, Value};
 
 use super::Error;
@@ -97,11 +98,28 @@ pub fn later(time: Timestamp, seconds: i64) -> Timestamp {
 /// # Errors
 /// [`Error::BadRequest`] when a member has the wrong type, in the words of Go's decoder.
 pub fn normalize(object: &mut Value, version: &str, kind: &str) -> Result<(), Error> {
-    normalize_metadata(object).map_err(|why| {
-        Error::BadRequest(format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: json: {why}"
-        ))
-    })
+    normalize_metadata(object)
+        .map_err(|why| cannot_be_handled(version, kind, &format!("json: {why}")))
+}
+
+/// Checks the types within the metadata of an object whose kind has none, such as a custom resource, and drops members that
+/// metadata do not have.
+///
+/// # Errors
+/// [`Error::BadRequest`] when a member has the wrong type, in the words of Go's decoder.
+pub fn decode_metadata(object: &mut Value, version: &str, kind: &str) -> Result<(), Error> {
+    let Some(metadata) = metadata(object) else {
+        return Ok(());
+    };
+    let unknown = codec::check_metadata(metadata);
+    let unknown = unknown.map_err(|why| cannot_be_handled(version, kind, &why.to_string()));
+    unknown.map(drop)
+}
+
+fn cannot_be_handled(version: &str, kind: &str, why: &str) -> Error {
+    Error::BadRequest(format!(
+        "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+    ))
 }
 
 fn normalize_metadata(object: &mut Value) -> Result<(), String> {
@@ -129,7 +147,7 @@ fn normalize_metadata(object: &mut Value) -> Result<(), String> {
 }
 
 /// Returns true if Kubernetes' `ObjectMeta` omits a member with this value when it is encoded.
-fn says_nothing(name: &str, value: &Value) -> bool {
+pub fn says_nothing(name: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
@@ -190,7 +208,8 @@ fn check_type(name: &str, value: &mut Value) -> Result<(), String> {
     }
 }
 
-fn type_name(value: &Value) -> &'static str {
+/// Returns Go's name for the kind of a JSON value.
+pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -36,9 +36,12 @@ pub trait Strategy: Any + Send + Sync + Debug {
 
     /// Returns the members of an object that its schema does not know, as dotted paths. They are dropped when
     /// it is written; this reports them for the field validation that a client may ask for.
-    fn unknown_fields(&self, object: &Value) -> Vec<String> {
+    ///
+    /// # Errors
+    /// The text about a part that cannot be decoded, such as the metadata of an object inside.
+    fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, String> {
         let _ = object;
-        Vec::new()
+        Ok(Vec::new())
     }
 
     /// Removes fields that clients may not set on creation (status), and sets those of the server.

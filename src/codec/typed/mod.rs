@@ -12,7 +12,7 @@ mod path;
 use serde_json::{Map, Value};
 
 use super::duration;
-use super::tables::{Arity, Field, Kind, Message, Shape, Type};
+use super::tables::{Arity, Field, Kind, Message, Shape, Type, object_meta};
 use path::Path;
 
 pub use error::TypeError;
@@ -53,6 +53,16 @@ const EXACT_DOUBLE: f64 = 9_007_199_254_740_992.0;
 pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<String>, TypeError> {
     let mut walk = Walk::default();
     walk.members(&Path::Root, kind.0, object)?;
+    Ok(walk.unknown)
+}
+
+/// Checks the types of the members of any object's `metadata`, as [`check_types`] does. Errors and paths begin inside of it.
+///
+/// # Errors
+/// [`TypeError`] for the first value that its field cannot have.
+pub fn check_metadata(metadata: &mut Map<String, Value>) -> Result<Vec<String>, TypeError> {
+    let mut walk = Walk::default();
+    walk.members(&Path::Root, object_meta(), metadata)?;
     Ok(walk.unknown)
 }
 

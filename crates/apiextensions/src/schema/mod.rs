@@ -121,7 +121,16 @@ impl StructuralSchema {
         errors
     }
 
-    /// Removes members that the schema does not know. Gives their paths, sorted, such as `spec.list[0].bogus`.
+    /// Returns the paths of the members that the schema does not know, as [`Self::prune`] does.
+    ///
+    /// # Errors
+    /// The text about metadata whose members have other types than those of ObjectMeta.
+    pub fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, String> {
+        prune::unknown(&self.root, object)
+    }
+
+    /// Removes members that the schema does not know, and those of metadata that have the wrong type. Gives the paths of the
+    /// unknown ones, sorted, such as `spec.list[0].bogus`.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(&self.root, object)
     }

@@ -1,9 +1,12 @@
 //! Prunes an object: removes the fields that its schema does not specify.
 //!
-//! In the metadata of the object and of embedded objects, the fields of Kubernetes' ObjectMeta are kept and all others
-//! removed, whatever the schema specifies. Below `x-kubernetes-preserve-unknown-fields` unspecified fields are kept, and
+//! In the metadata of the object and of embedded objects, the fields of Kubernetes' ObjectMeta are kept with their types
+//! and all others removed, whatever the schema specifies. Below `x-kubernetes-preserve-unknown-fields` unspecified fields are kept, and
 //! the specified ones are still pruned by their own schemas.
 
+use ringwatch::codec;
+use ringwatch_apimachinery::FieldError;
+use ringwatch_apimachinery::accessor::{says_nothing, type_name};
 use serde_json::{Map, Value};
 
 use super::node::Node;
@@ -15,43 +18,38 @@ const REMOVED_PATH_BYTES_MAX: usize = 256 << 10;
 
 const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// The members that `metadata` may have. Others are removed.
-const METADATA_FIELDS: [&str; 15] = [
-    "annotations",
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "finalizers",
-    "generateName",
-    "generation",
-    "labels",
-    "managedFields",
-    "name",
-    "namespace",
-    "ownerReferences",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
-
-/// Removes the fields of an object that the schema does not specify. Returns their paths, sorted, those in metadata last.
+/// Removes the fields of an object that the schema does not specify, and what cannot be decoded of metadata. Returns the
+/// paths of those that are not known: in its metadata, then others, then in the metadata of objects inside, each sorted.
 pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
+    pruned(root, object).into_removed()
+}
+
+/// Returns the paths that [`prune`] would.
+///
+/// # Errors
+/// The text about metadata whose members have other types. Follows `schemaobjectmeta.CoerceWithOptions`.
+pub(super) fn unknown(root: &Node, object: &Value) -> Result<Vec<String>, String> {
+    let mut pruning = pruned(root, &mut object.clone());
+    match pruning.wrong.take() {
+        Some(wrong) => Err(wrong),
+        None => Ok(pruning.into_removed()),
+    }
+}
+
+fn pruned(root: &Node, object: &mut Value) -> Pruning {
     let mut pruning = Pruning::default();
     match object {
         Value::Object(members) => pruning.members(members, root, true),
         other => pruning.value(other, Some(root)),
     }
-    pruning.removed.sort();
-    pruning.removed_metadata.sort();
-    pruning.removed.append(&mut pruning.removed_metadata);
-    pruning.removed
+    pruning
 }
 
 /// Returns true if the schema knows everything in a value that is not a whole object, such as a default.
 pub(super) fn knows_all(node: &Node, value: &Value) -> bool {
     let mut pruning = Pruning::default();
     pruning.value(&mut value.clone(), Some(node));
-    pruning.removed.is_empty() && pruning.removed_metadata.is_empty()
+    pruning.wrong.is_none() && pruning.into_removed().is_empty()
 }
 
 #[derive(Default)]
@@ -60,13 +58,26 @@ struct Pruning {
     path: Path,
     /// The paths of removed members.
     removed: Vec<String>,
-    /// The paths of removed members of metadata.
+    /// The paths of removed members of the object's own metadata.
     removed_metadata: Vec<String>,
+    /// The paths of removed members of the metadata of embedded objects.
+    removed_embedded: Vec<String>,
+    /// The text about the first metadata that have other types than ObjectMeta.
+    wrong: Option<String>,
     /// The bytes of the paths of both.
     removed_bytes: usize,
 }
 
 impl Pruning {
+    fn into_removed(self) -> Vec<String> {
+        let mut all = Vec::new();
+        for mut removed in [self.removed_metadata, self.removed, self.removed_embedded] {
+            removed.sort();
+            all.append(&mut removed);
+        }
+        all
+    }
+
     fn value(&mut self, value: &mut Value, node: Option<&Node>) {
         match (value, node) {
             (Value::Object(members), Some(node)) => self.members(members, node, node.embedded),
@@ -84,8 +95,8 @@ impl Pruning {
     fn members(&mut self, members: &mut Map<String, Value>, node: &Node, whole_object: bool) {
         members.retain(|name, value| {
             if whole_object && METADATA.contains(&name.as_str()) {
-                if let ("metadata", Value::Object(members)) = (name.as_str(), value) {
-                    self.metadata(members);
+                if name == "metadata" {
+                    self.metadata(value);
                 }
                 return true;
             }
@@ -99,16 +110,55 @@ impl Pruning {
         });
     }
 
-    fn metadata(&mut self, members: &mut Map<String, Value>) {
+    fn metadata(&mut self, metadata: &mut Value) {
+        if metadata.is_null() {
+            *metadata = Value::Object(Map::new());
+        }
+        let is_own = self.path.as_str().is_empty();
         let mark = self.path.member("metadata");
-        members.retain(|name, _| {
-            let known = METADATA_FIELDS.contains(&name.as_str());
-            if !known && let Some(path) = self.path_to(name) {
-                self.removed_metadata.push(path);
-            }
-            known
-        });
+        let shown = self.wrong.is_none().then(|| metadata.clone());
+        let wrong = match metadata {
+            Value::Object(members) => match codec::check_metadata(members) {
+                Ok(unknown) => {
+                    self.tell_metadata(unknown, is_own);
+                    members.retain(|name, value| !says_nothing(name, value));
+                    None
+                }
+                Err(error) => {
+                    keep_decodable(members);
+                    Some(error.to_string())
+                }
+            },
+            other => Some(format!(
+                "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
+                type_name(other)
+            )),
+        };
+        if let (Some(why), Some(shown)) = (wrong, shown) {
+            self.wrong = Some(match is_own {
+                true => why,
+                false => {
+                    let error = FieldError::invalid(self.path.as_str(), &shown, &why);
+                    format!("{}: {}", error.field, error.message())
+                }
+            });
+        }
         self.path.leave(mark);
+    }
+
+    /// Notes members that were removed of the metadata that the walk has reached.
+    fn tell_metadata(&mut self, unknown: Vec<String>, is_own: bool) {
+        for path in unknown {
+            if self.removed_bytes >= REMOVED_PATH_BYTES_MAX {
+                return;
+            }
+            let path = format!("{}.{path}", self.path.as_str());
+            self.removed_bytes += path.len();
+            match is_own {
+                true => self.removed_metadata.push(path),
+                false => self.removed_embedded.push(path),
+            }
+        }
     }
 
     fn known(&mut self, name: &str, value: &mut Value, node: Option<&Node>) {
@@ -152,6 +202,103 @@ impl Pruning {
     }
 }
 
+/// Keeps those members of metadata which alone can be decoded.
+fn keep_decodable(members: &mut Map<String, Value>) {
+    members.retain(|name, value| {
+        let mut alone = Map::from_iter([(name.clone(), value.take())]);
+        let is_right = codec::check_metadata(&mut alone).is_ok();
+        *value = alone.remove(name).unwrap_or_default();
+        is_right && !says_nothing(name, value)
+    });
+}
+
 fn is_compound(value: &Value) -> bool {
     matches!(value, Value::Object(_) | Value::Array(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::schema::StructuralSchema;
+
+    fn schema() -> StructuralSchema {
+        let inner = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": true});
+        let schema = json!({"type": "object", "properties": {"inner": inner}});
+        StructuralSchema::read(&schema, false).expect("a schema")
+    }
+
+    #[test]
+    fn unknown_members_of_metadata_are_told_beside_those_of_the_schema() {
+        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "bogus": 1,
+            "Controller": true, "controller": null});
+        let metadata = json!({"name": "a", "colour": "red", "labels": {"a": null}, "annotations": {},
+            "creationTimestamp": null, "ownerReferences": [owner]});
+        let mut object = json!({"metadata": metadata, "other": 1, "inner": {"metadata": metadata}});
+        let unknown = [
+            "metadata.colour",
+            "metadata.ownerReferences[0].Controller",
+            "metadata.ownerReferences[0].bogus",
+            "other",
+            "inner.metadata.colour",
+            "inner.metadata.ownerReferences[0].Controller",
+            "inner.metadata.ownerReferences[0].bogus",
+        ];
+        assert_eq!(
+            schema().unknown_fields(&object),
+            Ok(unknown.map(str::to_owned).to_vec())
+        );
+        assert_eq!(schema().prune(&mut object), unknown);
+        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u",
+            "controller": null});
+        let kept = json!({"name": "a", "labels": {"a": ""}, "ownerReferences": [owner]});
+        assert_eq!(
+            object,
+            json!({"metadata": kept, "inner": {"metadata": kept}})
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_of_metadata_is_told_and_not_read() {
+        for (metadata, kept, why) in [
+            (
+                json!({"name": "a", "labels": 5}),
+                json!({"name": "a"}),
+                "cannot unmarshal number into Go struct field ObjectMeta.labels of type map[string]string",
+            ),
+            (
+                json!({"name": "a", "ownerReferences": [{"name": "b", "controller": "yes"}]}),
+                json!({"name": "a"}),
+                "cannot unmarshal string into Go struct field OwnerReference.ownerReferences.controller of type bool",
+            ),
+            (
+                json!({"name": "a", "managedFields": [{"manager": 5}]}),
+                json!({"name": "a"}),
+                "cannot unmarshal number into Go struct field ManagedFieldsEntry.managedFields.manager of type string",
+            ),
+            (
+                json!([]),
+                json!([]),
+                "cannot unmarshal array into Go value of type v1.ObjectMeta",
+            ),
+        ] {
+            let mut object = json!({"metadata": metadata});
+            assert_eq!(
+                schema().unknown_fields(&object),
+                Err(format!("json: {why}"))
+            );
+            assert!(schema().prune(&mut object).is_empty());
+            assert_eq!(object, json!({"metadata": kept}));
+            let mut object = json!({"inner": {"metadata": metadata}});
+            let wrong = schema().unknown_fields(&object).expect_err("it is wrong");
+            assert!(
+                wrong.starts_with("inner.metadata: Invalid value: "),
+                "{wrong}"
+            );
+            assert!(wrong.ends_with(why), "{wrong}");
+            schema().prune(&mut object);
+            assert_eq!(object, json!({"inner": {"metadata": kept}}));
+        }
+    }
 }

@@ -118,7 +118,11 @@ pub fn admitted_to_storage_version(
 /// [`Error::TooLarge`] when it nests too deep or has too many maps.
 fn to_storage_version(resource: &Resource, mut object: Value) -> Result<Value, Error> {
     bounds::check(&object)?;
-    accessor::normalize(&mut object, &resource.group_version.version, &resource.kind)?;
+    let version = &resource.group_version.version;
+    if resource.is_custom() {
+        accessor::decode_metadata(&mut object, version, &resource.kind)?;
+    }
+    accessor::normalize(&mut object, version, &resource.kind)?;
     in_types(resource, &mut object, codec::canonicalize);
     let mut object = resource.strategy.to_stored(object);
     resource.strategy.default(&mut object);

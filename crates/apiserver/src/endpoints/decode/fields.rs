@@ -24,10 +24,21 @@ pub(super) fn check(
     let kind = codec::kind(&version, expected.kind).filter(|_| !expected.custom);
     let unknown = match kind {
         Some(kind) => codec::check_types(kind, object).map_err(|error| error.to_string())?,
+        None if expected.custom => check_custom_metadata(object)?,
         None => Vec::new(),
     };
     metadata::check(object)?;
     Ok(unknown)
+}
+
+/// Checks the metadata of a custom resource, whose other fields have no types but a schema.
+fn check_custom_metadata(object: &mut Map<String, Value>) -> Result<Vec<String>, String> {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
+        return Ok(Vec::new());
+    };
+    let unknown = codec::check_metadata(metadata).map_err(|error| error.to_string())?;
+    let paths = unknown.iter().map(|path| format!("metadata.{path}"));
+    Ok(paths.collect())
 }
 
 /// Returns the message about a field that its kind does not have.

@@ -251,8 +251,10 @@ pub(super) fn typed(
     check_type(&kind, &version, expected, known)
         .map_err(|wrong| wrong.refused(&kind, &version, expected))?;
     let mut unknown = fields::check(members, expected).map_err(|error| cannot(&error))?;
-    let strategy = expected.strategy.filter(|_| kind == expected.kind);
-    unknown.extend(strategy.map_or_else(Vec::new, |it| it.unknown_fields(&value)));
+    if let Some(strategy) = expected.strategy.filter(|_| kind == expected.kind) {
+        let by_schema = strategy.unknown_fields(&value);
+        unknown.extend(by_schema.map_err(|error| cannot(&error))?);
+    }
     Ok(Typed {
         value,
         unknown,
