@@ -73,9 +73,11 @@ pub(crate) fn check_patched(
         return Err(Error::Unprocessable);
     };
     check_type_texts(members).map_err(|why| invalid(&why))?;
-    let checked = type_of(members, expected)
-        .and_then(|(kind, version)| check_type(&kind, &version, expected, known));
-    checked.map_err(|wrong| match wrong {
+    let checked = type_of(members, expected).and_then(|(kind, version)| {
+        check_type(&kind, &version, expected, known)?;
+        Ok(kind)
+    });
+    let kind = checked.map_err(|wrong| match wrong {
         WrongType::OtherVersion(text) => Error::BadRequest(text),
         WrongType::OtherKind(text) => invalid(&text),
         WrongType::NoKind => {
@@ -83,7 +85,11 @@ pub(crate) fn check_patched(
             invalid(&format!("Object 'Kind' is missing in '{shown}'"))
         }
     })?;
-    let unknown = check(members, expected).map_err(|error| invalid(&error))?;
+    let mut unknown = check(members, expected).map_err(|error| invalid(&error))?;
+    if let Some(strategy) = expected.strategy.filter(|_| kind == expected.kind) {
+        let by_schema = strategy.unknown_fields(object);
+        unknown.extend(by_schema.map_err(|error| invalid(&error))?);
+    }
     let unknown = unknown.iter().map(|path| unknown_field(path));
     let complaints: Vec<_> = patch.complaints.iter().cloned().chain(unknown).collect();
     match validation {

@@ -7,6 +7,7 @@ mod complaints;
 mod configuration;
 mod fields;
 mod metadata;
+mod operations;
 mod protobuf;
 mod strict;
 mod yaml;
@@ -31,6 +32,7 @@ use super::params::FieldValidation;
 pub(super) use complaints::yaml_error;
 pub(super) use configuration::configuration;
 pub(super) use fields::check_patched;
+pub(super) use operations::unknown_members;
 pub(super) use strict::Decoded;
 
 /// Maximum size of a request's body, in bytes.

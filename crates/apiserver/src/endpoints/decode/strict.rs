@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value};
 pub(super) const COMPLAINTS_MAX: usize = 100;
 
 /// Maximum number of bytes of paths in reports: one name of a megabyte may contain all duplicates.
-const PATH_BYTES_MAX: usize = 256 << 10;
+pub(super) const PATH_BYTES_MAX: usize = 256 << 10;
 
 /// A decoded JSON, YAML or protobuf document, and the duplicate fields found in it.
 #[derive(Clone, Debug)]

@@ -81,8 +81,13 @@ pub(super) async fn read_patch(
     }
     let syntax = Syntax::from_media_type(media_type)?;
     let Decoded {
-        value, complaints, ..
+        value,
+        mut complaints,
+        ..
     } = decode::patch(&content).map_err(|why| syntax.undecodable(&why))?;
+    if matches!(syntax, Syntax::Json) {
+        complaints.extend(decode::unknown_members(&value, complaints.len()));
+    }
     let patch = Patch::read(syntax, value, complaints, params.field_validation)?;
     Ok((patch, params))
 }
