@@ -10,7 +10,7 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{RequestContext, Strategy};
 use serde_json::{Value, json};
 
-use super::schema::StructuralSchema;
+use super::schema::{StructuralSchema, normalize_numbers};
 use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// The strategy of one served version. Its objects are in that version: they are converted below the store.
@@ -68,6 +68,7 @@ impl Strategy for StatusPart {
 impl Strategy for CustomResource {
     fn default(&self, object: &mut Value) {
         drop(self.schema.prune(object));
+        normalize_numbers(object);
         self.schema.default(object);
     }
 

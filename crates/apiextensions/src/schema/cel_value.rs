@@ -11,7 +11,8 @@ use ringwatch_cel::{RESERVED, convert};
 use serde_json::{Number, Value};
 
 use super::formats::Format;
-use super::node::{Kind, Node};
+use super::kind::Kind;
+use super::node::Node;
 
 /// Returns a value as rules of its schema see it.
 pub(super) fn to_cel(value: &Value, node: Option<&Node>) -> CelValue {

@@ -9,7 +9,8 @@ use imbl::OrdMap;
 use ringwatch_cel::{Declared, Form, Object, Type};
 
 use super::cel_value::escaped;
-use super::node::{Additional, Checks, Kind, Node};
+use super::kind::Kind;
+use super::node::{Additional, Checks, Node};
 
 /// Bytes of a request at most.
 const REQUEST_BYTES_MAX: u64 = 3 << 20;

@@ -19,7 +19,8 @@ use ringwatch_cel::{
 use serde_json::Value;
 
 use super::cel_value::to_cel;
-use super::node::{Kind, ListType, Node};
+use super::kind::Kind;
+use super::node::{ListType, Node};
 use super::outcome::{Outcome, shown};
 use super::path::Path;
 use super::rules::Rule;

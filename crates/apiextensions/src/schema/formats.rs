@@ -1,18 +1,29 @@
-//! The formats of strings that kube-apiserver checks. Others, such as `int32`, say nothing.
+//! The formats of strings and numbers that kube-apiserver checks. Others say nothing.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use regex::Regex;
 use ringwatch_apimachinery::validation::formats::{dns_label, dns_subdomain};
+use serde_json::{Map, Value};
+
+use super::kind::Kind;
 
 /// A format that is checked.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
     /// The name, as the schema has it.
     name: &'static str,
-    /// Returns true if a string has the format.
-    check: fn(&str) -> bool,
+    check: Check,
+}
+
+/// The check of values, of one type.
+#[derive(Clone, Copy)]
+enum Check {
+    /// True if a string has the format.
+    Text(fn(&str) -> bool),
+    /// True if a number has the format.
+    Number(fn(&Value) -> bool),
 }
 
 impl std::fmt::Debug for Format {
@@ -22,13 +33,19 @@ impl std::fmt::Debug for Format {
 }
 
 impl Format {
-    /// Returns the format of that name; `None` if strings of it are not checked.
-    pub(super) fn named(name: &str) -> Option<Self> {
-        let found = FORMATS.iter().find(|(known, _)| *known == name);
-        found.map(|(name, check)| Self {
-            name,
-            check: *check,
-        })
+    /// Returns the format of that name for values of a type; `None` if it is not known there. Follows
+    /// `StripUnsupportedFormatsPostProcessorForVersion`.
+    pub(super) fn named(name: &str, kind: Option<Kind>) -> Option<Self> {
+        let known = match kind {
+            None | Some(Kind::String) => {
+                let found = FORMATS.iter().find(|(known, _)| *known == name);
+                found.map(|(name, check)| (*name, Check::Text(*check)))
+            }
+            Some(Kind::Integer) => number(&INTEGER_FORMATS, name),
+            Some(Kind::Number) => number(&NUMBER_FORMATS, name),
+            Some(Kind::Object | Kind::Array | Kind::Boolean) => None,
+        };
+        known.map(|(name, check)| Self { name, check })
     }
 
     /// Returns the name of the format, as `format` has it.
@@ -36,15 +53,84 @@ impl Format {
         self.name
     }
 
-    /// Returns true if a string has the format.
+    /// Returns true if a string has the format, or the format is one of numbers.
     pub(super) fn accepts(self, text: &str) -> bool {
-        (self.check)(text)
+        match self.check {
+            Check::Text(check) => check(text),
+            Check::Number(_) => true,
+        }
+    }
+
+    /// Returns true if a number has the format, or the format is one of strings.
+    pub(super) fn has(self, number: &Value) -> bool {
+        match self.check {
+            Check::Text(_) => true,
+            Check::Number(check) => check(number),
+        }
     }
 }
 
-type Check = fn(&str) -> bool;
+/// Returns the formats in a schema that are not known, as they are written, each time that one is there. Follows
+/// `getUnrecognizedFormatsInSchema`.
+#[must_use]
+pub fn unrecognized_formats(schema: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    collect_unrecognized(schema, &mut found);
+    found
+}
 
-const FORMATS: [(&str, Check); 27] = [
+fn collect_unrecognized(schema: &Value, found: &mut Vec<String>) {
+    let Value::Object(schema) = schema else {
+        return;
+    };
+    let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
+    let format = text("format");
+    if !format.is_empty() && Format::named(format, Kind::named(text("type"))).is_none() {
+        found.push(format.to_owned());
+    }
+    for name in ["items", "not", "additionalProperties", "additionalItems"] {
+        if let Some(inner) = schema.get(name) {
+            collect_unrecognized(inner, found);
+        }
+    }
+    for name in ["allOf", "anyOf", "oneOf"] {
+        let inner = schema.get(name).and_then(Value::as_array);
+        let inner = inner.into_iter().flatten();
+        inner.for_each(|inner| collect_unrecognized(inner, found));
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties = properties.into_iter().flat_map(Map::values);
+    properties.for_each(|inner| collect_unrecognized(inner, found));
+}
+
+type NumberFormat = (&'static str, fn(&Value) -> bool);
+
+fn number(formats: &[NumberFormat], name: &str) -> Option<(&'static str, Check)> {
+    let found = formats.iter().find(|(known, _)| *known == name);
+    found.map(|(name, check)| (*name, Check::Number(*check)))
+}
+
+/// Integers that are written with a point are checked as such before, so what matters is their worth.
+const INTEGER_FORMATS: [NumberFormat; 2] = [
+    ("int32", |number| {
+        let bounds = f64::from(i32::MIN)..=f64::from(i32::MAX);
+        number.as_f64().is_some_and(|it| bounds.contains(&it))
+    }),
+    ("int64", |_| true),
+];
+
+/// A number that is too large for a float of 32 bits; a small one is rounded.
+const NUMBER_FORMATS: [NumberFormat; 2] = [
+    ("double", |_| true),
+    ("float", |number| {
+        #[allow(clippy::cast_possible_truncation)] // the conversion is what is tried
+        number.as_f64().is_some_and(|it| (it as f32).is_finite())
+    }),
+];
+
+type TextCheck = fn(&str) -> bool;
+
+const FORMATS: [(&str, TextCheck); 27] = [
     ("bsonobjectid", |text| text.len() == 24 && is_hex(text)),
     ("byte", is_base64),
     ("cidr", is_cidr),
@@ -56,7 +142,7 @@ const FORMATS: [(&str, Check); 27] = [
     ("email", is_email),
     ("hexcolor", |text| HEX_COLOR.is_match(text)),
     ("hostname", is_hostname),
-    ("ipv4", |text| text.parse::<Ipv4Addr>().is_ok()),
+    ("ipv4", |text| text.contains('.') && address(text).is_some()),
     ("ipv6", |text| text.parse::<Ipv6Addr>().is_ok()),
     ("isbn", |text| is_isbn10(text) || is_isbn13(text)),
     ("isbn10", is_isbn10),
@@ -95,12 +181,24 @@ static EMAIL: LazyLock<Regex> =
 static TIME: LazyLock<Regex> = LazyLock::new(|| {
     compiled(r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([zZ]|[+-][0-9]{2}:[0-9]{2})$")
 });
-static DURATION: LazyLock<Regex> = LazyLock::new(|| {
-    let units = "ns|nanos|nanosecond|nanoseconds|us|µs|μs|micros|microsecond|microseconds|ms|milli|millis|millisecond|milliseconds|s|sec|secs|second|seconds|m|min|mins|minute|minutes|h|hr|hrs|hour|hours|d|day|days|w|wk|wks|week|weeks";
-    compiled(&format!(
-        r"^(0|[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*|\s*[0-9]+\s*({units})(\s*[0-9]+\s*({units}))*\s*)$"
-    ))
+static GO_DURATION: LazyLock<Regex> = LazyLock::new(|| {
+    let part = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)";
+    compiled(&format!("^[+-]?(0|({part})+)$"))
 });
+static DURATION_PART: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"([0-9]+)[\t\n\f\r ]*([A-Za-zµ]+)"));
+
+/// The units of durations. What begins like the last name of one is that as well: `days`.
+const DURATION_UNITS: [&[&str]; 8] = [
+    &["ns", "nano"],
+    &["us", "µs", "micro"],
+    &["ms", "milli"],
+    &["s", "sec"],
+    &["m", "min"],
+    &["h", "hr", "hour"],
+    &["d", "day"],
+    &["w", "wk", "week"],
+];
 
 /// Dashes may be left out; the version and the variant may be restricted.
 fn uuid(version: &str, variant: &str) -> Regex {
@@ -130,12 +228,33 @@ fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else {
         return false;
     };
-    let Ok(address) = address.parse::<IpAddr>() else {
+    let Some(address) = self::address(address) else {
         return false;
     };
     let bits_max = if address.is_ipv4() { 32 } else { 128 };
-    let plain = bits == "0" || !bits.starts_with(['0', '+']);
-    plain && bits.parse::<u8>().is_ok_and(|bits| bits <= bits_max)
+    byte(bits).is_some_and(|bits| bits <= bits_max)
+}
+
+/// Returns an address, be it with leading zeros. Follows `ParseIPSloppy`.
+fn address(text: &str) -> Option<IpAddr> {
+    let (before, last) = text.rsplit_once(':').unwrap_or(("", text));
+    if !last.contains('.') {
+        return text.parse().ok();
+    }
+    let bytes = last.split('.').map(|part| Some(byte(part)?.to_string()));
+    let plain = bytes.collect::<Option<Vec<String>>>()?.join(".");
+    let separator = if last.len() < text.len() { ":" } else { "" };
+    format!("{before}{separator}{plain}").parse().ok()
+}
+
+/// Returns the number that digits write, be it with leading zeros, if it is less than 256.
+fn byte(digits: &str) -> Option<u8> {
+    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    let significant = digits.trim_start_matches('0');
+    match significant {
+        "" => is_number.then_some(0),
+        _ => significant.parse().ok().filter(|_| is_number),
+    }
 }
 
 fn is_date(text: &str) -> bool {
@@ -149,8 +268,23 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && TIME.is_match(time)
 }
 
+/// A duration as Go reads it, or any text with a number and a unit in it. Follows `strfmt.ParseDuration`.
 fn is_duration(text: &str) -> bool {
-    DURATION.is_match(text)
+    if GO_DURATION.is_match(text) {
+        return true;
+    }
+    let mut has_unit = false;
+    for part in DURATION_PART.captures_iter(text) {
+        if part[1].parse::<i64>().is_err() {
+            return false;
+        }
+        let unit = part[2].to_lowercase();
+        has_unit |= DURATION_UNITS.iter().any(|names| {
+            let begins = names.last().is_some_and(|last| unit.starts_with(last));
+            begins || names.contains(&unit.as_str())
+        });
+    }
+    has_unit
 }
 
 fn is_email(text: &str) -> bool {
@@ -236,6 +370,8 @@ fn is_credit_card(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -260,10 +396,16 @@ mod tests {
             ("datetime", "2026-02-28t12:00:00z", "2026-02-28"),
             ("duration", "1h30m", "1x"),
             ("duration", "3 days", "soon"),
+            ("duration", "P1D", "P"),
+            ("duration", "about 2 weeks", "99999999999999999999 days"),
+            ("duration", "+0", "1"),
             ("email", "a@example.com", "example.com"),
             ("hexcolor", "#ff0080", "#ff008"),
             ("hostname", "a.example.com", "-a.example.com"),
             ("ipv4", "10.0.0.1", "10.0.0.256"),
+            ("ipv4", "010.0.0.001", "10.0.0"),
+            ("ipv4", "::ffff:10.0.0.01", "::1"),
+            ("cidr", "010.0.0.0/08", "10.0.0.0/+8"),
             ("ipv6", "fd00::1", "10.0.0.1"),
             ("isbn", "978-3-16-148410-0", "978-3-16-148410-1"),
             ("isbn10", "0-306-40615-2", "0-306-40615-3"),
@@ -300,11 +442,54 @@ mod tests {
                 "d9428888-122b-51e1-c85c-61cd3cbb3210",
             ),
         ] {
-            let format = Format::named(name).unwrap();
+            let format = Format::named(name, Some(Kind::String)).unwrap();
             assert!(format.accepts(good), "{name} {good}");
             assert!(!format.accepts(bad), "{name} {bad}");
         }
-        assert!(Format::named("password").unwrap().accepts(""));
-        assert!(Format::named("int32").is_none());
+        let string = Some(Kind::String);
+        assert!(Format::named("password", string).unwrap().accepts(""));
+        assert!(Format::named("int32", string).is_none());
+    }
+
+    #[test]
+    fn formats_of_numbers_have_ranges() {
+        for (kind, name, good, bad) in [
+            (
+                Kind::Integer,
+                "int32",
+                json!(2_147_483_647),
+                json!(2_147_483_648_i64),
+            ),
+            (
+                Kind::Integer,
+                "int32",
+                json!(-2_147_483_648),
+                json!(-2_147_483_649_i64),
+            ),
+            (Kind::Integer, "int32", json!(5.0), json!(-1e10)),
+            (Kind::Number, "float", json!(1e-50), json!(1e39)),
+        ] {
+            let format = Format::named(name, Some(kind)).unwrap();
+            assert!(format.has(&good), "{name} {good}");
+            assert!(!format.has(&bad), "{name} {bad}");
+        }
+        assert!(Format::named("int32", Some(Kind::Number)).is_none());
+        assert!(Format::named("float", Some(Kind::Integer)).is_none());
+        assert!(Format::named("date", Some(Kind::Object)).is_none());
+    }
+
+    #[test]
+    fn formats_that_say_nothing_are_found_wherever_they_are() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "string", "format": "nonsense"},
+            "b": {"type": "integer", "format": "int32"},
+            "c": {"type": "array", "items": {"type": "number", "format": "int32"}},
+            "d": {"type": "object", "format": "date", "additionalProperties": {
+                "type": "string", "format": "date", "not": {"format": "no"}}},
+            "e": {"x-kubernetes-int-or-string": true, "format": "uri", "anyOf": [{"format": "x"}]}}});
+        assert_eq!(
+            unrecognized_formats(&schema),
+            ["nonsense", "int32", "date", "no", "x"]
+        );
     }
 }

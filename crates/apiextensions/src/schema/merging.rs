@@ -5,7 +5,8 @@ use ringwatch_apply::{ItemSchema, ListKeys, MergeSchema, Merging};
 use serde_json::Value;
 
 use super::StructuralSchema;
-use super::node::{Kind, ListType, Node};
+use super::kind::Kind;
+use super::node::{ListType, Node};
 
 impl MergeSchema for StructuralSchema {
     fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>> {

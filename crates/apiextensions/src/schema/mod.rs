@@ -20,9 +20,12 @@ mod defaults;
 mod embedded;
 mod evaluate;
 mod formats;
+mod kind;
 mod lists;
 mod merging;
 mod node;
+mod number_checks;
+mod numbers;
 mod outcome;
 mod path;
 mod patterns;
@@ -45,6 +48,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+pub use self::formats::unrecognized_formats;
+pub use self::numbers::normalize as normalize_numbers;
 pub use self::patterns::Patterns;
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value, json};
 
-use super::node::{Additional, Kind, ListType, Node};
+use super::kind::Kind;
+use super::node::{Additional, ListType, Node};
 use super::outcome::{Outcome, shown};
 use super::path::Path;
 use super::patterns::Patterns;

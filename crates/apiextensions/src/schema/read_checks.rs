@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::formats::Format;
+use super::kind::Kind;
 use super::node::{Allowed, Bound, Checks, Node, Sizes};
 use super::read::{Nested, Place, Reader, present, strings};
 
@@ -36,6 +37,8 @@ impl Reader {
             return None;
         }
         let format = schema.get("format").and_then(Value::as_str);
+        let kind = schema.get("type").and_then(Value::as_str);
+        let kind = kind.and_then(Kind::named);
         let pattern = schema.get("pattern").and_then(Value::as_str);
         Some(Checks {
             required: strings(schema, "required"),
@@ -47,7 +50,7 @@ impl Reader {
             pattern: pattern
                 .filter(|text| !text.is_empty())
                 .and_then(|text| self.pattern(text)),
-            format: format.and_then(Format::named),
+            format: format.and_then(|name| Format::named(name, kind)),
             any_of: self.any_of(schema, place),
             all_of: self.all_of(schema, place),
             one_of: self.nested(schema, "oneOf", |_| Nested::Plain),

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::node::{Kind, ListType, Node};
+use super::kind::Kind;
+use super::node::{ListType, Node};
 use super::read::{Nested, Place, Reader, present};
 
 /// The keywords that no schema may use.

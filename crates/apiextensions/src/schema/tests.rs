@@ -155,11 +155,6 @@ fn values_are_checked_as_kubernetes_checks_them() {
             json!("a"),
             r#"spec.x: Invalid value: "string": spec.x in body must be of type integer: "string""#,
         ),
-        (
-            json!({"type": "integer"}),
-            json!(1.5),
-            r#"spec.x: Invalid value: "number": spec.x in body must be of type integer: "number""#,
-        ),
         (json!({"type": "number"}), json!(1), ""),
         (
             json!({"type": "string"}),
@@ -185,7 +180,12 @@ fn values_are_checked_as_kubernetes_checks_them() {
         (
             json!({"type": "integer", "format": "int32"}),
             json!(3_000_000_000_i64),
-            "",
+            r#"<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.x"#,
+        ),
+        (
+            json!({"type": "number", "format": "float"}),
+            json!(1e39),
+            r#"<nil>: Invalid value: "": Checked value must be of type number with format float in spec.x"#,
         ),
         (json!({"type": "integer", "maximum": 10}), json!(10), ""),
         (
@@ -214,6 +214,21 @@ fn values_are_checked_as_kubernetes_checks_them() {
             "spec.x: Invalid value: 7: spec.x in body should be a multiple of 3",
         ),
         (json!({"type": "number", "multipleOf": 0.5}), json!(1.5), ""),
+        (
+            json!({"type": "number", "multipleOf": 0.01}),
+            json!(0.07),
+            "",
+        ),
+        (
+            json!({"type": "number", "multipleOf": 0.01}),
+            json!(4.35),
+            "",
+        ),
+        (
+            json!({"type": "number", "multipleOf": 0.01}),
+            json!(0.005),
+            "spec.x: Invalid value: 0.005: spec.x in body should be a multiple of 0.01",
+        ),
         (
             json!({"type": "string", "minLength": 2}),
             json!("\u{e4}"),
@@ -289,6 +304,17 @@ fn values_are_checked_as_kubernetes_checks_them() {
         let expected: Vec<&str> = [said].into_iter().filter(|said| !said.is_empty()).collect();
         assert_eq!(said_of_x(x.clone(), value.clone()), expected, "{x} {value}");
     }
+}
+
+#[test]
+fn a_fraction_is_neither_of_the_type_nor_in_the_range_of_an_integer() {
+    assert_eq!(
+        said_of_x(json!({"type": "integer"}), json!(1.5)),
+        [
+            r#"spec.x: Invalid value: "number": spec.x in body must be of type integer: "number""#,
+            r#"<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.x"#,
+        ]
+    );
 }
 
 #[test]

@@ -11,8 +11,10 @@ use std::collections::{BTreeMap, HashMap};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 
-use super::node::{Additional, Bound, Checks, Kind, ListType, Node, Sizes};
-use super::outcome::{Outcome, shown, shown_float};
+use super::kind::Kind;
+use super::node::{Additional, Checks, ListType, Node, Sizes};
+use super::number_checks::{check_number, check_range, is_integer};
+use super::outcome::{Outcome, shown};
 use super::path::Path;
 use super::walk::Walk;
 
@@ -36,7 +38,10 @@ pub(super) fn validate(
     }
     match value {
         Value::String(text) => check_string(checks, text, path, &mut outcome),
-        Value::Number(_) => check_number(checks, value, path, &mut outcome),
+        Value::Number(_) => {
+            check_range(node, value, path, &mut outcome);
+            check_number(checks, value, path, &mut outcome);
+        }
         Value::Array(items) => {
             let old = old.and_then(Value::as_array);
             check_items(node, items, old, path, &mut outcome);
@@ -78,17 +83,9 @@ fn is_of(kind: Kind, value: &Value) -> bool {
         Kind::String => value.is_string(),
         Kind::Boolean => value.is_boolean(),
         Kind::Number => value.is_number(),
-        Kind::Integer => value.is_i64() || value.as_f64().is_some_and(is_whole),
+        Kind::Integer => is_integer(value),
     }
 }
-
-/// Returns true if a float is a whole number small enough to differ from its neighbours.
-fn is_whole(float: f64) -> bool {
-    float.fract() == 0.0 && float.abs() < INTEGERS_END
-}
-
-/// The number from which on floats are further apart than integers, 2^53.
-const INTEGERS_END: f64 = 9_007_199_254_740_992.0;
 
 fn type_name(value: &Value) -> &'static str {
     match value {
@@ -205,65 +202,6 @@ fn check_string(checks: Option<&Checks>, text: &str, path: &mut Walk<'_>, outcom
         if !format.accepts(text) {
             outcome.invalid_type(path, format.name(), text);
         }
-    }
-}
-
-fn check_number(checks: Option<&Checks>, value: &Value, path: &Path, outcome: &mut Outcome) {
-    outcome.applied += 1;
-    let Some(checks) = checks else { return };
-    if let Some(factor) = checks.multiple_of
-        && !is_multiple(value, factor)
-    {
-        let factor = shown_bound(value, factor);
-        outcome.invalid(path, value, &format!("should be a multiple of {factor}"));
-    }
-    if let Some(bound) = checks.minimum
-        && compare(value, bound.at).is_some_and(|order| order.is_lt() || bound.excludes(order))
-    {
-        let words = if bound.exclusive { "" } else { " or equal to" };
-        let at = shown_bound(value, bound.at);
-        outcome.invalid(path, value, &format!("should be greater than{words} {at}"));
-    }
-    if let Some(bound) = checks.maximum
-        && compare(value, bound.at).is_some_and(|order| order.is_gt() || bound.excludes(order))
-    {
-        let words = if bound.exclusive { "" } else { " or equal to" };
-        let at = shown_bound(value, bound.at);
-        outcome.invalid(path, value, &format!("should be less than{words} {at}"));
-    }
-}
-
-impl Bound {
-    fn excludes(self, order: std::cmp::Ordering) -> bool {
-        self.exclusive && order.is_eq()
-    }
-}
-
-/// Integers are compared as integers, with what is before the point of a bound, as kube-apiserver does.
-#[allow(clippy::cast_possible_truncation)] // saturating is what is wanted
-fn compare(value: &Value, bound: f64) -> Option<std::cmp::Ordering> {
-    match value.as_i64() {
-        Some(integer) => Some(integer.cmp(&(bound as i64))),
-        None => value.as_f64()?.partial_cmp(&bound),
-    }
-}
-
-#[allow(clippy::cast_possible_truncation)] // saturating is what is wanted
-fn shown_bound(value: &Value, bound: f64) -> String {
-    if value.is_i64() {
-        (bound as i64).to_string()
-    } else {
-        shown_float(bound)
-    }
-}
-
-#[allow(clippy::cast_possible_truncation)] // saturating is what is wanted
-fn is_multiple(value: &Value, factor: f64) -> bool {
-    let whole = factor as i64;
-    match (value.as_i64(), value.as_f64()) {
-        (Some(integer), _) if whole != 0 => integer.checked_rem(whole).is_none_or(|rest| rest == 0),
-        (_, Some(float)) => is_whole(float / factor),
-        _ => true,
     }
 }
 
