@@ -11,7 +11,7 @@ mod version_validation;
 use std::collections::HashSet;
 
 use ringwatch_apiextensions::CLEAN_UP;
-use ringwatch_apiextensions::schema::{Patterns, StructuralSchema};
+use ringwatch_apiextensions::schema::{Patterns, StructuralSchema, unrecognized_formats};
 use ringwatch_apimachinery::conditions::put_condition;
 use ringwatch_apimachinery::path::{get, keep, list, remove, set};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
@@ -103,6 +103,14 @@ impl KindHooks for Definitions {
             errors.extend(schemas.rule_errors(Some(old)));
         }
         errors
+    }
+
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let known: HashSet<_> = old.into_iter().flat_map(formats_without_meaning).collect();
+        let new = formats_without_meaning(object).into_iter();
+        let new = new.filter(|format| !known.contains(format));
+        new.map(|format| format!("unrecognized format {format:?}"))
+            .collect()
     }
 
     /// Returns true until deletion has begun. Then the finalizer that `prepare_for_deletion` adds holds it.
@@ -258,6 +266,15 @@ fn placed(path: &str, mut error: FieldError) -> FieldError {
 /// Returns true if this is the storage version.
 fn stores(version: &&Value) -> bool {
     version.get("storage") == Some(&Value::Bool(true))
+}
+
+/// Returns the formats in all schemas of a definition that are not known.
+fn formats_without_meaning(object: &Value) -> Vec<String> {
+    let versions = list(object, "spec.versions").iter();
+    let own = versions.filter_map(|version| get(version, "schema.openAPIV3Schema"));
+    let shared = get(object, "spec.validation.openAPIV3Schema");
+    let schemas = shared.into_iter().chain(own);
+    schemas.flat_map(unrecognized_formats).collect()
 }
 
 /// Adds the storage version to `status.storedVersions`, which lists every version in which objects may be stored.
@@ -437,5 +454,21 @@ mod tests {
             object["spec"]["conversion"]["webhookClientConfig"],
             json!({"service": {"name": "a", "namespace": "b", "port": 443}})
         );
+    }
+
+    #[test]
+    fn formats_that_say_nothing_are_warned_of_once_they_come() {
+        let definition = |format: &str| {
+            let x = json!({"type": "string", "format": format});
+            let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"x": x}}});
+            json!({"spec": {"versions": [{"name": "v1", "schema": schema}]}})
+        };
+        let shared = Definitions.to_stored(definition("odd"));
+        let (odd, told) = (definition("odd"), ["unrecognized format \"odd\""]);
+        assert_eq!(Definitions.warnings(&odd, None), told);
+        assert_eq!(Definitions.warnings(&shared, None), told);
+        assert_eq!(Definitions.warnings(&odd, Some(&definition("date"))), told);
+        assert!(Definitions.warnings(&odd, Some(&shared)).is_empty());
+        assert!(Definitions.warnings(&definition("date"), None).is_empty());
     }
 }

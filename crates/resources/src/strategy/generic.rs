@@ -270,16 +270,19 @@ impl Strategy for Generic {
     }
 
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
-        self.warnings(object)
+        let mut warnings = self.warnings(object);
+        warnings.extend(self.hooks.warnings(object, None));
+        warnings
     }
 
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
         let path = "metadata.generation";
         let idle = !self.generation.is_empty() && get(object, path) == get(old, path);
-        if idle || !self.warns_on_update {
-            return Vec::new();
+        let mut warnings = self.hooks.warnings(object, Some(old));
+        if !idle && self.warns_on_update {
+            warnings.extend(self.warnings(object));
         }
-        self.warnings(object)
+        warnings
     }
 
     fn canonicalize(&self, object: &mut Value) {

@@ -67,6 +67,12 @@ pub(crate) trait KindHooks: Debug + Send + Sync {
         let _ = object;
     }
 
+    /// Returns the warnings for the client that writes an object, which was another one before an update.
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let _ = (object, old);
+        Vec::new()
+    }
+
     /// Converts an object from the storage version to the served version.
     fn to_served(&self, object: Value) -> Value {
         object
