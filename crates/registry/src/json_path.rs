@@ -1,7 +1,11 @@
-//! The subset of JSONPath that columns of custom resources can use.
+//! The JSONPath of columns of custom resources. Follows client-go's `jsonpath`, without `range`.
 //!
-//! A path consists of members (`.spec.color`, with `\.` for a dot in a name, or `['name']`), indices (`[0]`, `[-1]`),
-//! wildcards (`[*]`) and filters (`[?(@.type=="Ready")]`).
+//! A path consists of members (`.spec.color`, with `\.` for a dot in a name, or `['name']`), items (`[0]`, `[-1:]`,
+//! `[0:4:2]`, `[*]`), all of something (`.*`), everything below (`..hosts`), filters (`[?(@.type=="Ready")]`,
+//! `[?(@.weight>1)]`, `[?(@.name)]`) and unions (`['a','b']`). A step that does not fit, such as an index beyond the end of
+//! a list or the comparison of a text with a number, makes the whole path lead nowhere.
+
+use std::cmp::Ordering;
 
 use serde_json::Value;
 
@@ -9,196 +13,586 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct JsonPath(Vec<Step>);
 
-/// Maximum number of steps of a path.
+/// Maximum number of steps of a path, those in its filters and unions included.
 const STEPS_MAX: usize = 64;
+
+/// Maximum number of filters within each other.
+const FILTERS_DEEP_MAX: usize = 4;
+
+/// Maximum number of values that are looked at on the way along a path.
+const VALUES_MAX: usize = 20_000;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Member(String),
-    /// The item at an index, which counts from the end if it is negative.
-    Item(i64),
+    Items(Range),
     /// The step to all items of a list, or all members of a map.
     All,
-    /// The items of which the value at a path equals, or does not equal, a literal.
-    Chosen {
-        part: JsonPath,
-        equal: bool,
-        value: Value,
+    /// The step to everything below that has parts, and to texts.
+    Below,
+    /// The items at which a path leads somewhere, or to a value that compares so with another one.
+    Filter {
+        left: Vec<Step>,
+        comparison: Option<(Operator, Vec<Step>)>,
     },
+    /// The values of several paths.
+    Union(Vec<Vec<Step>>),
+    Literal(Value),
+}
+
+/// The items of a list from a place on, to a place before the end, of which every so many are taken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Range {
+    start: Option<i64>,
+    end: End,
+    every: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    OfList,
+    /// The place before which the range ends; counted from the end of the list if it is negative.
+    At(i64),
+    /// The range is the item at its start.
+    AfterStart,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Operator {
+    Less,
+    LessOrEqual,
+    Equal,
+    NotEqual,
+    GreaterOrEqual,
+    Greater,
 }
 
 impl JsonPath {
-    /// Parses a path; returns `None` if it is malformed, has more than [`STEPS_MAX`] steps, or is beyond the supported
-    /// subset.
+    /// Parses a path; returns `None` if it is malformed or has more than [`STEPS_MAX`] steps.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut rest = text.trim();
-        if let Some(inner) = rest.strip_prefix('{') {
-            rest = inner.strip_suffix('}')?;
+        let mut text = text.trim();
+        if let Some(inner) = text.strip_prefix('{') {
+            text = inner.strip_suffix('}')?;
         }
-        let mut rest = rest.strip_prefix('$').unwrap_or(rest);
-        let mut steps = Vec::new();
-        while !rest.is_empty() {
-            let (step, after) = if let Some(name) = rest.strip_prefix('.') {
-                member(name)?
-            } else {
-                bracketed(rest.strip_prefix('[')?)?
-            };
-            steps.extend(step);
-            rest = after;
-            if steps.len() > STEPS_MAX {
-                return None;
-            }
-        }
-        Some(Self(steps))
+        let mut steps_left = STEPS_MAX;
+        Parser::parse(text, &mut steps_left, FILTERS_DEEP_MAX).map(Self)
     }
 
     /// Returns the first value that the path leads to.
-    pub(super) fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
-        find(&self.0, value)
+    pub(super) fn find<'a>(&'a self, value: &'a Value) -> Option<&'a Value> {
+        let mut walk = Walk {
+            values_left: VALUES_MAX,
+        };
+        walk.steps(&self.0, vec![value])?.first().copied()
     }
 }
 
-fn find<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
-    let Some((step, rest)) = steps.split_first() else {
-        return Some(value);
-    };
-    match step {
-        Step::Member(name) => find(rest, value.get(name)?),
-        Step::Item(place) => {
-            let items = value.as_array()?;
-            let from_end = || {
-                items
-                    .len()
-                    .checked_sub(usize::try_from(place.unsigned_abs()).ok()?)
-            };
-            let place = usize::try_from(*place).ok().or_else(from_end)?;
-            find(rest, items.get(place)?)
-        }
-        Step::All => match value {
-            Value::Array(items) => items.iter().find_map(|item| find(rest, item)),
-            Value::Object(members) => members.values().find_map(|item| find(rest, item)),
-            _ => None,
-        },
-        Step::Chosen {
-            part,
-            equal,
-            value: wanted,
-        } => {
-            let chosen = |item: &&Value| part.find(item).is_some_and(|it| (it == wanted) == *equal);
-            let items = value.as_array()?.iter();
-            items.filter(chosen).find_map(|item| find(rest, item))
-        }
-    }
+/// The parser of a path, or of a part of it.
+struct Parser<'a, 'b> {
+    rest: &'a str,
+    steps: Vec<Step>,
+    steps_left: &'b mut usize,
+    filters_left: usize,
 }
 
-/// Parses a member's name and returns its step and the rest of the path. An empty name stands for the object itself and
-/// is no step.
-fn member(text: &str) -> Option<(Option<Step>, &str)> {
-    let mut name = String::new();
-    let mut characters = text.char_indices();
-    let mut end = text.len();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '\\' => name.push(characters.next()?.1),
-            '.' | '[' => {
-                end = at;
-                break;
+impl Parser<'_, '_> {
+    fn parse(text: &str, steps_left: &mut usize, filters_left: usize) -> Option<Vec<Step>> {
+        let mut parser = Parser {
+            rest: text,
+            steps: Vec::new(),
+            steps_left,
+            filters_left,
+        };
+        while let Some(first) = parser.rest.chars().next() {
+            parser.step(first)?;
+        }
+        Some(parser.steps)
+    }
+
+    fn add(&mut self, step: Step) -> Option<()> {
+        *self.steps_left = self.steps_left.checked_sub(1)?;
+        self.steps.push(step);
+        Some(())
+    }
+
+    /// Returns the text before a place, and goes on after as many bytes behind it.
+    fn take(&mut self, end: usize, behind: usize) -> Option<String> {
+        let taken = self.rest.get(..end)?.to_owned();
+        self.rest = self.rest.get(end + behind..)?;
+        Some(taken)
+    }
+
+    fn step(&mut self, first: char) -> Option<()> {
+        if self.rest.starts_with("[?(") {
+            return self.filter();
+        }
+        if let Some(rest) = self.rest.strip_prefix("..") {
+            self.rest = rest;
+            if self.steps.last() == Some(&Step::Below) {
+                return None;
             }
-            other => name.push(other),
+            self.add(Step::Below)?;
+            let is_name = rest.starts_with(|it: char| it == '_' || it.is_alphanumeric());
+            return if is_name { self.member() } else { Some(()) };
+        }
+        match first {
+            // The object itself.
+            ' ' | '@' | '$' => {
+                self.rest = &self.rest[1..];
+                Some(())
+            }
+            '[' => {
+                let end = self.rest.find(']')?;
+                let inner = self.take(end, 1)?;
+                self.bracketed(&inner[1..])
+            }
+            '.' => {
+                self.rest = &self.rest[1..];
+                self.member()
+            }
+            quote @ ('"' | '\'') => {
+                let text = self.quoted(quote)?;
+                self.add(Step::Literal(text.into()))
+            }
+            '+' | '-' | '0'..='9' => {
+                let of_number = |(at, it): (usize, char)| {
+                    let is_sign = at == 0 && (it == '+' || it == '-');
+                    (!is_sign && it != '.' && !it.is_ascii_digit()).then_some(at)
+                };
+                let end = self.rest.char_indices().find_map(of_number);
+                let digits = self.take(end.unwrap_or(self.rest.len()), 0)?;
+                let whole = digits.parse::<i64>().map(Value::from);
+                let number = whole.or_else(|_| digits.parse::<f64>().map(Value::from));
+                self.add(Step::Literal(number.ok()?))
+            }
+            _ => {
+                let end = self.rest.find(ends_a_name).unwrap_or(self.rest.len());
+                let word = self.take(end, 0)?;
+                self.add(Step::Literal(word.parse::<bool>().ok()?.into()))
+            }
         }
     }
-    let step = match name.as_str() {
-        "" => None,
-        "*" => Some(Step::All),
-        _ => Some(Step::Member(name)),
-    };
-    Some((step, &text[end..]))
-}
 
-/// Parses a step in brackets, of which the opening one is consumed already, and returns it and the rest of the path.
-fn bracketed(text: &str) -> Option<(Option<Step>, &str)> {
-    if let Some(choice) = text.strip_prefix("?(") {
-        let end = choice.find(")]")?;
-        return Some((Some(choose(&choice[..end])?), &choice[end + 2..]));
+    /// Reads a member's name after the dot. An empty name stands for the object itself and is no step.
+    fn member(&mut self) -> Option<()> {
+        let mut name = String::new();
+        let mut letters = self.rest.char_indices();
+        let mut end = self.rest.len();
+        while let Some((at, letter)) = letters.next() {
+            match letter {
+                '\\' => name.extend(letters.next().map(|(_, letter)| letter)),
+                letter if ends_a_name(letter) => {
+                    end = at;
+                    break;
+                }
+                letter => name.push(letter),
+            }
+        }
+        self.rest = &self.rest[end..];
+        match name.as_str() {
+            "" => Some(()),
+            "*" => self.add(Step::All),
+            _ => self.add(Step::Member(name)),
+        }
     }
-    let end = text.find(']')?;
-    let (inner, after) = (text[..end].trim(), &text[end + 1..]);
-    let step = if inner == "*" {
-        Step::All
-    } else if let Ok(place) = inner.parse() {
-        Step::Item(place)
-    } else {
-        Step::Member(unquoted(inner)?.to_owned())
-    };
-    Some((Some(step), after))
+
+    fn bracketed(&mut self, inner: &str) -> Option<()> {
+        if inner.contains(',') {
+            let mut paths = Vec::new();
+            for part in inner.split(',') {
+                let part = format!("[{}]", part.trim_matches(' '));
+                paths.push(Parser::parse(&part, self.steps_left, self.filters_left)?);
+            }
+            return self.add(Step::Union(paths));
+        }
+        let name = inner
+            .strip_prefix('\'')
+            .and_then(|it| it.strip_suffix('\''));
+        if let Some(name) = name.filter(|it| !it.contains('\'')) {
+            let steps = Parser::parse(&format!(".{name}"), self.steps_left, 0)?;
+            self.steps.extend(steps);
+            return Some(());
+        }
+        self.add(Step::Items(Range::parse(inner)?))
+    }
+
+    /// Reads a filter to its end: a bracket that is not between quotes.
+    fn filter(&mut self) -> Option<()> {
+        let filters_left = self.filters_left.checked_sub(1)?;
+        let mut quote = None;
+        let mut is_closed = false;
+        let mut before = ' ';
+        let start = "[?(".len();
+        let mut end = None;
+        for (at, letter) in self.rest.char_indices().skip(start) {
+            match letter {
+                '"' | '\'' if quote.is_none() => quote = Some(letter),
+                letter if quote == Some(letter) && before != '\\' => is_closed = true,
+                ')' if quote.is_some() == is_closed => {
+                    end = Some(at);
+                    break;
+                }
+                _ => {}
+            }
+            before = letter;
+        }
+        let text = self.take(end?, 1)?;
+        self.rest = self.rest.strip_prefix(']')?;
+        let text = &text[start..];
+        let mut path = |text: &str| Parser::parse(text, self.steps_left, filters_left);
+        let of_operator = |letter: char| "!<>=".contains(letter);
+        let step = match text.find(of_operator).filter(|at| *at > 0) {
+            None => Step::Filter {
+                left: path(text)?,
+                comparison: None,
+            },
+            Some(at) => {
+                let right = text[at..].trim_start_matches(of_operator);
+                let operator = Operator::parse(&text[at..text.len() - right.len()])?;
+                Step::Filter {
+                    left: path(&text[..at])?,
+                    comparison: Some((operator, path(right)?)),
+                }
+            }
+        };
+        self.add(step)
+    }
+
+    /// Reads a text in quotes, in which a backslash precedes quotes and backslashes.
+    fn quoted(&mut self, quote: char) -> Option<String> {
+        let mut text = String::new();
+        let mut letters = self.rest.char_indices().skip(1);
+        while let Some((at, letter)) = letters.next() {
+            match letter {
+                '\\' => text.push(letters.next()?.1),
+                letter if letter == quote => {
+                    self.rest = &self.rest[at + 1..];
+                    return Some(text);
+                }
+                letter => text.push(letter),
+            }
+        }
+        None
+    }
 }
 
-/// Parses the comparison of a filter, such as `@.type=="Ready"`.
-fn choose(text: &str) -> Option<Step> {
-    let (part, equal, value) = match (text.split_once("=="), text.split_once("!=")) {
-        (Some((part, value)), _) => (part, true, value),
-        (None, Some((part, value))) => (part, false, value),
-        (None, None) => return None,
-    };
-    let part = JsonPath::parse(part.trim().strip_prefix('@')?)?;
-    let value = value.trim();
-    let value = match unquoted(value) {
-        Some(text) => text.into(),
-        None => serde_json::from_str(value).ok()?,
-    };
-    Some(Step::Chosen { part, equal, value })
+/// Returns true if a letter is no part of a name, unless a backslash precedes it.
+fn ends_a_name(letter: char) -> bool {
+    matches!(
+        letter,
+        ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}'
+    )
 }
 
-fn unquoted(text: &str) -> Option<&str> {
-    let quoted = |quote| text.strip_prefix(quote)?.strip_suffix(quote);
-    quoted('\'').or_else(|| quoted('"'))
+impl Operator {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "<" => Self::Less,
+            "<=" => Self::LessOrEqual,
+            "==" => Self::Equal,
+            "!=" => Self::NotEqual,
+            ">=" => Self::GreaterOrEqual,
+            ">" => Self::Greater,
+            _ => return None,
+        })
+    }
+
+    fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Equal => order.is_eq(),
+            Self::NotEqual => order.is_ne(),
+            Self::GreaterOrEqual => order.is_ge(),
+            Self::Greater => order.is_gt(),
+        }
+    }
+
+    /// Compares two values; `None` if they are of types that are not compared.
+    fn compare(self, left: &Value, right: &Value) -> Option<bool> {
+        let order = match (left, right) {
+            (Value::String(left), Value::String(right)) => left.cmp(right),
+            (Value::Bool(left), Value::Bool(right)) => {
+                let is_equality = matches!(self, Self::Equal | Self::NotEqual);
+                is_equality.then(|| left.cmp(right))?
+            }
+            (Value::Number(left), Value::Number(right)) => match (left.as_i64(), right.as_i64()) {
+                (Some(left), Some(right)) => left.cmp(&right),
+                (None, None) => left.as_f64()?.partial_cmp(&right.as_f64()?)?,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(self.holds(order))
+    }
+}
+
+impl Range {
+    /// Parses `start:end:every`, of which each may be left out; a start alone is one item.
+    fn parse(text: &str) -> Option<Self> {
+        if text == "*" {
+            return Self::parse(":");
+        }
+        let number = |text: &str| match text {
+            "" => Some(None),
+            text if text.starts_with('+') => None,
+            text => text.parse::<i64>().ok().map(Some),
+        };
+        let mut parts = text.splitn(3, ':');
+        let start = number(parts.next()?)?;
+        let end = match parts.next() {
+            None => End::AfterStart,
+            Some(text) => number(text)?.map_or(End::OfList, End::At),
+        };
+        let every = parts.next().map_or(Some(None), number)?;
+        Some(Self { start, end, every })
+    }
+
+    /// Returns the items of a list in the range; `None` if an end of it is beyond the list.
+    fn of<'a>(&self, items: &'a [Value]) -> Option<impl Iterator<Item = &'a Value>> {
+        let length = i64::try_from(items.len()).ok()?;
+        let from_end = |place: i64| {
+            if place < 0 {
+                place.saturating_add(length)
+            } else {
+                place
+            }
+        };
+        let start = from_end(self.start.unwrap_or(0));
+        let end = match self.end {
+            End::OfList => length,
+            End::At(place) => from_end(place),
+            End::AfterStart => start.saturating_add(1),
+        };
+        let every = usize::try_from(self.every.unwrap_or(1)).ok()?;
+        let items = match start == end {
+            true => &[],
+            false => items.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?,
+        };
+        (every > 0).then(|| items.iter().step_by(every))
+    }
+}
+
+/// A walk along a path, which looks at a limited number of values.
+struct Walk {
+    values_left: usize,
+}
+
+impl Walk {
+    fn steps<'a>(&mut self, steps: &'a [Step], from: Vec<&'a Value>) -> Option<Vec<&'a Value>> {
+        steps
+            .iter()
+            .try_fold(from, |from, step| self.step(step, &from))
+    }
+
+    fn step<'a>(&mut self, step: &'a Step, from: &[&'a Value]) -> Option<Vec<&'a Value>> {
+        let mut found = Vec::new();
+        match step {
+            Step::Literal(value) => found.push(value),
+            Step::Union(paths) => {
+                for path in paths {
+                    found.extend(self.steps(path, from.to_vec())?);
+                }
+            }
+            Step::Member(name) => found.extend(from.iter().filter_map(|value| value.get(name))),
+            Step::All => found.extend(from.iter().copied().flat_map(parts)),
+            Step::Below => {
+                for value in from {
+                    self.below(value, &mut found)?;
+                }
+            }
+            Step::Items(range) => {
+                for value in from.iter().filter(|value| !value.is_null()) {
+                    found.extend(range.of(value.as_array()?)?);
+                }
+            }
+            Step::Filter { left, comparison } => {
+                for value in from {
+                    for item in value.as_array()? {
+                        if self.is_chosen(item, left, comparison.as_ref())? {
+                            found.push(item);
+                        }
+                    }
+                }
+            }
+        }
+        self.values_left = self.values_left.checked_sub(found.len())?;
+        Some(found)
+    }
+
+    fn is_chosen<'a>(
+        &mut self,
+        item: &'a Value,
+        left: &'a [Step],
+        comparison: Option<&'a (Operator, Vec<Step>)>,
+    ) -> Option<bool> {
+        self.values_left = self.values_left.checked_sub(1)?;
+        let Some((operator, right)) = comparison else {
+            // Here alone a step that does not fit is as good as nothing there.
+            return Some(
+                self.steps(left, vec![item])
+                    .is_some_and(|it| !it.is_empty()),
+            );
+        };
+        let left = self.steps(left, vec![item])?;
+        if left.is_empty() {
+            return Some(false);
+        }
+        let right = self.steps(right, vec![item])?;
+        match (left.as_slice(), right.as_slice()) {
+            (_, []) => Some(false),
+            ([left], [right]) => operator.compare(left, right),
+            _ => None,
+        }
+    }
+
+    /// Adds a value that has parts or is a text, and all such values in it.
+    fn below<'a>(&mut self, value: &'a Value, found: &mut Vec<&'a Value>) -> Option<()> {
+        self.values_left = self.values_left.checked_sub(1)?;
+        let is_text = value.as_str().is_some_and(|text| !text.is_empty());
+        let mut parts = parts(value).peekable();
+        if is_text || parts.peek().is_some() {
+            found.push(value);
+        }
+        parts.try_for_each(|part| self.below(part, found))
+    }
+}
+
+/// Returns the items of a list, or the members of a map.
+fn parts(value: &Value) -> impl Iterator<Item = &Value> {
+    let items = value.as_array().into_iter().flatten();
+    let members = value.as_object().into_iter().flat_map(|it| it.values());
+    items.chain(members)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
+    fn object() -> Value {
+        json!({
+            "metadata": {"annotations": {"a.b/c": "x"}, "labels": {"x.y": "lab"}},
+            "status": {"conditions": [
+                {"type": "Synced", "status": "False", "weight": 1},
+                {"type": "Ready", "status": "True", "since": 3, "weight": 2}]},
+            "spec": {"ports": [80, 443], "routes": [{"hosts": ["h"]}], "none": []},
+        })
+    }
+
     #[test]
     fn paths_lead_to_members_items_and_choices() {
-        let object = json!({
-            "metadata": {"annotations": {"a.b/c": "x"}},
-            "status": {"conditions": [
-                {"type": "Synced", "status": "False"},
-                {"type": "Ready", "status": "True", "since": 3}]},
-            "spec": {"ports": [80, 443]},
-        });
         for (path, found) in [
             (".spec.ports[0]", Some(json!(80))),
             (".spec.ports[-1]", Some(json!(443))),
             (".spec.ports[-3]", None),
             (".spec.ports[9]", None),
             (".spec.ports[*]", Some(json!(80))),
+            (".spec.ports[-1:]", Some(json!(443))),
+            (".spec.ports[0:2]", Some(json!(80))),
+            (".spec.ports[1:2]", Some(json!(443))),
+            (".spec.ports[:1]", Some(json!(80))),
+            (".spec.ports[0:1:5]", Some(json!(80))),
+            (".spec.ports[0:2:0]", None),
+            (".spec.ports[0:3]", None),
+            (".spec.ports[1:1]", None),
+            (".spec.none[-1:]", None),
+            (".spec.none[*]", None),
+            (".spec[*]", None),
+            (".spec.routes[0].*", Some(json!(["h"]))),
+            (".spec..hosts", Some(json!(["h"]))),
+            ("..hosts[0]", Some(json!("h"))),
+            ("..since", Some(json!(3))),
             (r".metadata.annotations.a\.b/c", Some(json!("x"))),
-            (".metadata.annotations['a.b/c']", Some(json!("x"))),
+            (r".metadata.annotations['a\.b/c']", Some(json!("x"))),
+            (".metadata.annotations['a.b/c']", None),
+            (r".metadata.labels['x\.y']", Some(json!("lab"))),
+            (".spec['ports'][1]", Some(json!(443))),
+            (".spec['nothing','ports']", Some(json!([80, 443]))),
+            (".spec.ports[1,0]", Some(json!(443))),
             (
                 ".status.conditions[?(@.type==\"Ready\")].status",
                 Some(json!("True")),
             ),
             (".status.conditions[?(@.type=='Gone')].status", None),
             (
-                ".status.conditions[?(@.since==3)].type",
-                Some(json!("Ready")),
-            ),
-            (
                 ".status.conditions[?(@.type!='Synced')].type",
                 Some(json!("Ready")),
             ),
+            (
+                ".status.conditions[?(@.since==3)].type",
+                Some(json!("Ready")),
+            ),
+            (".status.conditions[?(@.since)].type", Some(json!("Ready"))),
+            (
+                ".status.conditions[?(@.weight>1)].type",
+                Some(json!("Ready")),
+            ),
+            (
+                ".status.conditions[?(@.weight >= 1)].type",
+                Some(json!("Synced")),
+            ),
+            (".status.conditions[?(@.weight<1)].type", None),
+            (".status.conditions[?(@.weight<1.5)].type", None),
+            (".status.conditions[?(@.weight==\"1\")].type", None),
+            (
+                ".status.conditions[?(@.type<@.status)].weight",
+                Some(json!(2)),
+            ),
             ("{.spec.ports[1]}", Some(json!(443))),
+            ("$.spec.ports[1]", Some(json!(443))),
             (".spec.nothing", None),
+            (".spec.nothing[0]", None),
         ] {
             let parsed = JsonPath::parse(path).expect(path);
-            assert_eq!(parsed.find(&object), found.as_ref(), "{path}");
+            assert_eq!(parsed.find(&object()), found.as_ref(), "{path}");
         }
-        for wrong in ["spec", ".a[", ".a[?(@.b)]", ".a[b]", "{.a"] {
-            assert_eq!(JsonPath::parse(wrong), None, "{wrong}");
+    }
+
+    #[test]
+    fn what_is_no_path_is_not_parsed() {
+        for wrong in [
+            "spec",
+            ".a[",
+            ".a[b]",
+            ".a[\"b\"]",
+            "{.a",
+            ".a[1:2:3:4]",
+            ".a[?(@.b]",
+            ".a[?(@.b)",
+            "....a",
+            ".a[?(@.b=1)]",
+            ".a[?(@.b=='x)]",
+            "(",
+            ".a[?()",
+            "\\",
+            ".a)",
+        ] {
+            let found =
+                JsonPath::parse(wrong).map(|path| path.find(&json!({"a": [{"b": 1}]})).cloned());
+            assert_eq!(found.flatten(), None, "{wrong}");
         }
         assert_eq!(JsonPath::parse(&".a".repeat(STEPS_MAX + 1)), None);
+        assert_eq!(JsonPath::parse(&"[?(".repeat(100_000)), None);
+    }
+
+    #[test]
+    fn no_path_takes_long() {
+        let many = json!(vec![json!({"a": "b"}); VALUES_MAX]);
+        for path in ["..a", "[*].a", "[?(@.a)]", "[*,*]"] {
+            let path = JsonPath::parse(path).expect(path);
+            assert_eq!(path.find(&many), None, "{path:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_is_a_path_or_not(text in r#"[.a\[\]?(@)=<'",:*1\\ -]{0,24}"#) {
+            if let Some(path) = JsonPath::parse(&text) {
+                let _ = path.find(&json!({"a": [{"a": 1}, ["a"]]}));
+            }
+        }
     }
 }
