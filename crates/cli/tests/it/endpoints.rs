@@ -1,6 +1,7 @@
 //! The API of a server in this process, with and without the watch cache: what clients see.
 
 mod compressed_lists;
+mod custom_objects;
 mod encodings;
 mod evictions;
 mod figures;
