@@ -6,15 +6,16 @@
 //! writes some zero fields; [`complete`] adds those again. After both, two objects differ only where Go's values
 //! differ.
 //!
-//! Lists, maps and pointers without a value are not added: they would be `null`, which is the same as absent.
+//! Lists, maps and pointers without a value are not added: they would be `null`, which is the same as absent, but for
+//! server-side apply ([`complete_with_nulls`]).
 
 use serde_json::{Map, Value};
 
 use super::quantity;
 use super::tables::{Arity, Field, Kind, Message, Shape, Type};
 
-/// Removes the fields that are zero to Go, and canonicalises quantities. Fields behind pointers stay, and so do structs
-/// even if they are empty, since defaults apply within them.
+/// Removes the fields that are null or zero to Go, and canonicalises quantities. Fields behind pointers stay, and so do
+/// structs even if they are empty, since defaults apply within them.
 ///
 /// ```
 /// use ringwatch::codec;
@@ -37,7 +38,15 @@ pub fn canonicalize(kind: Kind, object: &mut Map<String, Value>) {
 
 /// Adds the fields that Go writes although they are zero.
 pub fn complete(kind: Kind, object: &mut Map<String, Value>) {
-    complete_members(kind.0, object);
+    complete_members(kind.0, object, &zero);
+}
+
+/// Adds the fields that Go writes although they are zero, and as null those that have no zero value but nil, such as lists.
+pub fn complete_with_nulls(kind: Kind, object: &mut Map<String, Value>) {
+    complete_members(kind.0, object, &|field| {
+        let is_nil = || (!field.inline).then_some(Value::Null);
+        zero(field).or_else(is_nil)
+    });
 }
 
 /// Returns the zero value of the field at a dotted path, and true with it if the field is a pointer; `None` if there is
@@ -109,7 +118,7 @@ fn vanishes(field: &Field, value: &Value) -> bool {
         Value::String(text) => may_vanish && text.is_empty(),
         Value::Bool(truth) => may_vanish && !truth,
         Value::Number(number) => may_vanish && number.as_f64() == Some(0.0),
-        Value::Null => false,
+        Value::Null => true,
     }
 }
 
@@ -119,9 +128,13 @@ fn is_scalar(field: &Field) -> bool {
     field.arity == Arity::One && !field.pointer && !is_message
 }
 
-fn complete_members(message: &'static Message, object: &mut Map<String, Value>) {
+fn complete_members(
+    message: &'static Message,
+    object: &mut Map<String, Value>,
+    zero: &dyn Fn(&Field) -> Option<Value>,
+) {
     for inner in message.inline_messages() {
-        complete_members(inner, object);
+        complete_members(inner, object, zero);
     }
     let mut at = message.first_required;
     while let Some(field) = message.fields.get(at) {
@@ -144,7 +157,7 @@ fn complete_members(message: &'static Message, object: &mut Map<String, Value>) 
                     members.insert("kind".to_owned(), message.name.into());
                     members.insert("apiVersion".to_owned(), message.api_version.into());
                 }
-                complete_members(message, members);
+                complete_members(message, members, zero);
             }
         });
     }
@@ -297,6 +310,21 @@ mod tests {
                 "spec": {"containers": [{"name": "", "resources": {}, "env": [{"name": "LIMIT", "valueFrom": {
                     "resourceFieldRef": {"resource": "limits.cpu", "divisor": "0"}}}]}]}})
         );
+    }
+
+    #[test]
+    fn null_is_no_value() {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": null,
+            "metadata": {"name": "m", "labels": null, "annotations": {"a": ""}}});
+        assert_eq!(
+            canonicalized(map),
+            json!({"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "m", "annotations": {"a": ""}}})
+        );
+        let mut role = json!({"metadata": {"name": "r"}});
+        let found = kind("rbac.authorization.k8s.io/v1", "ClusterRole").expect("a built-in kind");
+        complete_with_nulls(found, role.as_object_mut().expect("an object"));
+        assert_eq!(role, json!({"metadata": {"name": "r"}, "rules": null}));
     }
 
     /// Both functions together do to an object what encoding and decoding does.

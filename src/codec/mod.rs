@@ -54,8 +54,7 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use canonical::empty_at;
-pub use canonical::{canonicalize, complete};
+pub use canonical::{canonicalize, complete, complete_with_nulls, empty_at};
 pub use encode_text::{encode_text, list_item_of_text};
 pub use envelope::{MAGIC, decode, encode, encode_over, encode_value, to_json};
 pub use equal_quantities::with_quantities_of;
