@@ -72,6 +72,12 @@ impl Strategy for CustomResource {
         self.schema.default(object);
     }
 
+    fn default_applied(&self, object: &mut Value) {
+        drop(self.schema.prune(object));
+        normalize_numbers(object);
+        self.schema.default_applied(object);
+    }
+
     fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, String> {
         self.schema.unknown_fields(object)
     }

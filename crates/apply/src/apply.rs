@@ -14,21 +14,24 @@ use super::merging::MergeSchema;
 use super::path::{PathElement, show};
 use super::schema::Schema;
 use super::set::FieldSet;
-use super::update::{compare, note, remove_entries};
-use super::walk::{duplicate, field_set, item_element};
+use super::update::{comparable, note};
+use super::walk::{Comparison, duplicates, field_set, item_element};
 use super::{Manager, UNTRACKED_FIELDS};
 
-/// Maximum number of bytes of the paths that an error shows of conflicts with a manager: one key of a megabyte may
-/// stand above all of them.
-const CONFLICT_BYTES_MAX: usize = 256 << 10;
+/// Maximum number of bytes of the paths that an error shows of repeated items, or of conflicts with a manager: one key of
+/// a megabyte may stand above all of them.
+const ERROR_BYTES_MAX: usize = 256 << 10;
 
 /// The manager of the fields of objects that were written before fields were tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// Applies a configuration to the live object, if there is one, and returns the new content with its managed fields,
-/// without defaults.
+/// without defaults. What the schema of a custom resource refuses, such as a null, is left for validation.
 ///
-/// An apply that changes nothing returns the live content with its timestamps.
+/// Follows `Updater.Apply` of structured-merge-diff. The live object is compared as Go has it, with all members that its
+/// type always has, and the merged one as it was sent, in which null is a value.
+///
+/// The time of the manager's entry is renewed unless the content is the live one.
 ///
 /// # Errors
 /// [`Error::ApplyConflict`] when fields would change that others manage, unless forced; [`Error::BadRequest`] when the
@@ -46,10 +49,9 @@ pub fn apply(
     let mut managed = ManagedFields::decode(live_object)
         .ok_or_else(|| Error::Internal("failed to decode managed fields".to_owned()))?;
     let schema = manager.schema(config);
-    let mut bare = live_object.clone();
-    remove_entries(&mut bare);
+    let before = comparable(schema, live_object);
     if live.is_some() && managed.entries.is_empty() {
-        note(&empty, &bare, &mut managed, BEFORE_FIRST_APPLY, manager);
+        note(&empty, &before, &mut managed, BEFORE_FIRST_APPLY, manager);
     }
 
     let reset = manager.reset_fields(schema);
@@ -57,7 +59,7 @@ pub fn apply(
     wanted.subtract_recursively(&reset);
     let identity = Identity::new(manager.name, Operation::Apply, "", manager.subresource);
     let last = managed.entries.remove(&identity);
-    let merged = merge(schema, &mut Vec::new(), &bare, config);
+    let merged = merge(schema, &mut Vec::new(), &before, config);
     let mut claimed = wanted.clone();
     for entry in managed.entries.values() {
         claimed.unite(entry.fields.clone());
@@ -67,11 +69,7 @@ pub fn apply(
         None => merged,
     };
 
-    let comparison = compare(schema, &bare, &next).excluding(&reset);
-    let time = match last.and_then(|last| last.time) {
-        Some(before) if comparison.is_same() => Some(before),
-        _ => manager.time_text(),
-    };
+    let comparison = Comparison::new(schema, &before, &next).excluding(&reset);
     managed.take(&comparison.removed);
     let changed = comparison.into_changed();
     if !force {
@@ -80,6 +78,10 @@ pub fn apply(
     managed.take(&changed);
     wanted.subtract(&UNTRACKED_FIELDS);
     if !wanted.is_empty() {
+        let time = match before == next {
+            true => last.and_then(|last| last.time),
+            false => manager.time_text(),
+        };
         let entry = Entry {
             api_version: manager.api_version.to_owned(),
             time,
@@ -87,6 +89,7 @@ pub fn apply(
         };
         managed.entries.insert(identity, entry);
     }
+    schema.decode(&mut next)?;
     managed.encode(&mut next);
     Ok(next)
 }
@@ -119,12 +122,8 @@ fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
             "metadata.managedFields must be nil".to_owned(),
         ));
     }
-    let Some(mut path) = duplicate(manager.schema(config), config) else {
-        return Ok(());
-    };
-    let item = path.pop().map(|item| item.to_string()).unwrap_or_default();
-    let why = format!("{}: duplicate entries for key {item}", show(&path));
-    Err(not_typed(config, &why))
+    let duplicates = duplicates(manager.schema(config), config, ERROR_BYTES_MAX);
+    all_not_typed(config, &duplicates)
 }
 
 /// Refuses a configuration with fields that its type does not have, of which these are the paths, such as
@@ -144,7 +143,15 @@ pub fn check_declared(
             located(schema, config, path).map_or_else(|| format!(".{path}"), |it| show(&it));
         format!("{shown}: field not declared in schema")
     });
-    match errors.collect::<Vec<_>>().as_slice() {
+    all_not_typed(config, &errors.collect::<Vec<_>>())
+}
+
+/// Refuses a configuration that cannot be of its type for any of these reasons.
+///
+/// # Errors
+/// [`Error::NotTyped`] with all of them.
+fn all_not_typed(config: &Value, errors: &[String]) -> Result<(), Error> {
+    match errors {
         [] => Ok(()),
         [error] => Err(not_typed(config, error)),
         errors => Err(not_typed(
@@ -190,19 +197,26 @@ fn not_typed(config: &Value, why: &str) -> Error {
     ))
 }
 
-/// Removes from the merged object the fields that the manager applied last and nobody owns now.
+/// Removes from the merged object the fields that the manager applied last and nobody owns now. Follows `Updater.prune`.
 ///
-/// A struct counts as applied and as owned with any field in it, so that it is removed as a whole, with its defaults,
-/// once nothing in it is owned.
+/// A field counts as applied and as owned with any field in it, so that a struct is removed as a whole, with its defaults,
+/// once nothing in it is owned. One that the configuration leaves empty is owned, and stays; but a list counts by its
+/// items alone, so that it goes with the last of them.
 fn prune(schema: Schema<'_>, merged: Value, last: &FieldSet, claimed: &FieldSet) -> Value {
-    let is_struct = |path: &[_]| schema.is_struct(path);
-    let named = |set: &FieldSet| set.with_named_fields(&mut Vec::new(), &is_struct);
-    let mut unclaimed = named(last);
-    unclaimed.subtract(&named(claimed));
-    if unclaimed.is_empty() {
+    let is_named = |path: &[_]| schema.is_named(path);
+    let named = |set: &FieldSet| set.with_named_fields(&mut Vec::new(), &is_named);
+    let (last, claimed) = (named(last), named(claimed));
+    if last.difference(&claimed).is_empty() {
         return merged;
     }
-    remove(schema, &mut Vec::new(), &merged, &unclaimed).unwrap_or_else(|| json!({}))
+    let fields = |value: &Value| named(&field_set(schema, value));
+    let without = |paths: &FieldSet| remove(schema, &mut Vec::new(), &merged, paths);
+    let all = fields(&merged);
+    let mut owned = fields(&without(&last));
+    owned.unite(claimed);
+    // What others have not applied goes only if this manager has.
+    let left = fields(&without(&all.difference(&owned)));
+    without(&all.difference(&left).intersection(&last))
 }
 
 fn refuse_conflicts(managed: &ManagedFields, changed: &FieldSet) -> Result<(), Error> {
@@ -216,7 +230,7 @@ fn refuse_conflicts(managed: &ManagedFields, changed: &FieldSet) -> Result<(), E
     let causes: Vec<_> = conflicts
         .iter()
         .flat_map(|(manager, fields)| {
-            let paths = fields.show(CONFLICT_BYTES_MAX).into_iter();
+            let paths = fields.show(ERROR_BYTES_MAX).into_iter();
             paths.map(move |path| (format!("conflict with {manager}"), path))
         })
         .collect();
@@ -342,8 +356,8 @@ mod tests {
         let config = deployment(json!({"replicas": 2,
             "template": {"spec": {"containers": [{"name": "d"}]}}}));
         let next = apply(Some(&live), &config, &deployments, false).expect("an object");
-        let expected =
-            json!({"replicas": 2, "template": {"spec": {"containers": [{"name": "d"}]}}});
+        let expected = json!({"replicas": 2, "selector": null,
+            "template": {"metadata": {}, "spec": {"containers": [{"name": "d"}]}}});
         assert_eq!(next["spec"], expected);
     }
 
@@ -386,6 +400,16 @@ mod tests {
             message(apply(None, &twice, &manager("a"), true)),
             "failed to create typed patch object (n/p; /v1, Kind=Pod): .spec.containers: \
              duplicate entries for key [name=\"c\"]"
+        );
+        let twice = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
+            "containers": [{"name": "c", "env": [{"name": "A"}, {"name": "A"}]}],
+            "volumes": [{"name": "v"}, {"name": "v"}, {"name": "v"}]}});
+        assert_eq!(
+            message(apply(None, &twice, &manager("a"), true)),
+            "failed to create typed patch object (/p; /v1, Kind=Pod): errors:\n  \
+             .spec.containers[name=\"c\"].env: duplicate entries for key [name=\"A\"]\n  \
+             .spec.volumes: duplicate entries for key [name=\"v\"]\n  \
+             .spec.volumes: duplicate entries for key [name=\"v\"]"
         );
     }
 

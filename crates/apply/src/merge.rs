@@ -1,11 +1,13 @@
-//! Merges a configuration into an object, and removes fields from an object.
+//! Merges a configuration into an object, and removes fields from an object. Follows `Merge` and `RemoveItems` of
+//! structured-merge-diff.
 //!
-//! The hard part is the order of list items: items that both have are in the order of the configuration; items that
-//! only the object has stay behind the item that they followed.
+//! Null is a value like any other, and is merged, compared and stored as one; but an object or list that merges by its
+//! members has nothing of null, and stays what it is. The other hard part is the order of list items: items that both
+//! have are in the order of the configuration; items that only the object has stay behind the item that they followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::path::PathElement;
 use super::schema::Schema;
@@ -13,8 +15,7 @@ use super::set::FieldSet;
 use super::shape::Shape;
 use super::walk::{common_shape, item_element};
 
-/// Returns the object with the fields of the configuration, and all others as they were. A member that the
-/// configuration sets to null is removed.
+/// Returns the object with the fields of the configuration, and all others as they were.
 pub(super) fn merge(
     schema: Schema<'_>,
     path: &mut Vec<PathElement>,
@@ -23,20 +24,14 @@ pub(super) fn merge(
 ) -> Value {
     let shape = common_shape(schema, path, Some(object), Some(config));
     match (shape, object, config) {
+        (Shape::Leaf, _, config) => config.clone(),
+        (_, object, Value::Null) => object.clone(),
         (Shape::Object, Value::Object(members), Value::Object(config)) => {
             let mut merged = members.clone();
             for (name, value) in config {
-                if value.is_null() {
-                    merged.remove(name);
-                    continue;
-                }
                 path.push(PathElement::field(name));
-                let member = merge(
-                    schema,
-                    path,
-                    members.get(name).unwrap_or(&Value::Null),
-                    value,
-                );
+                let old = members.get(name).unwrap_or(&Value::Null);
+                let member = merge(schema, path, old, value);
                 path.pop();
                 merged.insert(name.clone(), member);
             }
@@ -45,7 +40,7 @@ pub(super) fn merge(
         (Shape::Set | Shape::Keyed(_), Value::Array(items), Value::Array(config)) => {
             Value::Array(merge_items(schema, shape, path, items, config))
         }
-        _ => without_nulls(config),
+        (_, _, config) => config.clone(),
     }
 }
 
@@ -59,7 +54,10 @@ fn merge_items(
     let element = |item: &Value| item_element(shape, item);
     let mut by_element = BTreeMap::new();
     for item in items {
-        by_element.entry(element(item)).or_insert(item);
+        // Items that share a key are no part of what is merged.
+        let repeated = |it: &mut &Value| *it = &Value::Null;
+        let entry = by_element.entry(element(item));
+        entry.and_modify(repeated).or_insert(item);
     }
     let configured: BTreeSet<_> = config.iter().map(element).collect();
     let mut merged = Vec::with_capacity(items.len() + config.len());
@@ -90,29 +88,14 @@ fn merge_items(
     merged
 }
 
-/// Returns the object that a configuration creates, which has no null members.
-fn without_nulls(config: &Value) -> Value {
-    match config {
-        Value::Object(members) => {
-            let present = members.iter().filter(|(_, member)| !member.is_null());
-            let kept: Map<_, _> = present
-                .map(|(name, member)| (name.clone(), without_nulls(member)))
-                .collect();
-            Value::Object(kept)
-        }
-        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
-        other => other.clone(),
-    }
-}
-
-/// Returns the object without the paths of a set and everything below them. An object or list that loses all its
-/// members is removed too; keys of items that stay are kept.
+/// Returns the object without the paths of a set and everything below them. An object or list that loses all its members
+/// stays, empty; keys of items that stay are kept.
 pub(super) fn remove(
     schema: Schema<'_>,
     path: &mut Vec<PathElement>,
     value: &Value,
     paths: &FieldSet,
-) -> Option<Value> {
+) -> Value {
     let shape = schema.shape(path, value);
     let mut keep = |element: PathElement, value: &Value| {
         if paths.has(&element) {
@@ -124,32 +107,23 @@ pub(super) fn remove(
         path.push(element);
         let rest = remove(schema, path, value, below);
         path.pop();
-        rest
+        Some(rest)
     };
     match (shape, value) {
         (Shape::Object, Value::Object(members)) => {
-            let kept: Map<_, _> = members
-                .iter()
-                .filter_map(|(name, member)| {
-                    Some((name.clone(), keep(PathElement::field(name), member)?))
-                })
-                .collect();
-            (members.is_empty() || !kept.is_empty()).then_some(Value::Object(kept))
+            let kept = members.iter().filter_map(|(name, member)| {
+                Some((name.clone(), keep(PathElement::field(name), member)?))
+            });
+            Value::Object(kept.collect())
         }
         (Shape::Set | Shape::Keyed(_), Value::Array(items)) => {
-            let mut kept = Vec::with_capacity(items.len());
-            for item in items {
-                let Some(element) = item_element(shape, item) else {
-                    continue;
-                };
-                if !paths.has(&element) {
-                    let rest = keep(element, item).unwrap_or_else(|| Value::Object(Map::new()));
-                    kept.push(with_keys(shape, item, rest));
-                }
-            }
-            (items.is_empty() || !kept.is_empty()).then_some(Value::Array(kept))
+            let kept = items.iter().filter_map(|item| {
+                let rest = keep(item_element(shape, item)?, item)?;
+                Some(with_keys(shape, item, rest))
+            });
+            Value::Array(kept.collect())
         }
-        _ => Some(value.clone()),
+        _ => value.clone(),
     }
 }
 
@@ -194,8 +168,53 @@ mod tests {
             "priority": null, "hostNetwork": true, "dnsConfig": {"options": null}}});
         let expected = json!({"metadata": {"labels": {"a": "1", "b": "3"}}, "spec": {
             "containers": [{"name": "c", "image": "j", "tty": true}],
-            "tolerations": [{"key": "y"}], "hostNetwork": true, "dnsConfig": {}}});
+            "tolerations": [{"key": "y"}], "priority": null, "hostNetwork": true,
+            "dnsConfig": {"options": null}}});
         assert_eq!(merged(&object, &config), expected);
+    }
+
+    #[test]
+    fn null_takes_nothing_from_what_merges_by_its_members() {
+        for (spec, config, expected) in [
+            (
+                json!({"containers": [{"name": "c"}]}),
+                json!(null),
+                json!({"containers": [{"name": "c"}]}),
+            ),
+            (
+                json!({"containers": [{"name": "c"}]}),
+                json!({"containers": null}),
+                json!({"containers": [{"name": "c"}]}),
+            ),
+            (
+                json!({"containers": []}),
+                json!({"containers": null}),
+                json!({"containers": null}),
+            ),
+            (
+                json!({"dnsConfig": {}}),
+                json!({"dnsConfig": null}),
+                json!({"dnsConfig": null}),
+            ),
+            (
+                json!({}),
+                json!({"dnsConfig": {}}),
+                json!({"dnsConfig": {}}),
+            ),
+            (
+                json!({"nodeSelector": {"a": "b"}}),
+                json!({"nodeSelector": null}),
+                json!({"nodeSelector": null}),
+            ),
+            (
+                json!({"hostname": "a"}),
+                json!({"hostname": null}),
+                json!({"hostname": null}),
+            ),
+        ] {
+            let found = merged(&json!({"spec": spec}), &json!({"spec": config}));
+            assert_eq!(found["spec"], expected, "{spec} and {config}");
+        }
     }
 
     #[test]
@@ -218,21 +237,18 @@ mod tests {
     }
 
     #[test]
-    fn removal_takes_what_becomes_empty_and_keeps_keys() {
+    fn removal_leaves_what_becomes_empty_and_keeps_keys() {
         let object = json!({"metadata": {"name": "p", "labels": {"a": "1"}}, "spec": {
-            "containers": [{"name": "c", "image": "i"}, {"name": "d"}],
+            "containers": [{"name": "c", "image": "i"}, {"name": "d"}], "volumes": [{"name": "v"}],
             "tolerations": [{"key": "x"}]}});
         let paths = json!({"f:metadata": {"f:labels": {"f:a": {}}}, "f:spec": {"f:containers": {
-            "k:{\"name\":\"c\"}": {"f:name": {}, "f:image": {}}, "k:{\"name\":\"d\"}": {}}}});
+            "k:{\"name\":\"c\"}": {"f:name": {}, "f:image": {}}, "k:{\"name\":\"d\"}": {}},
+            "f:volumes": {"k:{\"name\":\"v\"}": {}}}});
         let paths = FieldSet::from_json(&paths).expect("a set");
-        let rest = remove(
-            Schema::new("v1", "Pod", None),
-            &mut Vec::new(),
-            &object,
-            &paths,
-        );
-        let expected = json!({"metadata": {"name": "p"}, "spec": {
-            "containers": [{"name": "c"}], "tolerations": [{"key": "x"}]}});
-        assert_eq!(rest, Some(expected));
+        let pod = Schema::new("v1", "Pod", None);
+        let rest = remove(pod, &mut Vec::new(), &object, &paths);
+        let expected = json!({"metadata": {"name": "p", "labels": {}}, "spec": {
+            "containers": [{"name": "c"}], "volumes": [], "tolerations": [{"key": "x"}]}});
+        assert_eq!(rest, expected);
     }
 }

@@ -12,6 +12,8 @@ use serde_json::{Map, Value, json};
 use super::set::FieldSet;
 use super::{Manager, apply, path, update};
 
+mod schemas;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Field {
     Label(&'static str),

@@ -4,13 +4,14 @@
 //! built-in types and for the metadata of all; the rest of custom resources is in their schema.
 
 use ringwatch::codec;
-use serde_json::{Map, Value, json};
+use ringwatch_apimachinery::Error;
+use serde_json::{Map, Value};
 
 use super::merging::{MergeSchema, Merging};
 use super::path::PathElement;
 use super::shape::{Keys, Shape};
 use super::tables::{
-    BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, PRESENT, WHOLE,
+    BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, WHOLE,
 };
 
 /// Built-in kinds of which a write of the status does not change the metadata. CustomResourceDefinitions should be among them,
@@ -120,16 +121,22 @@ impl<'a> Schema<'a> {
                 || (scale_target && applies(".spec.scaleTargetRef", path)))
     }
 
-    /// Returns true if the members of an object at a path are fields of a struct rather than keys of a map.
-    pub(super) fn is_struct(&self, path: &[PathElement]) -> bool {
-        if self.defined(path) == Some(Merging::Members { named: false }) {
+    /// Returns true if the last step of a path is the name of a field that the type has, rather than a key that a client
+    /// chose, or an item.
+    pub(super) fn is_named(&self, path: &[PathElement]) -> bool {
+        let Some((PathElement::Field(_), parent)) = path.split_last() else {
             return false;
+        };
+        let in_metadata = matches!(path, [PathElement::Field(first), ..] if first == "metadata");
+        if self.custom.is_some() && !in_metadata {
+            let keys_are_named = self.defined(parent) == Some(Merging::Members { named: true });
+            return keys_are_named && self.defined(path).is_some();
         }
         let own = if self.built_in { MAPS } else { &[] };
         !METADATA_MAPS
             .iter()
             .chain(own)
-            .any(|rule| applies(rule, path))
+            .any(|rule| applies(rule, parent))
     }
 
     /// Returns the fields that a write through a subresource cannot change, or of the object itself if the name is empty:
@@ -164,25 +171,32 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Adds the members that objects of the type always have, empty if need be, so that no client becomes their
+    /// Returns the type of an object in the codec's tables, if it is a built-in one.
+    fn codec_kind(&self) -> Option<codec::Kind> {
+        let known = self
+            .built_in
+            .then(|| codec::kind(self.api_version, self.kind));
+        known.flatten()
+    }
+
+    /// Adds the members that objects of the type always have, zero or null if need be, so that no client becomes their
     /// manager.
     pub(super) fn complete(&self, object: &mut Value) {
-        if !self.built_in {
-            return;
+        if let (Some(kind), Some(members)) = (self.codec_kind(), object.as_object_mut()) {
+            codec::complete_with_nulls(kind, members);
         }
-        if let (Some(kind), Some(members)) = (
-            codec::kind(self.api_version, self.kind),
-            object.as_object_mut(),
-        ) {
-            codec::complete(kind, members);
+    }
+
+    /// Puts a merged object into its type: of a built-in one, null entries of maps and items of lists become zero values.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] when a value is of another type.
+    pub(super) fn decode(&self, object: &mut Value) -> Result<(), Error> {
+        if let (Some(kind), Some(members)) = (self.codec_kind(), object.as_object_mut()) {
+            codec::check_types(kind, members)
+                .map_err(|error| Error::BadRequest(error.to_string()))?;
         }
-        for name in ["metadata", "spec", "status"] {
-            put(object, name);
-        }
-        let own = PRESENT.iter().filter(|(kind, _)| *kind == self.kind);
-        for path in own.flat_map(|(_, paths)| *paths) {
-            put(object, path);
-        }
+        Ok(())
     }
 }
 
@@ -191,8 +205,7 @@ pub(super) fn item_key(keys: Keys<'_>, item: &Value) -> Option<PathElement> {
     let item = item.as_object()?;
     let mut found = Map::new();
     for (name, default) in keys.with_defaults() {
-        let value = item.get(name).filter(|value| !value.is_null());
-        if let Some(value) = value.cloned().or(default) {
+        if let Some(value) = item.get(name).cloned().or(default) {
             found.insert(name.to_owned(), value);
         }
     }
@@ -227,29 +240,10 @@ fn applies(rule: &str, path: &[PathElement]) -> bool {
         && !(whole && names.next().is_some())
 }
 
-/// Puts an empty object at a path, or null if the path ends with `?`, where there is nothing.
-fn put(object: &mut Value, path: &str) {
-    let (path, filler) = match path.strip_suffix('?') {
-        Some(path) => (path, Value::Null),
-        None => (path, json!({})),
-    };
-    let mut node = object;
-    let mut names = path.split('.').peekable();
-    while let Some(name) = names.next() {
-        let Value::Object(members) = node else {
-            return;
-        };
-        let missing = if names.peek().is_some() {
-            json!({})
-        } else {
-            filler.clone()
-        };
-        node = members.entry(name).or_insert(missing);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::tables::{CONTAINER_PORT, NAME, TYPE};
 
@@ -323,11 +317,34 @@ mod tests {
         let expected = json!({
             "metadata": {},
             "spec": {
+                "selector": null,
                 "strategy": {"type": "Recreate"},
                 "template": {"metadata": {}, "spec": {"containers": null}},
             },
             "status": {},
         });
         assert_eq!(object, expected);
+        let mut object = json!({"data": {}});
+        Schema::new("v1", "ConfigMap", None).complete(&mut object);
+        assert_eq!(object, json!({"data": {}, "metadata": {}}));
+        let mut object = json!({"status": {"conditions": [{"type": "Ready"}]}});
+        Schema::new("apps/v1", "ReplicaSet", None).complete(&mut object);
+        let condition = json!({"type": "Ready", "status": "", "lastTransitionTime": null});
+        assert_eq!(object["status"]["conditions"], json!([condition]));
+    }
+
+    #[test]
+    fn keys_of_maps_are_no_names_of_fields() {
+        let pod = Schema::new("v1", "Pod", None);
+        for (text, named) in [
+            ("spec", true),
+            ("spec.containers", true),
+            ("spec.containers.[]", false),
+            ("spec.containers.[].image", true),
+            ("metadata.labels", true),
+            ("metadata.labels.app", false),
+        ] {
+            assert_eq!(pod.is_named(&path(text)), named, "{text}");
+        }
     }
 }

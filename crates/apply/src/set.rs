@@ -135,6 +135,14 @@ impl FieldSet {
         }
     }
 
+    /// Returns the paths that are not in the other set.
+    #[must_use]
+    pub(super) fn difference(&self, other: &Self) -> Self {
+        let mut rest = self.clone();
+        rest.subtract(other);
+        rest
+    }
+
     /// Removes the paths of the other set; paths below these stay.
     pub(super) fn subtract(&mut self, other: &Self) {
         self.take_away(other, false);
@@ -172,20 +180,19 @@ impl FieldSet {
         }
     }
 
-    /// Returns this set and, of each path in it, the members of structs on the way for which `is_struct` says so of the
-    /// struct's own path.
+    /// Returns this set and, of each path in it, all steps on the way that are names of fields, by `is_named` of the path up
+    /// to them.
     #[must_use]
     pub(super) fn with_named_fields(
         &self,
         path: &mut Vec<PathElement>,
-        is_struct: &dyn Fn(&[PathElement]) -> bool,
+        is_named: &dyn Fn(&[PathElement]) -> bool,
     ) -> Self {
-        let named = is_struct(path);
         let children = self.children.iter().map(|(element, child)| {
             path.push(element.clone());
-            let mut child = child.with_named_fields(path, is_struct);
+            let mut child = child.with_named_fields(path, is_named);
+            child.member |= is_named(path);
             path.pop();
-            child.member |= named && matches!(element, PathElement::Field(_));
             (element.clone(), child)
         });
         Self {

@@ -100,7 +100,7 @@ pub(super) fn note(
 /// Members that are the same in both are left out before anything is copied. That changes nothing: an object's members
 /// are compared one by one or all as a whole, what its type always has is added to both alike, and lists are kept as they
 /// are.
-pub(super) fn compare(schema: Schema<'_>, old: &Value, new: &Value) -> Comparison {
+fn compare(schema: Schema<'_>, old: &Value, new: &Value) -> Comparison {
     let (Value::Object(old), Value::Object(new)) = (old, new) else {
         return Comparison::new(schema, &comparable(schema, old), &comparable(schema, new));
     };
@@ -142,7 +142,7 @@ fn differing(object: &Map<String, Value>, other: &Map<String, Value>) -> Value {
 }
 
 /// Returns the object as it is compared: without entries, and with what its type always has.
-fn comparable(schema: Schema<'_>, object: &Value) -> Value {
+pub(super) fn comparable(schema: Schema<'_>, object: &Value) -> Value {
     let mut copied = match object.as_object() {
         Some(members) => members
             .iter()
@@ -168,7 +168,7 @@ fn without_entries(name: &str, member: &Value) -> Value {
 }
 
 /// Removes `metadata.managedFields`.
-pub(super) fn remove_entries(object: &mut Value) {
+fn remove_entries(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }

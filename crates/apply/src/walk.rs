@@ -1,14 +1,15 @@
 //! Compares two objects, and lists the fields of a configuration.
 //!
 //! Both traverse by the type's schema, but list different paths: a comparison lists an added or removed object or item
-//! and the fields in it, a configuration lists items and the fields without members below them.
+//! and the fields in it, a configuration lists items, entries of maps and the fields without members below them. Follows
+//! `Compare` and `ToFieldSet` of structured-merge-diff.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use smallvec::{SmallVec, smallvec};
 
-use super::path::PathElement;
+use super::path::{PathElement, show};
 use super::schema::{Schema, item_key};
 use super::set::FieldSet;
 use super::shape::Shape;
@@ -60,16 +61,32 @@ impl Comparison {
         new: Option<&Value>,
     ) {
         let shape = common_shape(schema, path, old, new);
-        if shape == Shape::Leaf {
-            match (old, new) {
-                (None, _) => self.added.insert(path),
-                (_, None) => self.removed.insert(path),
-                (Some(old), Some(new)) if old != new => self.modified.insert(path),
-                _ => {}
-            }
-            return;
+        if shape != Shape::Leaf {
+            self.parts(schema, path, children(shape, old), children(shape, new));
         }
-        let (olds, mut news) = (children(shape, old), children(shape, new));
+        match (old, new) {
+            (None, _) => self.added.insert(path),
+            (_, None) => self.removed.insert(path),
+            (Some(old), Some(new)) if shape == Shape::Leaf && old != new => {
+                self.modified.insert(path);
+                let (before, after) = (schema.shape(path, old), schema.shape(path, new));
+                if before != after {
+                    let (olds, news) = (children(before, Some(old)), children(after, Some(new)));
+                    self.parts(schema, path, olds, news);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds the differences at all steps from two values.
+    fn parts(
+        &mut self,
+        schema: Schema<'_>,
+        path: &mut Vec<PathElement>,
+        olds: BTreeMap<PathElement, Behind<'_>>,
+        mut news: BTreeMap<PathElement, Behind<'_>>,
+    ) {
         for (element, old) in olds {
             let new = news.remove(&element).unwrap_or_default();
             // Most of an object is as it was.
@@ -79,11 +96,6 @@ impl Comparison {
         }
         for (element, new) in news {
             self.descend(schema, path, element, &[], &new);
-        }
-        match (old, new) {
-            (None, _) => self.added.insert(path),
-            (_, None) => self.removed.insert(path),
-            _ => {}
         }
     }
 
@@ -124,7 +136,7 @@ fn collect(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value, set: 
     }
     for (element, values) in children(shape, Some(value)) {
         path.push(element);
-        if shape != Shape::Object {
+        if !schema.is_named(path) {
             set.insert(path);
         }
         if let [value] = values.as_slice() {
@@ -134,32 +146,44 @@ fn collect(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value, set: 
     }
 }
 
-/// Returns a step that two items of a list in the configuration share, if there is one.
-pub(super) fn duplicate(schema: Schema<'_>, config: &Value) -> Option<Vec<PathElement>> {
-    fn search(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value) -> bool {
-        let shape = schema.shape(path, value);
-        if shape == Shape::Leaf {
-            return false;
-        }
-        children(shape, Some(value))
-            .into_iter()
-            .any(|(element, values)| {
-                path.push(element);
-                let found = match values.as_slice() {
-                    [value] => search(schema, path, value),
-                    _ => true,
-                };
-                if !found {
-                    path.pop();
-                }
-                found
-            })
-    }
-    let mut path = Vec::new();
-    search(schema, &mut path, config).then_some(path)
+/// Returns the complaints about items of lists in the configuration whose step an earlier item has, until they have so many
+/// bytes.
+pub(super) fn duplicates(schema: Schema<'_>, config: &Value, bytes_max: usize) -> Vec<String> {
+    let mut duplicates = Duplicates {
+        complaints: Vec::new(),
+        bytes_left: bytes_max,
+    };
+    duplicates.search(schema, &mut Vec::new(), config);
+    duplicates.complaints
 }
 
-/// Returns how two values at a path merge; as wholes if they do not agree or both are empty.
+struct Duplicates {
+    complaints: Vec<String>,
+    bytes_left: usize,
+}
+
+impl Duplicates {
+    fn search(&mut self, schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value) {
+        for (element, values) in children(schema.shape(path, value), Some(value)) {
+            for _ in 1..values.len() {
+                if self.bytes_left == 0 {
+                    return;
+                }
+                let complaint = format!("{}: duplicate entries for key {element}", show(path));
+                self.bytes_left = self.bytes_left.saturating_sub(complaint.len());
+                self.complaints.push(complaint);
+            }
+            path.push(element);
+            for value in values {
+                self.search(schema, path, value);
+            }
+            path.pop();
+        }
+    }
+}
+
+/// Returns how two values at a path merge: as wholes if they do not agree or both are empty. Null agrees with everything,
+/// and is empty.
 pub(super) fn common_shape<'a>(
     schema: Schema<'a>,
     path: &[PathElement],
@@ -200,10 +224,11 @@ fn is_empty(value: &Value) -> bool {
 /// The values at a step: more than one only where items share a step.
 type Behind<'v> = SmallVec<[&'v Value; 1]>;
 
-/// Returns the steps from a value, each with the values there.
+/// Returns the steps from a value, each with the values there; none from one that is one whole.
 fn children<'v>(shape: Shape<'_>, value: Option<&'v Value>) -> BTreeMap<PathElement, Behind<'v>> {
     let mut children: BTreeMap<_, Behind<'v>> = BTreeMap::new();
     match value {
+        Some(_) if shape == Shape::Leaf => {}
         Some(Value::Object(members)) => {
             for (name, member) in members {
                 children.insert(PathElement::field(name), smallvec![member]);
@@ -279,9 +304,9 @@ mod tests {
             modified,
             json!({"f:status": {"f:addresses": {"k:{\"type\":\"IP\"}": {}}}})
         );
-        assert!(duplicate(node, &old).is_none());
-        let found = duplicate(node, &new).expect("a duplicate");
-        assert_eq!(crate::path::show(&found), ".status.addresses[type=\"IP\"]");
+        assert!(duplicates(node, &old, usize::MAX).is_empty());
+        let complaint = ".status.addresses: duplicate entries for key [type=\"IP\"]";
+        assert_eq!(duplicates(node, &new, usize::MAX), [complaint]);
     }
 
     #[test]

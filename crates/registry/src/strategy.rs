@@ -21,6 +21,12 @@ pub trait Strategy: Any + Send + Sync + Debug {
         let _ = object;
     }
 
+    /// Sets the defaults of absent fields of an object that server-side apply has merged, instead of [`Self::default`]. A null
+    /// that the schema of a custom resource refuses stays, so that validation refuses it.
+    fn default_applied(&self, object: &mut Value) {
+        self.default(object);
+    }
+
     /// Returns the values that every object has which was given its defaults. An object in the store that lacks one is
     /// given its defaults when it is read.
     fn wanted(&self) -> Vec<Wanted> {

@@ -1,7 +1,7 @@
 //! Writes what a schema gives where an object says nothing.
 //!
 //! A null that a schema does not allow says nothing either: the default takes its place, and without a default the
-//! member goes. Then the walk goes on into what is there, defaults included, so one walk is enough: another one
+//! member goes, unless server-side apply has put it there. Then the walk goes on into what is there, defaults included, so one walk is enough: another one
 //! changes nothing.
 //!
 //! A long default in every item of a long list would make gigabytes of a small request. So no more is written than any
@@ -15,10 +15,20 @@ use super::node::Node;
 /// store takes, and is refused there.
 const DEFAULTS_BYTES_MAX: usize = 16 << 20;
 
+/// The treatment of nulls that a schema does not allow and for which it has no default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nulls {
+    /// They go, as when kube-apiserver decodes an object.
+    Removed,
+    /// They stay for validation to refuse, as after a server-side apply.
+    Kept,
+}
+
 /// Writes the defaults of a schema into a value.
-pub(super) fn fill(root: &Node, value: &mut Value) {
+pub(super) fn fill(root: &Node, value: &mut Value, nulls: Nulls) {
     let mut filler = Filler {
         bytes_left: DEFAULTS_BYTES_MAX,
+        nulls,
     };
     filler.fill(root, value);
 }
@@ -44,6 +54,7 @@ pub(super) fn drop_nulls(node: &Node, value: &mut Value) {
 
 struct Filler {
     bytes_left: usize,
+    nulls: Nulls,
 }
 
 impl Filler {
@@ -82,7 +93,7 @@ impl Filler {
             };
             if is_refused_null(inner, value) {
                 let Some(default) = self.copy(inner) else {
-                    return false;
+                    return self.nulls == Nulls::Kept;
                 };
                 *value = default;
             }
@@ -138,6 +149,20 @@ mod tests {
         let left = json!({"nullable": null, "given": null, "list": [null, {}], "map": {"b": "c"},
             "unknown": null});
         assert_eq!(object, left);
+    }
+
+    #[test]
+    fn nulls_without_a_default_go_or_stay() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "string"}, "b": {"type": "string", "nullable": true},
+            "c": {"type": "string", "default": "c"}}});
+        let schema = StructuralSchema::read(&schema, false).expect("a schema");
+        let nulls = json!({"a": null, "b": null, "c": null});
+        let (mut decoded, mut applied) = (nulls.clone(), nulls);
+        schema.default(&mut decoded);
+        assert_eq!(decoded, json!({"b": null, "c": "c"}));
+        schema.default_applied(&mut applied);
+        assert_eq!(applied, json!({"a": null, "b": null, "c": "c"}));
     }
 
     #[test]

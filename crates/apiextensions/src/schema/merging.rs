@@ -11,11 +11,16 @@ use super::node::{ListType, Node};
 impl MergeSchema for StructuralSchema {
     fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>> {
         let mut node = &self.root;
-        for step in steps {
+        let mut is_whole_object = false;
+        while let Some(step) = steps.next() {
+            if is_whole_object && step == Some("metadata") {
+                return metadata_merging(steps);
+            }
             node = match step {
                 Some(name) => node.member(name)?,
                 None => node.items.as_deref()?,
             };
+            is_whole_object = node.embedded;
         }
         Some(match (node.kind, &node.list) {
             (Some(Kind::Array), ListType::Atomic) => Merging::Whole,
@@ -30,6 +35,16 @@ impl MergeSchema for StructuralSchema {
             },
         })
     }
+}
+
+/// Returns how a part of the metadata of an embedded object merges, whose lists are those of all metadata.
+fn metadata_merging<'a>(steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'a>> {
+    let named = match (steps.next(), steps.next()) {
+        (Some(Some("labels" | "annotations")), None) => false,
+        (Some(Some("labels" | "annotations")), Some(_)) => return None,
+        _ => true,
+    };
+    Some(Merging::Members { named })
 }
 
 impl ItemSchema for Node {
@@ -61,6 +76,8 @@ mod tests {
                     "items": {"type": "string"}},
                 "steps": {"type": "array", "items": {"type": "string"}},
                 "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "pod": {"type": "object", "x-kubernetes-embedded-resource": true,
+                    "x-kubernetes-preserve-unknown-fields": true},
             }}),
             false,
         );
@@ -81,6 +98,19 @@ mod tests {
             (&[Some("steps")], Some(Merging::Whole)),
             (&[Some("labels")], Some(Merging::Members { named: false })),
             (&[Some("other")], None),
+            (&[Some("pod"), Some("spec")], None),
+            (
+                &[Some("pod"), Some("metadata"), Some("name")],
+                Some(Merging::Members { named: true }),
+            ),
+            (
+                &[Some("pod"), Some("metadata"), Some("labels")],
+                Some(Merging::Members { named: false }),
+            ),
+            (
+                &[Some("pod"), Some("metadata"), Some("labels"), Some("a")],
+                None,
+            ),
         ] {
             assert_eq!(at(steps), merging, "{steps:?}");
         }

@@ -54,6 +54,7 @@ pub use self::patterns::Patterns;
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
+use self::defaults::Nulls;
 use self::node::Node;
 use self::outcome::Outcome;
 use self::path::Path;
@@ -142,7 +143,12 @@ impl StructuralSchema {
 
     /// Writes defaults, and removes nulls that the schema does not allow.
     pub fn default(&self, object: &mut Value) {
-        defaults::fill(&self.root, object);
+        defaults::fill(&self.root, object, Nulls::Removed);
+    }
+
+    /// Writes defaults, also where the schema does not allow a null; a null without a default stays.
+    pub fn default_applied(&self, object: &mut Value) {
+        defaults::fill(&self.root, object, Nulls::Kept);
     }
 
     /// Removes nulls that the schema does not allow and has no default for.

@@ -1,5 +1,6 @@
 //! The API of a server in this process, with and without the watch cache: what clients see.
 
+mod applies;
 mod compressed_lists;
 mod custom_objects;
 mod encodings;

@@ -85,7 +85,7 @@ impl Store {
         object: Value,
         steps: CreateSteps,
     ) -> Result<Value, Error> {
-        let mut object = self.incoming(write.context, object)?;
+        let mut object = self.incoming(write.context, object, !steps.tracks_fields)?;
         wipe_system_fields(&mut object);
         if steps.ensures_namespace {
             self.ensure_namespace(write.namespace, &mut object)?;

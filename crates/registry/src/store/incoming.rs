@@ -13,14 +13,21 @@ use super::Store;
 use crate::{RequestContext, Resource};
 
 impl Store {
-    /// Converts an object from the served to the storage version, with its defaults.
+    /// Converts an object from the served to the storage version, with its defaults. Server-side apply does not decode
+    /// what it has merged (`is_applied`), as all else is decoded.
     pub(super) fn incoming(
         &self,
         context: &RequestContext,
         mut object: Value,
+        is_applied: bool,
     ) -> Result<Value, Error> {
         keep_reset(&mut object);
         let mut object = to_storage_version(&self.resource, object)?;
+        if is_applied {
+            self.strategy().default_applied(&mut object);
+        } else {
+            self.strategy().default(&mut object);
+        }
         deduplicate_owners(context, &mut object);
         Ok(object)
     }
@@ -103,16 +110,19 @@ pub fn admitted_to_storage_version(
     shown: &Resource,
     object: Value,
 ) -> Result<Value, Error> {
-    if written.is_custom() {
-        // Such a store works in the version that it serves, and its strategy takes objects of all others.
-        return to_storage_version(written, written.strategy.to_served(object));
-    }
-    let mut object = to_storage_version(shown, object)?;
-    in_types(shown, &mut object, codec::complete);
+    // The store of a custom resource works in the version that it serves, and its strategy takes objects of all others.
+    let (resource, object) = if written.is_custom() {
+        (written, written.strategy.to_served(object))
+    } else {
+        (shown, object)
+    };
+    let mut object = to_storage_version(resource, object)?;
+    resource.strategy.default(&mut object);
+    in_types(resource, &mut object, codec::complete);
     Ok(object)
 }
 
-/// Returns the object in the storage version, with its defaults.
+/// Returns the object in the storage version.
 ///
 /// # Errors
 /// [`Error::TooLarge`] when it nests too deep or has too many maps.
@@ -124,9 +134,7 @@ fn to_storage_version(resource: &Resource, mut object: Value) -> Result<Value, E
     }
     accessor::normalize(&mut object, version, &resource.kind)?;
     in_types(resource, &mut object, codec::canonicalize);
-    let mut object = resource.strategy.to_stored(object);
-    resource.strategy.default(&mut object);
-    Ok(object)
+    Ok(resource.strategy.to_stored(object))
 }
 
 /// Calls `change` on an object with its kind in the codec's tables. Custom resources have none.

@@ -63,8 +63,8 @@ pub trait UpdatedObject: Send {
         None
     }
 
-    /// Returns true if the next content's managedFields are up to date already, as after a server-side apply. If not, the
-    /// store makes the context's field manager the owner of the changed fields.
+    /// Returns true if the next content comes from a server-side apply, whose managedFields are up to date already. If not,
+    /// the store makes the context's field manager the owner of the changed fields.
     fn managed_fields_are_current(&self) -> bool {
         false
     }

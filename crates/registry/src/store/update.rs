@@ -223,8 +223,9 @@ impl<'a> Attempt<'a> {
             Cow::Borrowed(&old)
         };
         let object = self.updated.updated(self.context, Some(&served)).await?;
-        let mut object = store.incoming(self.context, object)?;
-        if !self.updated.managed_fields_are_current() {
+        let is_applied = self.updated.managed_fields_are_current();
+        let mut object = store.incoming(self.context, object, is_applied)?;
+        if !is_applied {
             store.track_fields(self.context, Some(&served), &mut object);
         }
         store.complete(&mut object);

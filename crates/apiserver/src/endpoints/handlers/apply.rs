@@ -49,6 +49,7 @@ pub(crate) async fn apply(
     let config = configuration(call, &content, &params, expected)?;
     let mut applied = Applied {
         config,
+        name: call.name().to_owned(),
         api_version: resource.group_version.to_string(),
         resource: Arc::clone(resource),
         force: params.force,
@@ -105,11 +106,11 @@ pub(super) fn configuration(
         }
         (FieldValidation::Strict | FieldValidation::Ignore, _) => {}
     }
-    let config = typed.value;
-    if config.pointer("/metadata/name").is_some() {
-        check_name(call, &config)?;
+    if typed.value.pointer("/metadata/name").is_some() {
+        check_name(call, &typed.value)?;
     }
-    Ok(config)
+    // A null in it is a value of its own, not what Go's types would make of it.
+    Ok(sent)
 }
 
 /// Refuses configurations of another version or kind than the expected ones, or without them (`Apply` of
@@ -129,6 +130,7 @@ fn check_type(config: &Value, expected: Expected<'_>) -> Result<(), Failure> {
 /// The update of an object by server-side apply.
 struct Applied {
     config: Value,
+    name: String,
     api_version: String,
     resource: Arc<Resource>,
     force: bool,
@@ -141,6 +143,16 @@ impl UpdatedObject for Applied {
         context: &RequestContext,
         existing: Option<&Value>,
     ) -> Result<Value, Error> {
+        let uid = self.config.pointer("/metadata/uid").and_then(Value::as_str);
+        if let (None, Some(uid)) = (existing, uid.filter(|uid| !uid.is_empty())) {
+            return Err(Error::Conflict {
+                resource: self.resource.qualified_name(),
+                name: self.name.clone(),
+                message: format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                ),
+            });
+        }
         let manager = Manager {
             name: &context.field_manager,
             api_version: &self.api_version,
@@ -150,11 +162,6 @@ impl UpdatedObject for Applied {
             time: Some(context.clock.wall()),
         };
         ringwatch_apply::apply(existing, &self.config, &manager, self.force)
-    }
-
-    fn precondition_uid(&self) -> Option<String> {
-        let uid = self.config.pointer("/metadata/uid")?.as_str()?;
-        (!uid.is_empty()).then(|| uid.to_owned())
     }
 
     fn managed_fields_are_current(&self) -> bool {

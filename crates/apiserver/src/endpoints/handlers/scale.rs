@@ -220,8 +220,13 @@ impl Scaled {
         let api_version = resource.group_version.to_string();
         let mut config = json!({"apiVersion": api_version, "kind": resource.kind,
             "metadata": {"name": self.name}});
-        if let Some(replicas) = scale.pointer("/spec/replicas").filter(|it| !it.is_null()) {
-            set(&mut config, &self.paths.spec_replicas, replicas.clone());
+        if let Some(replicas) = scale.pointer("/spec/replicas") {
+            // Null is 0 to a Scale, but of no value to an object.
+            let replicas = match replicas {
+                Value::Null => json!(0),
+                replicas => replicas.clone(),
+            };
+            set(&mut config, &self.paths.spec_replicas, replicas);
         }
         let manager = Manager {
             name: &context.field_manager,

@@ -124,6 +124,12 @@ impl Kubectl {
         let mut managers: Vec<_> = managers.split(' ').collect();
         managers.sort_unstable();
         assert_eq!(managers, ["one", "two"]);
+        // A template that renders an empty block takes nothing away.
+        let empty = file("empty.yaml", "");
+        self.steps(&[
+            (&apply("three", &empty), applied),
+            (data, Exactly(r#"{"b":"2","c":"2","z":"1"}"#)),
+        ]);
         self.steps(&[("delete configmap shared", Has("deleted"))]);
     }
 
