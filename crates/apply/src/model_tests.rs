@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::set::FieldSet;
 use super::{Manager, apply, path, update};
 
+mod built_in;
 mod schemas;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
