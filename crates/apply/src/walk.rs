@@ -41,6 +41,7 @@ impl Comparison {
     }
 
     /// Returns true if there is no difference.
+    #[cfg(test)]
     pub(super) fn is_same(&self) -> bool {
         self.modified.is_empty() && self.added.is_empty() && self.removed.is_empty()
     }

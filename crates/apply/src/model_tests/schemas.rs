@@ -17,15 +17,15 @@ use crate::walk::{field_set, item_element};
 #[derive(Clone, Debug)]
 enum Node {
     Text,
-    Struct(BTreeMap<String, Node>),
-    Map(Box<Node>),
+    Struct(BTreeMap<String, Self>),
+    Map(Box<Self>),
     /// Items that differ by `name`; the struct of an item.
-    Parts(Vec<String>, Box<Node>),
+    Parts(Vec<String>, Box<Self>),
     Set,
     /// One whole.
     List,
     /// One whole.
-    Atom(Box<Node>),
+    Atom(Box<Self>),
     /// Whatever is sent.
     Free,
 }
