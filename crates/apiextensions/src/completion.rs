@@ -9,7 +9,7 @@ use ringwatch_apimachinery::GroupVersion;
 use ringwatch_apimachinery::path::text;
 use serde_json::Value;
 
-use super::schema::StructuralSchema;
+use super::schema::{StructuralSchema, normalize_numbers};
 
 /// Completes objects by the schema of the version in which each was written.
 #[derive(Debug)]
@@ -45,7 +45,29 @@ impl Completion for SchemaCompletion {
     fn complete(&self, object: &mut Value) {
         if let Some(schema) = self.schemas.get(text(object, "apiVersion")) {
             drop(schema.prune(object));
+            normalize_numbers(object);
             schema.default(object);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_clients_in_go_cannot_decode_is_not_read() {
+        let schema = json!({"type": "object", "properties": {"i": {"type": "integer"}}});
+        let schema = StructuralSchema::read(&schema, false).expect("a schema");
+        let version = GroupVersion::new("a.b", "v1");
+        let schemas = SchemaCompletion::new([(version, Arc::new(schema))].into_iter());
+        let owner = json!({"name": "o", "controller": "yes"});
+        let mut object = json!({"apiVersion": "a.b/v1", "i": 1000.0,
+            "metadata": {"name": "a", "ownerReferences": [owner]}});
+        schemas.complete(&mut object);
+        let read = json!({"apiVersion": "a.b/v1", "i": 1000, "metadata": {"name": "a"}});
+        assert_eq!(object, read);
     }
 }
