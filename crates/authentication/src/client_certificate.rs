@@ -104,7 +104,7 @@ impl ClientCertificates {
         let seconds = u64::try_from(now.as_second()).unwrap_or_default();
         let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
         let Ok((_, certificate)) = X509Certificate::from_der(leaf) else {
-            tracing::info!("a client certificate cannot be read");
+            tracing::warn!("a client certificate cannot be read");
             return Peer {
                 is_refused: true,
                 ..Peer::default()
@@ -120,7 +120,7 @@ impl ClientCertificates {
             Ok(()) => user_of(&certificate, leaf),
             Err(error) if proxy.is_none() => {
                 let subject = subject(leaf);
-                tracing::info!(%error, subject, "a client certificate is invalid");
+                tracing::warn!(%error, subject, "a client certificate is invalid");
                 None
             }
             Err(_) => None,

@@ -117,7 +117,7 @@ impl AnyClient {
 /// Logs a refused client, whose connection ends without an answer that says why.
 fn log_refused(certificate: &CertificateDer<'_>, error: &Error) {
     let subject = subject(certificate);
-    tracing::info!(%error, subject, "a client does not prove that it holds the key of its certificate");
+    tracing::warn!(%error, subject, "a client does not prove that it holds the key of its certificate");
 }
 
 impl ClientCertVerifier for AnyClient {
