@@ -90,7 +90,8 @@ fn append(
     depth: u64,
     made: &mut Vec<CelValue>,
 ) -> Result<(), Failure> {
-    meter.charge(items.len() as u64 / 10)?;
+    // A list that has nothing is walked to all the same.
+    meter.charge(1 + items.len() as u64 / 10)?;
     for item in items {
         match item {
             CelValue::List(inner) if depth > 0 => append(meter, inner, depth - 1, made)?,
@@ -166,6 +167,10 @@ fn sort(meter: &mut Meter, items: &[CelValue], keys: &[CelValue]) -> Made {
     let mut sorted: Vec<(&CelValue, &CelValue)> = keys.iter().zip(items).collect();
     sorted.sort_by(|(a, _), (b, _)| match (a, b) {
         (CelValue::Bytes(a), CelValue::Bytes(b)) => a.cmp(b),
+        // No number comes last, so that the order is one.
+        (CelValue::Float(a), CelValue::Float(b)) => a
+            .partial_cmp(b)
+            .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
         (a, b) => a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal),
     });
     Ok(sorted.into_iter().map(|(_, item)| item.clone()).collect())

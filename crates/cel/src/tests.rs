@@ -50,7 +50,7 @@ fn expressions_give_what_the_language_says() {
         "lists.range(3) == [0, 1, 2] && lists.range(-1) == [] && [1, 2, 3, 4].slice(1, 3) == [2, 3] && self.l.slice(3, 3) == []",
         "[1, [2, [3]]].flatten() == [1, 2, [3]] && [1, [2, [3]]].flatten(2) == [1, 2, 3] && [[1], []].flatten(0) == [[1], []]",
         "[3, 1, 2].sort() == [1, 2, 3] && ['b', 'a'].sort() == ['a', 'b'] && [b'b', b'a'].sort() == [b'a', b'b'] && [].sort() == []",
-        "self.l.sortBy(x, -x) == [3, 2, 1] && ['ccc', 'a', 'bb'].sortBy(x, x.size()) == ['a', 'bb', 'ccc'] && [].sortBy(x, x) == []",
+        "self.l.sortBy(x, -x) == [3, 2, 1] && ['ccc', 'a', 'bb'].sortBy(x, x.size()) == ['a', 'bb', 'ccc'] && [].sortBy(x, x) == [] && lists.range(100).map(i, i % 3 == 0 ? 0.0 / 0.0 : double(100 - i)).sort()[0] == 2.0",
         "['b', 'a'].map(y, y).sortBy(x, x) == ['a', 'b'] && [[2, 1], [1]].map(y, y.sortBy(x, x)) == [[1, 2], [1]]",
         "[1, 2.0, 1.0, 2, 'a', 'a'].distinct() == [1, 2.0, 'a'] && self.l.reverse() == [3, 2, 1]",
         "self.l.map(a, self.l.map(b, a * b)) == [[1, 2, 3], [2, 4, 6], [3, 6, 9]]",
