@@ -426,6 +426,14 @@ mod tests {
     }
 
     fn load(folder: &Path, flags: &[(&str, &str)], clock: &Clock) -> CredentialFiles {
+        try_load(folder, flags, clock).expect("credentials")
+    }
+
+    fn try_load(
+        folder: &Path,
+        flags: &[(&str, &str)],
+        clock: &Clock,
+    ) -> Result<CredentialFiles, StartError> {
         let data_dir = format!("--data-dir={}", folder.display());
         let named = flags
             .iter()
@@ -433,7 +441,7 @@ mod tests {
         let line = ["serve".to_owned(), data_dir].into_iter().chain(named);
         let flags = Line::try_parse_from(line).expect("flags").flags;
         let subjects = vec!["localhost".to_owned()];
-        CredentialFiles::load(&flags, subjects, clock).expect("credentials")
+        CredentialFiles::load(&flags, subjects, clock)
     }
 
     /// The user that a client's certificate names.
@@ -614,6 +622,13 @@ mod tests {
         let files = load(folder.path(), &flags, &Clock::real());
         assert_eq!(files.current().borrow().authority, earlier.authority);
         assert_eq!(files.current().borrow().admin, earlier.admin);
+        fs::remove_file(directory.join("ca.key")).expect("removed");
+        let refused = try_load(folder.path(), &flags, &Clock::real());
+        let refused = refused.err().map(|error| error.to_string());
+        assert!(
+            refused.is_some_and(|it| it.contains("its key is missing")),
+            "no other authority takes its place"
+        );
         assert!(!folder.path().join("pki").exists());
     }
 }

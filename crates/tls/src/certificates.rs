@@ -106,9 +106,11 @@ impl Certificates {
             alternatives: &[],
             usage: ExtendedKeyUsagePurpose::ClientAuth,
         };
+        // First, so that a server whose own certificate cannot be renewed goes on to renew this one.
+        let admin = authority.leaf(&admin, now)?;
         Ok(Self {
             server: server.map(|it| authority.leaf(&it, now)).transpose()?,
-            admin: authority.leaf(&admin, now)?,
+            admin,
             authority: authority.certificate,
         })
     }
@@ -133,11 +135,10 @@ pub fn given_pair(directory: &Path) -> Result<Option<(PathBuf, PathBuf)>, StartE
 }
 
 /// Returns true if a directory has an authority that this program made, as earlier versions did in that of
-/// `--cert-dir`.
+/// `--cert-dir`, or one that cannot be read. It may lack its key: only a start there tells what is wrong.
 #[must_use]
 pub fn has_generated_authority(directory: &Path) -> bool {
-    let files = PairFiles::new(directory, "ca", AUTHORITY_SUBJECT);
-    matches!(files.read(), Ok(Stored::Made(_)))
+    PairFiles::new(directory, "ca", AUTHORITY_SUBJECT).may_be_made()
 }
 
 /// The names of the Service `kubernetes`, by which programs in the cluster reach the server.

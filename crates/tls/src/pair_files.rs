@@ -3,7 +3,8 @@
 //! Files of others are never written over. A certificate tells: it is this program's if
 //! [`AUTHORITY_NAME`] has signed it for the subject that this program gives to files of its name, and if it is alone in
 //! its file. A key does not tell, so it is never written over: a new certificate is made for the key that is there. A
-//! certificate is written before its key, so that what a crash leaves is the half that tells.
+//! certificate is written before its key, so that what a crash leaves is the half that tells. An authority's certificate
+//! without its key is refused all the same, since the key may have been lost.
 
 use std::fs;
 use std::io;
@@ -115,6 +116,14 @@ impl PairFiles {
                 Ok(Stored::Made(Identity { certificate, key }))
             }
             (Some(_), Some(_)) => Ok(Stored::Foreign),
+        }
+    }
+
+    /// Returns true if the certificate is there and is this program's, or cannot be read.
+    pub(crate) fn may_be_made(&self) -> bool {
+        match content(&self.certificate) {
+            Ok(there) => there.is_some_and(|certificate| self.is_made(&certificate)),
+            Err(_) => true,
         }
     }
 
