@@ -5,9 +5,13 @@
 //! `[?(@.weight>1)]`, `[?(@.name)]`) and unions (`['a','b']`). A step that does not fit, such as an index beyond the end of
 //! a list or the comparison of a text with a number, makes the whole path lead nowhere.
 
+mod walk;
+
 use std::cmp::Ordering;
 
 use serde_json::Value;
+
+use self::walk::Walk;
 
 /// A parsed path: the steps from an object to a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,11 +36,11 @@ enum Step {
     Below,
     /// The items at which a path leads somewhere, or to a value that compares so with another one.
     Filter {
-        left: Vec<Step>,
-        comparison: Option<(Operator, Vec<Step>)>,
+        left: Vec<Self>,
+        comparison: Option<(Operator, Vec<Self>)>,
     },
     /// The values of several paths.
-    Union(Vec<Vec<Step>>),
+    Union(Vec<Vec<Self>>),
     Literal(Value),
 }
 
@@ -80,9 +84,7 @@ impl JsonPath {
 
     /// Returns the first value that the path leads to.
     pub(super) fn find<'a>(&'a self, value: &'a Value) -> Option<&'a Value> {
-        let mut walk = Walk {
-            values_left: VALUES_MAX,
-        };
+        let mut walk = Walk::new(VALUES_MAX);
         walk.steps(&self.0, vec![value])?.first().copied()
     }
 }
@@ -371,98 +373,6 @@ impl Range {
         };
         (every > 0).then(|| items.iter().step_by(every))
     }
-}
-
-/// A walk along a path, which looks at a limited number of values.
-struct Walk {
-    values_left: usize,
-}
-
-impl Walk {
-    fn steps<'a>(&mut self, steps: &'a [Step], from: Vec<&'a Value>) -> Option<Vec<&'a Value>> {
-        steps
-            .iter()
-            .try_fold(from, |from, step| self.step(step, &from))
-    }
-
-    fn step<'a>(&mut self, step: &'a Step, from: &[&'a Value]) -> Option<Vec<&'a Value>> {
-        let mut found = Vec::new();
-        match step {
-            Step::Literal(value) => found.push(value),
-            Step::Union(paths) => {
-                for path in paths {
-                    found.extend(self.steps(path, from.to_vec())?);
-                }
-            }
-            Step::Member(name) => found.extend(from.iter().filter_map(|value| value.get(name))),
-            Step::All => found.extend(from.iter().copied().flat_map(parts)),
-            Step::Below => {
-                for value in from {
-                    self.below(value, &mut found)?;
-                }
-            }
-            Step::Items(range) => {
-                for value in from.iter().filter(|value| !value.is_null()) {
-                    found.extend(range.of(value.as_array()?)?);
-                }
-            }
-            Step::Filter { left, comparison } => {
-                for value in from {
-                    for item in value.as_array()? {
-                        if self.is_chosen(item, left, comparison.as_ref())? {
-                            found.push(item);
-                        }
-                    }
-                }
-            }
-        }
-        self.values_left = self.values_left.checked_sub(found.len())?;
-        Some(found)
-    }
-
-    fn is_chosen<'a>(
-        &mut self,
-        item: &'a Value,
-        left: &'a [Step],
-        comparison: Option<&'a (Operator, Vec<Step>)>,
-    ) -> Option<bool> {
-        self.values_left = self.values_left.checked_sub(1)?;
-        let Some((operator, right)) = comparison else {
-            // Here alone a step that does not fit is as good as nothing there.
-            return Some(
-                self.steps(left, vec![item])
-                    .is_some_and(|it| !it.is_empty()),
-            );
-        };
-        let left = self.steps(left, vec![item])?;
-        if left.is_empty() {
-            return Some(false);
-        }
-        let right = self.steps(right, vec![item])?;
-        match (left.as_slice(), right.as_slice()) {
-            (_, []) => Some(false),
-            ([left], [right]) => operator.compare(left, right),
-            _ => None,
-        }
-    }
-
-    /// Adds a value that has parts or is a text, and all such values in it.
-    fn below<'a>(&mut self, value: &'a Value, found: &mut Vec<&'a Value>) -> Option<()> {
-        self.values_left = self.values_left.checked_sub(1)?;
-        let is_text = value.as_str().is_some_and(|text| !text.is_empty());
-        let mut parts = parts(value).peekable();
-        if is_text || parts.peek().is_some() {
-            found.push(value);
-        }
-        parts.try_for_each(|part| self.below(part, found))
-    }
-}
-
-/// Returns the items of a list, or the members of a map.
-fn parts(value: &Value) -> impl Iterator<Item = &Value> {
-    let items = value.as_array().into_iter().flatten();
-    let members = value.as_object().into_iter().flat_map(|it| it.values());
-    items.chain(members)
 }
 
 #[cfg(test)]

@@ -1,0 +1,137 @@
+//! The walk along a path, which looks at a limited number of values.
+
+use serde_json::Value;
+
+use super::{Operator, Step};
+
+/// A walk along a path, which looks at a limited number of values.
+pub(super) struct Walk {
+    values_left: usize,
+}
+
+impl Walk {
+    /// Starts a walk that looks at so many values at most.
+    pub(super) fn new(values_max: usize) -> Self {
+        Self {
+            values_left: values_max,
+        }
+    }
+
+    /// Returns the values to which steps lead from these; `None` if a step does not fit, or there are too many values.
+    pub(super) fn steps<'a>(
+        &mut self,
+        steps: &'a [Step],
+        from: Vec<&'a Value>,
+    ) -> Option<Vec<&'a Value>> {
+        steps
+            .iter()
+            .try_fold(from, |from, step| self.step(step, &from))
+    }
+
+    fn step<'a>(&mut self, step: &'a Step, from: &[&'a Value]) -> Option<Vec<&'a Value>> {
+        let mut found = Vec::new();
+        match step {
+            Step::Literal(value) => found.push(value),
+            Step::Union(paths) => {
+                for path in paths {
+                    found.extend(self.steps(path, from.to_vec())?);
+                }
+            }
+            Step::Member(name) => found.extend(from.iter().filter_map(|value| value.get(name))),
+            Step::All => self.collect(from.iter().copied().flat_map(parts), &mut found)?,
+            Step::Below => {
+                for value in from {
+                    self.below(value, &mut found)?;
+                }
+            }
+            Step::Items(range) => {
+                for value in from.iter().filter(|value| !value.is_null()) {
+                    self.collect(range.of(value.as_array()?)?, &mut found)?;
+                }
+            }
+            Step::Filter { left, comparison } => {
+                for value in from {
+                    for item in value.as_array()? {
+                        if self.is_chosen(item, left, comparison.as_ref())? {
+                            found.push(item);
+                        }
+                    }
+                }
+            }
+        }
+        self.values_left = self.values_left.checked_sub(found.len())?;
+        Some(found)
+    }
+
+    /// Adds values to those that a step has found; `None` as soon as there are too many.
+    fn collect<'a>(
+        &self,
+        values: impl Iterator<Item = &'a Value>,
+        found: &mut Vec<&'a Value>,
+    ) -> Option<()> {
+        let room = self.values_left.checked_sub(found.len())?;
+        let before = found.len();
+        found.extend(values.take(room + 1));
+        (found.len() - before <= room).then_some(())
+    }
+
+    fn is_chosen<'a>(
+        &mut self,
+        item: &'a Value,
+        left: &'a [Step],
+        comparison: Option<&'a (Operator, Vec<Step>)>,
+    ) -> Option<bool> {
+        self.values_left = self.values_left.checked_sub(1)?;
+        let Some((operator, right)) = comparison else {
+            // Here alone a step that does not fit is as good as nothing there.
+            return Some(
+                self.steps(left, vec![item])
+                    .is_some_and(|it| !it.is_empty()),
+            );
+        };
+        let left = self.steps(left, vec![item])?;
+        if left.is_empty() {
+            return Some(false);
+        }
+        let right = self.steps(right, vec![item])?;
+        match (left.as_slice(), right.as_slice()) {
+            (_, []) => Some(false),
+            ([left], [right]) => operator.compare(left, right),
+            _ => None,
+        }
+    }
+
+    /// Adds a value that has parts or is a text, and all such values in it.
+    fn below<'a>(&mut self, value: &'a Value, found: &mut Vec<&'a Value>) -> Option<()> {
+        self.values_left = self.values_left.checked_sub(1)?;
+        let is_text = value.as_str().is_some_and(|text| !text.is_empty());
+        let mut parts = parts(value).peekable();
+        if is_text || parts.peek().is_some() {
+            found.push(value);
+        }
+        parts.try_for_each(|part| self.below(part, found))
+    }
+}
+
+/// Returns the items of a list, or the members of a map.
+fn parts(value: &Value) -> impl Iterator<Item = &Value> {
+    let items = value.as_array().into_iter().flatten();
+    let members = value.as_object().into_iter().flat_map(|it| it.values());
+    items.chain(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_is_not_collected() {
+        let many = Value::from(vec![0; 20]);
+        let mut found = Vec::new();
+        let collected = Walk::new(10).collect(parts(&many), &mut found);
+        assert_eq!((collected, found.len()), (None, 11));
+        found.clear();
+        let collected = Walk::new(20).collect(parts(&many), &mut found);
+        assert_eq!((collected, found.len()), (Some(()), 20));
+    }
+}
