@@ -36,6 +36,7 @@ impl SchemaCompletion {
     pub(super) fn coerce(&self, object: &mut Value) {
         if let Some(schema) = self.schemas.get(text(object, "apiVersion")) {
             drop(schema.prune(object));
+            normalize_numbers(object);
             schema.drop_nulls(object);
         }
     }

@@ -38,7 +38,11 @@ impl Format {
     pub(super) fn named(name: &str, kind: Option<Kind>) -> Option<Self> {
         let known = match kind {
             None | Some(Kind::String) => {
-                let found = FORMATS.iter().find(|(known, _)| *known == name);
+                // Dashes in names do not count.
+                let plain = name.replace('-', "");
+                let found = FORMATS
+                    .iter()
+                    .find(|(known, _)| known.replace('-', "") == plain);
                 found.map(|(name, check)| (*name, Check::Text(*check)))
             }
             Some(Kind::Integer) => number(&INTEGER_FORMATS, name),
@@ -446,9 +450,15 @@ mod tests {
             assert!(format.accepts(good), "{name} {good}");
             assert!(!format.accepts(bad), "{name} {bad}");
         }
-        let string = Some(Kind::String);
-        assert!(Format::named("password", string).unwrap().accepts(""));
-        assert!(Format::named("int32", string).is_none());
+    }
+
+    #[test]
+    fn formats_are_known_by_their_types_and_without_dashes() {
+        let string = |name| Format::named(name, Some(Kind::String));
+        assert!(string("password").unwrap().accepts(""));
+        assert!(string("int32").is_none());
+        assert!(!string("k8sshortname").unwrap().accepts("a.b"));
+        assert!(!string("ip-v4").unwrap().accepts("::1"));
     }
 
     #[test]

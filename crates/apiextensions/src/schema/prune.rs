@@ -62,9 +62,9 @@ struct Pruning {
     removed_metadata: Vec<String>,
     /// The paths of removed members of the metadata of embedded objects.
     removed_embedded: Vec<String>,
-    /// The text about the first metadata that have other types than ObjectMeta.
+    /// The text about the first metadata whose members have other types than those of ObjectMeta.
     wrong: Option<String>,
-    /// The bytes of the paths of both.
+    /// The bytes of all these paths.
     removed_bytes: usize,
 }
 
@@ -116,7 +116,7 @@ impl Pruning {
         }
         let is_own = self.path.as_str().is_empty();
         let mark = self.path.member("metadata");
-        let shown = self.wrong.is_none().then(|| metadata.clone());
+        let shown = (!is_own && self.wrong.is_none()).then(|| metadata.clone());
         let wrong = match metadata {
             Value::Object(members) => match codec::check_metadata(members) {
                 Ok(unknown) => {
@@ -134,10 +134,10 @@ impl Pruning {
                 type_name(other)
             )),
         };
-        if let (Some(why), Some(shown)) = (wrong, shown) {
-            self.wrong = Some(match is_own {
-                true => why,
-                false => {
+        if let Some(why) = wrong.filter(|_| self.wrong.is_none()) {
+            self.wrong = Some(match shown {
+                None => why,
+                Some(shown) => {
                     let error = FieldError::invalid(self.path.as_str(), &shown, &why);
                     format!("{}: {}", error.field, error.message())
                 }

@@ -36,7 +36,7 @@ async fn fields_are_told_as_kube_apiserver_tells_them() {
     finalizers(&admin, &gears).await;
 }
 
-/// Strict readers tell fields in the order of the document; of custom objects those of metadata come last.
+/// Strict readers tell fields in the order of the document; of custom objects those of metadata come first, and those of embedded objects last.
 async fn strict_bodies(admin: &Admin, gears: &str) {
     let text = deployment().to_string();
     let begin = r#""spec":{"unknownField":"foo","replicas":2,"replicas":3,"alsoUnknown":1,"#;
@@ -56,7 +56,7 @@ async fn strict_bodies(admin: &Admin, gears: &str) {
             gears,
             odd.to_string(),
             "Gear",
-            r#"unknown field "spec.more", unknown field "metadata.bogus", unknown field "spec.template.metadata.odd""#,
+            r#"unknown field "metadata.bogus", unknown field "spec.more", unknown field "spec.template.metadata.odd""#,
         ),
     ] {
         let path = format!("{path}?fieldValidation=Strict");
@@ -96,7 +96,7 @@ async fn undeclared_configurations(admin: &Admin, gears: &str) {
             two,
             "/two; example.com/v1, Kind=Gear",
             format!(
-                "errors:\n  .spec.parts[name=\"p\"].odd: {declared}\n  .unknown: {declared}\n  .metadata.unknownMeta: {declared}"
+                "errors:\n  .metadata.unknownMeta: {declared}\n  .spec.parts[name=\"p\"].odd: {declared}\n  .unknown: {declared}"
             ),
         ),
     ] {
