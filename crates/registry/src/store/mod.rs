@@ -63,8 +63,9 @@ pub trait UpdatedObject: Send {
         None
     }
 
-    /// Returns true if the next content comes from a server-side apply, whose managedFields are up to date already. If not,
-    /// the store makes the context's field manager the owner of the changed fields.
+    /// Returns true if the next content's managedFields are to stay as they are: after a server-side apply, which has
+    /// brought them up to date, and for bindings and evictions, which claim no fields. `Strategy::default_applied` gives such
+    /// content its defaults. If not, the store makes the context's field manager the owner of the changed fields.
     fn managed_fields_are_current(&self) -> bool {
         false
     }
