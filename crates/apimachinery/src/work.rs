@@ -63,6 +63,8 @@ pub enum Work {
 pub struct Departure {
     /// The kind of work that it is about to do.
     pub work: Work,
+    /// The bytes of content that it keeps while it waits; 0 where others have them as well.
+    pub bytes: usize,
     /// The bytes of memory that it may take; `None` where no content tells.
     pub memory: Option<u64>,
 }
@@ -70,15 +72,29 @@ pub struct Departure {
 /// Moves the request if what it is about to do is work on content of more than [`LARGE_BYTES`].
 pub async fn at_size(work: Work, content: &[u8]) {
     if content.len() > LARGE_BYTES {
+        let bytes = match work {
+            Work::Body | Work::ProtobufBody => content.len(),
+            // The cache has the object.
+            Work::Object | Work::Expressions | Work::Permissions => 0,
+        };
         let memory = Some(memory_for(work, content));
-        depart(Departure { work, memory }).await;
+        depart(Departure {
+            work,
+            bytes,
+            memory,
+        })
+        .await;
     }
 }
 
 /// Moves the request before work whose cost its size does not tell.
 pub async fn leave(work: Work) {
-    let memory = None;
-    depart(Departure { work, memory }).await;
+    depart(Departure {
+        work,
+        bytes: 0,
+        memory: None,
+    })
+    .await;
 }
 
 /// Returns the bytes of memory that work on this content may take at once.
@@ -264,6 +280,7 @@ mod tests {
         };
         let expected = Departure {
             work: Work::Object,
+            bytes: 0,
             memory: Some(BYTE_FACTOR * (LARGE_BYTES as u64 + 1)),
         };
         assert_eq!(departure, expected);

@@ -12,6 +12,10 @@ use tokio_util::sync::CancellationToken;
 /// Number of cores for which each kind of large work gets one thread.
 const CORES_FOR_A_LARGE_THREAD: usize = 2;
 
+/// Number of threads that each kind of large work has besides, which those who are neither administrators nor kubelets
+/// leave free ([`ringwatch_flowcontrol::turns`]).
+const SPARE_LARGE_THREADS: usize = 1;
+
 /// Number of threads for tasks of the server that follow objects of clients, such as definitions, roles and nodes.
 const BACKGROUND_THREADS: usize = 2;
 
@@ -46,7 +50,7 @@ impl Threads {
     /// [`StartError`] when the system allows no more threads.
     pub fn start() -> Result<Self, StartError> {
         let cores = available_parallelism().map_or(1, NonZero::get);
-        let of_large_work = Some(cores.div_ceil(CORES_FOR_A_LARGE_THREAD));
+        let of_large_work = Some(cores.div_ceil(CORES_FOR_A_LARGE_THREAD) + SPARE_LARGE_THREADS);
         Ok(Self {
             serving: runtime("serving", None)?,
             large: runtime("large-work", of_large_work)?,

@@ -1,5 +1,6 @@
 //! API Priority and Fairness: FlowSchemas file requests under priority levels, and within a level each flow, mostly a
-//! user, has a queue of its own.
+//! user, has a queue of its own. Users also take turns at what only a few requests can have at a time, such as a thread
+//! for large work.
 //!
 //! The controller that follows FlowSchemas and PriorityLevelConfigurations does not belong here, but to
 //! `ringwatch-controllers`; their validation is in `ringwatch-resources`.
@@ -8,7 +9,9 @@ mod dangling;
 pub mod fairness;
 mod flow_table;
 mod level;
+mod requester;
 mod schema;
+pub mod turns;
 
 pub use self::fairness::Fairness;
 pub use self::fairness::watches::Watches;
@@ -16,4 +19,5 @@ pub use self::fairness::watches::Watches;
 pub use dangling::with_dangling_condition;
 pub use flow_table::{Flow, FlowTable};
 pub use level::{Level, Limits};
+pub use requester::{Lane, Requester};
 pub use schema::Schema;

@@ -8,7 +8,10 @@ pub mod io;
 pub mod joined_io;
 pub mod level;
 pub mod ready;
+pub mod requester;
 pub mod seats;
 pub mod task;
+pub mod turns;
 
 pub use level::{Level, Limits};
+pub use requester::{Lane, Requester};

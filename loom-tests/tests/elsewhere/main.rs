@@ -1,5 +1,6 @@
 //! Models of what is made by hand outside `ring`: the memory ledger, the encodings cached with an object, the cancellation
-//! flag, the doorbell, the joined writes of a connection, the ready watches of one, and the seats of requests in progress.
+//! flag, the doorbell, the joined writes of a connection, the ready watches of one, the seats of requests in progress, and the turns of
+//! users at what only a few can have at a time.
 
 mod budget;
 mod cancellation;
@@ -8,6 +9,7 @@ mod encodings;
 mod joined_io;
 mod ready;
 mod seats;
+mod turns;
 
 use std::task::{Context, Waker};
 

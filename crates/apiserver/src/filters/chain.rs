@@ -15,16 +15,14 @@ use ringwatch_audit::{Auditor, Recording};
 use ringwatch_authentication::{Authenticator, Peer, is_anonymous};
 use ringwatch_authorization::Authorizer;
 use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
-use ringwatch_flowcontrol::{Fairness, Watches};
+use ringwatch_flowcontrol::{Fairness, Requester, Watches};
 use ringwatch_registry::Verb;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_spans::Tracer;
 
 use super::drain::Draining;
 use super::handler::{Credentials, Handler, OwnPaths, answer_own};
-use super::{
-    HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline, impersonation,
-};
+use super::{HeldBody, InFlight, LargeWork, Outer, Start, answer, deadline, impersonation};
 use crate::audit_id::{AUDIT_ID, audit_id};
 use crate::cancellation::CancellationFlag;
 use crate::client_side::ClientSide;

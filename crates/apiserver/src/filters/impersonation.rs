@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response, Uri};
 use ringwatch_apimachinery::User;
+use ringwatch_flowcontrol::Requester;
 use ringwatch_flowcontrol::fairness::TooMany;
 
+use super::answer;
 use super::chain::Filters;
-use super::{Requester, answer};
 use crate::endpoints::{self, Impersonated, NotImpersonated, Refusal, RequestInfo, ResponseBody};
 
 impl Filters {

@@ -40,7 +40,7 @@ pub use goaway::GoawayChance;
 pub use handler::{Credentials, Handler, OwnPaths};
 pub use held_body::HeldBody;
 pub use in_flight::{InFlight, Permit};
-pub use large_work::{Answering, LargeWork, Requester};
+pub use large_work::{Answering, LargeWork};
 pub use outer::Outer;
 pub use start::Start;
 pub use transport_security::TransportSecurity;

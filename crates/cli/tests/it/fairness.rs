@@ -1,23 +1,30 @@
 //! One user's requests do not keep another's out.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{Request, Response, StatusCode};
 use kube::client::Body;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::support::server::Server;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SCHEMAS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
 
-/// A server with the token users `jane` and `joe`.
+/// Large requests that one user has under way.
+const FLOOD: usize = 20;
+
+/// A server with the token users `jane` and `joe`, and a kubelet.
 struct Fixture {
     _server: Server,
     admin: kube::Client,
     jane: kube::Client,
     joe: kube::Client,
+    node: kube::Client,
     _tokens: tempfile::TempDir,
 }
 
@@ -25,7 +32,9 @@ impl Fixture {
     async fn start(flags: &[&str]) -> Self {
         let tokens = tempfile::tempdir().expect("a folder");
         let path = tokens.path().join("tokens.csv");
-        fs::write(&path, "jane-token,jane,1\njoe-token,joe,2\n").expect("tokens");
+        let users =
+            "jane-token,jane,1\njoe-token,joe,2\nnode-token,system:node:one,3,system:nodes\n";
+        fs::write(&path, users).expect("tokens");
         let path = path.display().to_string();
         let users = [
             "--token-auth-file",
@@ -38,6 +47,7 @@ impl Fixture {
         Self {
             jane: server.client_with_token("jane-token").await,
             joe: server.client_with_token("joe-token").await,
+            node: server.client_with_token("node-token").await,
             admin,
             _server: server,
             _tokens: tokens,
@@ -135,6 +145,112 @@ async fn a_flood_of_slow_lists_of_one_user_leaves_room_for_another() {
         if answer.status() == StatusCode::TOO_MANY_REQUESTS {
             assert_eq!(header(&answer, "retry-after"), "1");
         }
+    }
+}
+
+/// Writes of 20 KB, which move to the threads for large work: the path, the media type of a patch, the body.
+fn writes_of_20_kilobytes() -> [(&'static str, Value); 2] {
+    let images =
+        (0..150).map(|number| json!({"names": [format!("image-{number}-{}", "0".repeat(90))]}));
+    let images: Vec<_> = images.collect();
+    [
+        (
+            "/api/v1/nodes/one/status",
+            json!({"status": {"images": images}}),
+        ),
+        (
+            "/api/v1/namespaces/default/configmaps/m",
+            json!({"data": {"x": "x".repeat(20_000)}}),
+        ),
+    ]
+}
+
+async fn patch(client: &kube::Client, path: &str, patch: &Value) {
+    let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+    let request = request
+        .body(patch.to_string().into_bytes())
+        .expect("a request");
+    let answer = client.request::<Value>(request);
+    let answer = tokio::time::timeout(DEADLINE, answer).await;
+    answer.expect("in time").expect("it is not refused");
+}
+
+/// A write of others is answered before most of what a user has sent before it.
+#[tokio::test]
+async fn a_flood_of_large_bodies_of_one_user_leaves_room_for_others() {
+    let fixture = Fixture::start(&["--storage-backend=memory"]).await;
+    let metadata = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
+    create(&fixture.admin, "/api/v1/nodes", &metadata("Node", "one")).await;
+    create(&fixture.admin, CONFIG_MAPS, &metadata("ConfigMap", "m")).await;
+    let body = format!(r#"{{"unknown":[{{"":0}}{}]}}"#, r#",{"":0}"#.repeat(20_000));
+    let answers = Arc::new(AtomicUsize::new(0));
+    let mut flood = JoinSet::new();
+    for _ in 0..FLOOD {
+        let (jane, body, answers) = (fixture.jane.clone(), body.clone(), Arc::clone(&answers));
+        flood.spawn(async move {
+            loop {
+                let request = Request::post(format!("{CONFIG_MAPS}?dryRun=All"));
+                let request = request.header("content-type", "application/json");
+                let request = request.body(Body::from(body.clone().into_bytes()));
+                let answer = jane.send(request.expect("a request")).await;
+                answer.expect("an answer");
+                answers.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    let waiting = async || {
+        let request = Request::get("/metrics").body(Vec::new());
+        let metrics = fixture.admin.request_text(request.expect("a request"));
+        let metrics = metrics.await.expect("metrics");
+        let mut lines = metrics.lines();
+        let value = lines.find_map(|it| it.strip_prefix("ringwatch_large_work_requests "));
+        value.expect("told").parse::<usize>().expect("a number")
+    };
+    let [status, config_map] = writes_of_20_kilobytes();
+    for (client, (path, body)) in [
+        (&fixture.node, &status),
+        (&fixture.joe, &config_map),
+        (&fixture.admin, &config_map),
+    ] {
+        eventually(DEADLINE, "many of hers wait", async || {
+            let waiting = waiting().await;
+            (waiting > FLOOD * 3 / 4).then_some(()).ok_or(waiting)
+        })
+        .await;
+        let before = answers.load(Ordering::Relaxed);
+        patch(client, path, body).await;
+        let passed = answers.load(Ordering::Relaxed) - before;
+        assert!(passed < FLOOD / 2, "{passed} of hers came before {path}");
+    }
+}
+
+/// What has no reason to be large is refused before it is read, whoever sends it.
+#[tokio::test]
+async fn large_reviews_are_refused() {
+    let fixture = Fixture::start(&["--storage-backend=memory"]).await;
+    let authorization = "/apis/authorization.k8s.io/v1";
+    let body = "x".repeat(128 * 1024 + 1);
+    for path in [
+        format!("{authorization}/selfsubjectaccessreviews"),
+        format!("{authorization}/subjectaccessreviews"),
+        format!("{authorization}/selfsubjectrulesreviews"),
+        format!("{authorization}/namespaces/default/localsubjectaccessreviews"),
+        "/apis/authentication.k8s.io/v1/tokenreviews".to_owned(),
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews".to_owned(),
+        "/api/v1/namespaces/default/pods/p/eviction".to_owned(),
+        "/api/v1/namespaces/default/serviceaccounts/default/token".to_owned(),
+    ] {
+        let request = Request::post(&path).header("content-type", "application/json");
+        let request = request.body(body.clone().into_bytes()).expect("a request");
+        let refused = fixture.admin.request::<Value>(request).await;
+        let Err(kube::Error::Api(status)) = refused else {
+            panic!("{path}: {refused:?}");
+        };
+        assert_eq!(
+            (status.code, &*status.reason),
+            (413, "RequestEntityTooLarge")
+        );
+        assert_eq!(status.message, "Request entity too large: limit is 131072");
     }
 }
 

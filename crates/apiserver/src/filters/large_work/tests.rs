@@ -1,0 +1,262 @@
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::thread::ThreadId;
+
+use prometheus_client::encoding::text::encode;
+
+use ringwatch::budget::Account;
+use ringwatch_apimachinery::work;
+use ringwatch_flowcontrol::Lane;
+use tokio::runtime::Builder;
+
+use super::*;
+use crate::endpoints::full;
+
+fn threads() -> tokio::runtime::Runtime {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(1).build().expect("a thread")
+}
+
+fn large_work(threads: &tokio::runtime::Runtime, ledger: &Ledger) -> LargeWork {
+    let threads = RuntimeHandles {
+        large: threads.handle().clone(),
+        expressions: threads.handle().clone(),
+        background: threads.handle().clone(),
+    };
+    let (ledger, clock) = (ledger.clone(), Clock::real());
+    LargeWork::new(&threads, ledger, clock, &mut Registry::default())
+}
+
+/// Runs a test and ends the threads where that may block.
+fn run(test: impl AsyncFnOnce(LargeWork, Ledger)) {
+    let threads = threads();
+    let ledger = Ledger::new(1 << 30);
+    let large = large_work(&threads, &ledger);
+    let here = Builder::new_current_thread().build().expect("a runtime");
+    here.block_on(test(large, ledger));
+}
+
+fn user(name: &str) -> Requester {
+    Requester {
+        name: name.into(),
+        ..Requester::default()
+    }
+}
+
+fn thread_id() -> ThreadId {
+    std::thread::current().id()
+}
+
+/// Returns the value of a metric, with its labels.
+fn shown(large: &LargeWork, name: &str) -> String {
+    let mut registry = Registry::default();
+    large.metrics.register(&mut registry);
+    let mut text = String::new();
+    encode(&mut text, &registry).expect("text");
+    let mut lines = text.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value
+        .unwrap_or_else(|| panic!("no {name} in {text}"))
+        .to_owned()
+}
+
+#[test]
+fn large_work_is_done_on_another_thread_and_small_work_here() {
+    run(async |large, ledger| {
+        let worker = thread_id();
+        let small = async move {
+            work::at_size(Work::Body, b"{}").await;
+            assert_eq!(thread_id(), worker);
+            Response::new(full("small"))
+        };
+        let answer = large.answer(Box::pin(small), &user("ann")).await;
+        assert_eq!(answer.status(), 200);
+        let counted = ledger.clone();
+        let heavy = async move {
+            work::at_size(Work::Body, &[b'x'; 1 << 20]).await;
+            assert_ne!(thread_id(), worker);
+            assert_eq!(counted.total(), 16 << 20);
+            Response::new(full("large"))
+        };
+        let answer = large.answer(Box::pin(heavy), &user("ann")).await;
+        assert_eq!(answer.status(), 200);
+    });
+}
+
+#[test]
+fn more_than_there_are_places_for_are_told_to_come_again() {
+    run(async |large, _| {
+        let request = || -> Answering {
+            Box::pin(async move {
+                work::leave(Work::Expressions).await;
+                std::future::pending().await
+            })
+        };
+        let (ann, eve) = (user("ann"), user("eve"));
+        let mut waiting = Vec::new();
+        let refused = loop {
+            let mut request = Box::pin(large.answer(request(), &ann));
+            match futures::poll!(&mut request) {
+                Poll::Ready(refused) => break refused,
+                Poll::Pending => waiting.push(request),
+            }
+        };
+        assert_eq!(refused.status(), 429);
+        assert!(refused.headers().contains_key("retry-after"));
+        let refusals = "ringwatch_large_work_refused_total{work=\"expressions\"}";
+        assert_eq!(shown(&large, refusals), "1");
+        let requests = shown(&large, "ringwatch_large_work_requests");
+        assert_eq!(requests, waiting.len().to_string());
+        let mut another = Box::pin(large.answer(request(), &eve));
+        assert!(futures::poll!(&mut another).is_pending());
+        drop((waiting, another));
+        // Places are free once the requests that had them have ended.
+        while !large.expressions.places.are_free() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(shown(&large, "ringwatch_large_work_requests"), "0");
+        let mut next = Box::pin(large.answer(request(), &ann));
+        assert!(futures::poll!(&mut next).is_pending());
+    });
+}
+
+#[test]
+fn a_user_with_much_work_delays_nobody_who_has_little() {
+    run(async |large, _| {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        let long: Answering = Box::pin(async move {
+            work::leave(Work::Object).await;
+            begin.send(()).expect("the test waits");
+            let _ = ended.recv();
+            Response::new(full(""))
+        });
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let request = |name: &'static str| -> Answering {
+            let order = Arc::clone(&order);
+            Box::pin(async move {
+                work::at_size(Work::Body, &[b'x'; 1 << 20]).await;
+                order.lock().expect("whole").push(name);
+                Response::new(full(""))
+            })
+        };
+        let (mallory, ann) = (user("mallory"), user("ann"));
+        let node = Requester {
+            lane: Lane::Nodes,
+            ..user("node")
+        };
+        let mut running = Box::pin(large.answer(long, &mallory));
+        assert!(futures::poll!(&mut running).is_pending());
+        begun.await.expect("it runs");
+        let mut waiting = Vec::new();
+        for _ in 0..20 {
+            waiting.push(Box::pin(large.answer(request("mallory"), &mallory)));
+        }
+        waiting.push(Box::pin(large.answer(request("ann"), &ann)));
+        waiting.push(Box::pin(large.answer(request("node"), &node)));
+        for request in &mut waiting {
+            assert!(futures::poll!(request).is_pending());
+        }
+        // Requests that their clients give up leave the queue.
+        drop(waiting.drain(..10));
+        end.send(()).expect("it runs");
+        for request in waiting {
+            assert_eq!(request.await.status(), 200);
+        }
+        assert_eq!(running.await.status(), 200);
+        let order = order.lock().expect("whole").clone();
+        assert_eq!(order[..2], ["node", "ann"]);
+        assert_eq!(order.len(), 12);
+    });
+}
+
+#[test]
+fn a_body_is_counted_as_memory_while_it_waits() {
+    run(async |large, ledger| {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        let long: Answering = Box::pin(async move {
+            work::leave(Work::Object).await;
+            begin.send(()).expect("the test waits");
+            let _ = ended.recv();
+            Response::new(full(""))
+        });
+        let waits: Answering = Box::pin(async move {
+            work::at_size(Work::Body, &[b'x'; 1 << 20]).await;
+            Response::new(full(""))
+        });
+        let ann = user("ann");
+        let mut running = Box::pin(large.answer(long, &ann));
+        assert!(futures::poll!(&mut running).is_pending());
+        begun.await.expect("it runs");
+        let before = ledger.total();
+        let mut waits = Box::pin(large.answer(waits, &ann));
+        assert!(futures::poll!(&mut waits).is_pending());
+        assert_eq!(ledger.total(), before + (1 << 20));
+        end.send(()).expect("it runs");
+        assert_eq!(waits.await.status(), 200);
+        assert_eq!(running.await.status(), 200);
+        assert_eq!(ledger.total(), 0);
+    });
+}
+
+#[test]
+fn requests_go_on_one_at_a_time_when_memory_is_short() {
+    run(async |large, ledger| {
+        let mut objects = ledger.share(Account::Objects);
+        objects.set(ledger.limit());
+        let (first, started) = tokio::sync::oneshot::channel();
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let ann = user("ann");
+        let one: Answering = Box::pin(async {
+            work::leave(Work::Object).await;
+            let _ = first.send(());
+            let _ = ended.await;
+            Response::new(full("first"))
+        });
+        let other: Answering = Box::pin(async {
+            work::leave(Work::Object).await;
+            Response::new(full("second"))
+        });
+        let (first, second) = (large.answer(one, &ann), large.answer(other, &ann));
+        let (mut first, mut second) = (Box::pin(first), Box::pin(second));
+        assert!(futures::poll!(&mut first).is_pending());
+        started.await.expect("the first runs");
+        assert!(futures::poll!(&mut second).is_pending());
+        assert_eq!(ledger.total(), ledger.limit());
+        end.send(()).expect("the first waits");
+        assert_eq!(first.await.status(), 200);
+        assert_eq!(second.await.status(), 200);
+    });
+}
+
+#[test]
+fn a_panic_is_that_of_the_request() {
+    run(async |large, _| {
+        let request: Answering = Box::pin(async {
+            work::leave(Work::Expressions).await;
+            panic!("as asked")
+        });
+        let ann = user("ann");
+        let answer = std::panic::AssertUnwindSafe(large.answer(request, &ann));
+        let panic = futures::FutureExt::catch_unwind(answer).await;
+        assert!(panic.is_err());
+    });
+}
+
+#[test]
+fn a_request_ends_with_its_client() {
+    run(async |large, _| {
+        let (ended, dropped) = tokio::sync::oneshot::channel::<()>();
+        let request: Answering = Box::pin(async move {
+            let _ended = ended;
+            work::leave(Work::Expressions).await;
+            std::future::pending().await
+        });
+        let ann = user("ann");
+        let mut answer = Box::pin(large.answer(request, &ann));
+        assert!(futures::poll!(&mut answer).is_pending());
+        drop(answer);
+        assert!(dropped.await.is_err(), "the request has been dropped");
+    });
+}
