@@ -5,9 +5,7 @@
 
 use std::fmt;
 
-use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
@@ -74,7 +72,7 @@ fn tree(content: &[u8], duplicates: DuplicateKeyPolicy) -> Result<Value, serde_s
     first.map_or_else(|| read.map(|()| Value::Null), Ok)
 }
 
-/// Returns all keys that a readable document repeats, in its order.
+/// Returns the first keys that a readable document repeats, in its order.
 fn repeated_keys(content: &[u8]) -> Vec<String> {
     let mut repeated = Vec::new();
     let read = serde_saphyr::with_deserializer_from_slice_with_options(
@@ -82,7 +80,7 @@ fn repeated_keys(content: &[u8]) -> Vec<String> {
         options(DuplicateKeyPolicy::LastWins),
         |deserializer| Node(&mut repeated).deserialize(deserializer),
     );
-    // It has been parsed before in the same way, so this fails for what follows alone.
+    // It has been parsed before in the same way, so this fails for what follows alone, or because there are enough.
     drop(read);
     repeated
 }
@@ -142,8 +140,7 @@ impl<'de> Visitor<'de> for Node<'_> {
             let line = key.referenced.line();
             first_line.get_or_insert(line);
             if self.0.len() >= REPEATED_MAX {
-                members.next_value::<IgnoredAny>()?;
-                continue;
+                return Err(serde::de::Error::custom("no more are reported"));
             }
             let inner = members.next_value_seed(Node(self.0))?;
             if seen.contains(&key.value) {
