@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The work under way by client. Memory is kept for clients that have some, or wait.
 #[derive(Debug)]
@@ -45,6 +46,20 @@ impl<K: Eq + Hash + Clone> Shares<K> {
         work.await
     }
 
+    /// Waits until a client has room for a piece of work, which takes it until the place is dropped.
+    pub async fn take(self: Arc<Self>, client: K) -> Place<K> {
+        let places = self.enter(&client);
+        let leaving = Leaving {
+            shares: self,
+            client,
+        };
+        Place {
+            // It is never closed.
+            _permit: places.acquire_owned().await.ok(),
+            _leaving: leaving,
+        }
+    }
+
     /// Counts a piece of work of a client, until its [`Leaving`] is dropped, and returns the client's places.
     fn enter(&self, client: &K) -> Arc<Semaphore> {
         let new = || Share {
@@ -62,13 +77,23 @@ impl<K: Eq + Hash + Clone> Shares<K> {
     }
 }
 
+/// A place for a piece of work of a client; free again when dropped.
+#[derive(Debug)]
+pub struct Place<K: Eq + Hash + Clone> {
+    /// Held for its drop, before that of the client's share.
+    _permit: Option<OwnedSemaphorePermit>,
+    /// Held for its drop.
+    _leaving: Leaving<Arc<Shares<K>>, K>,
+}
+
 /// Forgets a client when its last work is over, or given up.
-struct Leaving<'a, K: Eq + Hash + Clone> {
-    shares: &'a Shares<K>,
+#[derive(Debug)]
+struct Leaving<S: Deref<Target = Shares<K>>, K: Eq + Hash + Clone> {
+    shares: S,
     client: K,
 }
 
-impl<K: Eq + Hash + Clone> Drop for Leaving<'_, K> {
+impl<S: Deref<Target = Shares<K>>, K: Eq + Hash + Clone> Drop for Leaving<S, K> {
     fn drop(&mut self) {
         let mut shares = self.shares.shares();
         let Some(share) = shares.get_mut(&self.client) else {
@@ -127,6 +152,19 @@ mod tests {
         let next = shares.within("a", async { 1 }).now_or_never();
         assert_eq!(next, None, "its place is kept");
         drop(waiting);
+        assert!(shares.shares().is_empty(), "nobody is left");
+    }
+
+    #[tokio::test]
+    async fn a_place_is_a_clients_until_it_is_dropped() {
+        let shares = Arc::new(Shares::new(1));
+        let take = |client| Arc::clone(&shares).take(client);
+        let place = take("a").now_or_never().expect("room");
+        let mut next = take("a").boxed();
+        assert!(poll!(&mut next).is_pending());
+        assert!(take("b").now_or_never().is_some());
+        drop(place);
+        assert!(next.now_or_never().is_some());
         assert!(shares.shares().is_empty(), "nobody is left");
     }
 

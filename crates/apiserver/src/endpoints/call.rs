@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{HeaderMap, Method};
 use ringwatch::budget::Share;
 use ringwatch::codec;
@@ -12,6 +13,7 @@ use ringwatch_authorization::Attributes;
 use ringwatch_registry::{RequestContext, Store, Verb};
 
 use super::api_config::{ApiConfig, ApiFeatures};
+use super::body::RequestBody;
 use super::decode::{self, Expected};
 use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};
@@ -220,6 +222,14 @@ impl Call<'_> {
         let resource = self.store.resource();
         let version = resource.group_version.to_string();
         codec::kind(&version, &resource.kind).is_some()
+    }
+
+    /// Reads a body of at most so many bytes.
+    ///
+    /// # Errors
+    /// 413 and 400, as [`decode::read_body`].
+    pub(super) async fn read_body(&self, body: RequestBody, most: usize) -> Result<Bytes, Failure> {
+        decode::read_body(self.memory, &self.context.user, self.headers, body, most).await
     }
 
     /// Reads the object in a body: the resource's kind, or that of the subresource.

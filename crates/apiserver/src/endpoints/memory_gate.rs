@@ -1,5 +1,5 @@
-//! Admits lists and watches by their estimated memory, or refuses them with 429; receives large bodies one at a time
-//! when memory is short.
+//! Admits lists and watches by their estimated memory, or refuses them with 429; receives large bodies of a user one at a
+//! time when memory is short.
 //!
 //! Gets and writes are never refused here, since deletions free memory.
 //!
@@ -17,8 +17,10 @@ use http::Response;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::budget::{Account, Exceeded, Ledger, Share};
+use ringwatch_apimachinery::User;
+use ringwatch_apimachinery::shares::{Place, Shares};
 use ringwatch_apimachinery::work::LARGE_BYTES;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use ringwatch_flowcontrol::Requester;
 
 use super::body::{BoxError, ResponseBody};
 use super::errors::Failure;
@@ -35,14 +37,18 @@ const WATCH_BYTES: u64 = 8 << 10;
 /// while it is read.
 const SELECTOR_FACTOR: u64 = 200;
 
+/// Maximum number of large bodies of a user that are received at a time while memory is short. Of all users there may be
+/// more: whoever sends slowly is to keep nobody else waiting.
+const SHORT_BODIES_OF_A_USER_MAX: usize = 1;
+
 /// Admits lists and watches while there is memory.
 #[derive(Clone, Debug)]
 pub(super) struct MemoryGate {
     ledger: Ledger,
     /// Counts the requests that were refused.
     metrics: Metrics,
-    /// Serializes the receiving of large bodies while memory is short.
-    turns: Arc<Semaphore>,
+    /// The users' large bodies that are received while memory is short.
+    short: Arc<Shares<Requester>>,
 }
 
 /// The memory that a response takes until it is sent, beside what it shares with others. The handler puts it into the
@@ -59,19 +65,21 @@ pub(super) struct Held {
 #[derive(Debug)]
 pub(super) struct Receiving {
     share: Share,
-    turns: Arc<Semaphore>,
-    /// The turn to receive a body while memory is short; `None` while there is enough.
-    turn: Option<OwnedSemaphorePermit>,
+    requester: Requester,
+    short: Arc<Shares<Requester>>,
+    /// The user's place for a body while memory is short; `None` while there is enough.
+    place: Option<Place<Requester>>,
 }
 
 impl Receiving {
-    /// Counts received bytes. If there is no memory for a large body, waits until no other such body is being received.
+    /// Counts received bytes. If there is no memory for a large body, waits until no other such body of the user is being
+    /// received.
     pub(super) async fn keep(&mut self, bytes: usize) {
         let kept = bytes as u64;
         let more = kept.saturating_sub(self.share.bytes());
-        if bytes > LARGE_BYTES && self.turn.is_none() && self.share.admit(more).is_err() {
-            // The semaphore is never closed.
-            self.turn = Arc::clone(&self.turns).acquire_owned().await.ok();
+        if bytes > LARGE_BYTES && self.place.is_none() && self.share.admit(more).is_err() {
+            let place = Arc::clone(&self.short).take(self.requester.clone());
+            self.place = Some(place.await);
         }
         self.share.set(kept);
     }
@@ -89,7 +97,7 @@ impl MemoryGate {
         Self {
             ledger,
             metrics,
-            turns: Arc::new(Semaphore::new(1)),
+            short: Arc::new(Shares::new(SHORT_BODIES_OF_A_USER_MAX)),
         }
     }
 
@@ -103,12 +111,13 @@ impl MemoryGate {
         admitted.map_err(|exceeded| self.refuse(Shed::Watch, exceeded))
     }
 
-    /// Counts a body while it is received.
-    pub(super) fn receive(&self) -> Receiving {
+    /// Counts a body of a user while it is received.
+    pub(super) fn receive(&self, user: &User) -> Receiving {
         Receiving {
             share: self.ledger.share(Account::Requests),
-            turns: Arc::clone(&self.turns),
-            turn: None,
+            requester: Requester::from(user),
+            short: Arc::clone(&self.short),
+            place: None,
         }
     }
 
@@ -247,18 +256,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_bodies_are_received_one_at_a_time_when_memory_is_short() {
+    async fn large_bodies_of_a_user_are_received_one_at_a_time_when_memory_is_short() {
         let (gate, ledger) = gate(64 << 10);
-        let [mut first, mut second, mut small] = [(); 3].map(|()| gate.receive());
+        let user = |name: &str| User {
+            name: name.to_owned(),
+            ..User::default()
+        };
+        let (ann, bob) = (user("ann"), user("bob"));
+        let [mut first, mut second, mut small] = [(); 3].map(|()| gate.receive(&ann));
         first.keep(20 << 10).await;
         assert_eq!(ledger.spent(Account::Requests), 20 << 10);
         first.keep(60 << 10).await;
         small.keep(LARGE_BYTES).await;
         let mut waits = Box::pin(second.keep(LARGE_BYTES + 1));
         assert!(futures::poll!(&mut waits).is_pending());
+        // However slowly she sends, he does not wait for her.
+        let mut others = gate.receive(&bob);
+        others.keep(LARGE_BYTES + 1).await;
         drop(first);
         waits.await;
-        drop((second, small));
+        drop((second, small, others));
         assert_eq!(ledger.total(), 0);
     }
 

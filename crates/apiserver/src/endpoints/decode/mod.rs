@@ -17,8 +17,8 @@ use complaints::Complaints;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
-use ringwatch_apimachinery::GroupVersion;
 use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_apimachinery::{GroupVersion, User};
 use ringwatch_registry::{RequestContext, Strategy};
 use ringwatch_spans::step;
 use serde_json::{Map, Value};
@@ -37,6 +37,14 @@ pub(super) use strict::Decoded;
 
 /// Maximum size of a request's body, in bytes.
 pub(super) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// Maximum size of the body of a review, a request for a token, an Eviction, a Scale or the options of a deletion, in
+/// bytes. None of them holds lists or texts that a client has much of: the largest are a token, and the groups of a user,
+/// which a client could not send to be authenticated either if they were as long.
+pub(super) const REVIEW_BYTES_MAX: usize = 128 * 1024;
+
+/// Maximum size of the body of a Binding, in bytes: the pod takes its annotations over, which may have 256 KiB.
+pub(super) const BINDING_BYTES_MAX: usize = 512 * 1024;
 
 /// Maximum number of bytes of an unreadable body that an error shows.
 const SUMMARY_BYTES_MAX: usize = 30;
@@ -62,35 +70,33 @@ impl Expected<'_> {
     }
 }
 
-/// Reads a body of limited size, and moves the request to the threads for large work if the body is large.
+/// Reads a user's body of at most so many bytes, and moves the request to the threads for large work if the body is large.
 ///
 /// # Errors
 /// 413 when it is too large, 400 when it breaks off.
 pub(super) async fn read_body(
     memory: &MemoryGate,
+    user: &User,
     headers: &HeaderMap,
     mut body: RequestBody,
+    most: usize,
 ) -> Result<Bytes, Failure> {
-    let too_large = || {
-        Failure::too_large(format!(
-            "Request entity too large: limit is {BODY_BYTES_MAX}"
-        ))
-    };
+    let too_large = || Failure::too_large(format!("Request entity too large: limit is {most}"));
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > BODY_BYTES_MAX) {
+    if announced.is_some_and(|length| length > most) {
         return Err(too_large());
     }
     let mut content = Vec::with_capacity(announced.unwrap_or(0));
     let _step = step("Read the body");
-    let mut receiving = memory.receive();
+    let mut receiving = memory.receive(user);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             Failure::bad_request(format!("the request body could not be read: {error}"))
         })?;
         let data = frame.into_data().unwrap_or_default();
-        if content.len() + data.len() > BODY_BYTES_MAX {
+        if content.len() + data.len() > most {
             return Err(too_large());
         }
         receiving.keep(content.len() + data.len()).await;
@@ -534,14 +540,46 @@ mod tests {
         ));
     }
 
+    #[test]
+    fn zz_times() {
+        for count in [50_000, 100_000, 200_000, 400_000] {
+            let yaml = "a: 1\n".repeat(count);
+            let distinct: String = (0..count).map(|it| format!("a{it}: 1\n")).collect();
+            let json = format!("[{}]", vec![r#"{"":0}"#; count].join(","));
+            for (what, it) in [("repeated", &yaml), ("distinct", &distinct)] {
+                let since = std::time::Instant::now();
+                let _ = yaml::read(it.as_bytes());
+                println!("{what} {count} {:?}", since.elapsed());
+            }
+            let since = std::time::Instant::now();
+            let read = strict::json(json.as_bytes());
+            println!("json {count} {:?}", since.elapsed());
+            drop(read);
+            println!("dropped {:?}", since.elapsed());
+        }
+    }
+
     #[tokio::test]
     async fn bodies_have_a_limit() {
-        let body = crate::endpoints::body::full(vec![b'x'; BODY_BYTES_MAX + 1]);
-        let (memory, headers) = (MemoryGate::open(), HeaderMap::new());
-        let failure = read_body(&memory, &headers, body).await;
-        let failure = failure.expect_err("large");
-        assert_eq!(failure.code(), 413);
-        let body = crate::endpoints::body::full(vec![b'x'; BODY_BYTES_MAX]);
-        assert!(read_body(&memory, &headers, body).await.is_ok());
+        let (memory, user) = (MemoryGate::open(), User::default());
+        for most in [BODY_BYTES_MAX, REVIEW_BYTES_MAX] {
+            for announced in [true, false] {
+                let read = async |bytes: usize| {
+                    let mut headers = HeaderMap::new();
+                    if announced {
+                        headers.insert(CONTENT_LENGTH, bytes.into());
+                    }
+                    let body = crate::endpoints::body::full(vec![b'x'; bytes]);
+                    read_body(&memory, &user, &headers, body, most).await
+                };
+                assert!(read(most).await.is_ok());
+                let failure = read(most + 1).await.expect_err("too large");
+                assert_eq!(failure.code(), 413);
+                assert_eq!(
+                    failure.status().message,
+                    format!("Request entity too large: limit is {most}")
+                );
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::update::check_name;
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
-use crate::endpoints::decode::{self, Expected, read_body};
+use crate::endpoints::decode::{self, BODY_BYTES_MAX, Expected};
 use crate::endpoints::errors::Failure;
 use crate::endpoints::object_response;
 use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
@@ -34,7 +34,7 @@ pub(crate) async fn apply(
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
-    let content = read_body(call.memory, call.headers, body).await?;
+    let content = call.read_body(body, BODY_BYTES_MAX).await?;
     let params = WriteParams::read(call.query, WriteKind::Apply)?;
     if let Some(recording) = &call.context.recording {
         recording.request_patch(&content);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::update::update_options;
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
-use crate::endpoints::decode::read_body;
+use crate::endpoints::decode::BINDING_BYTES_MAX;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::params::{WriteKind, WriteParams};
 use crate::endpoints::response;
@@ -26,7 +26,7 @@ pub(crate) async fn bind(
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
-    let content = read_body(call.memory, call.headers, body).await?;
+    let content = call.read_body(body, BINDING_BYTES_MAX).await?;
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let resource = call.store.resource();
     let mut binding = call.decode(&content, &resource.group_version, "Binding", &params)?;

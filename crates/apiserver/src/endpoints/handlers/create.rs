@@ -5,7 +5,7 @@ use ringwatch_registry::CreateOptions;
 
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
-use crate::endpoints::decode::read_body;
+use crate::endpoints::decode::BODY_BYTES_MAX;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::object_response;
 use crate::endpoints::params::{WriteKind, WriteParams};
@@ -19,7 +19,7 @@ pub(crate) async fn create(
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
-    let content = read_body(call.memory, call.headers, body).await?;
+    let content = call.read_body(body, BODY_BYTES_MAX).await?;
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let resource = call.store.resource();
     let object = call.decode(&content, &resource.group_version, &resource.kind, &params)?;

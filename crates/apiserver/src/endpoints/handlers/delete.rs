@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
-use crate::endpoints::decode::{self, read_body};
+use crate::endpoints::decode::{self, REVIEW_BYTES_MAX};
 use crate::endpoints::errors::Failure;
 use crate::endpoints::object_response;
 use crate::endpoints::params::read_delete_options;
@@ -66,7 +66,7 @@ pub(super) async fn delete_options(
     call: &Call<'_>,
     body: RequestBody,
 ) -> Result<DeleteOptions, Failure> {
-    let content = read_body(call.memory, call.headers, body).await?;
+    let content = call.read_body(body, REVIEW_BYTES_MAX).await?;
     let options = document(call, &content)?;
     if let (Some(recording), Some(options)) = (&call.context.recording, &options) {
         recording.request_object(options);

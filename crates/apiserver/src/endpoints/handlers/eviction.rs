@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use self::budget::Permission;
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
-use crate::endpoints::decode::read_body;
+use crate::endpoints::decode::REVIEW_BYTES_MAX;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::params::{WriteKind, WriteParams, read_delete_options};
 use crate::endpoints::response;
@@ -35,7 +35,7 @@ pub(crate) async fn evict(
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
-    let content = read_body(call.memory, call.headers, body).await?;
+    let content = call.read_body(body, REVIEW_BYTES_MAX).await?;
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let version = GroupVersion::new("policy", "v1");
     let mut eviction = call.decode(&content, &version, "Eviction", &params)?;

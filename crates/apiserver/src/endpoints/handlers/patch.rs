@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::update::{check_name, update_options};
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
-use crate::endpoints::decode::{self, Decoded, read_body};
+use crate::endpoints::decode::{self, BODY_BYTES_MAX, Decoded};
 use crate::endpoints::errors::Failure;
 use crate::endpoints::object_response;
 use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
@@ -74,7 +74,7 @@ pub(super) async fn read_patch(
     if call.store.resource().is_custom() && media_type == STRATEGIC {
         return Err(Failure::unknown_format(CUSTOM_PATCHES));
     }
-    let content = read_body(call.memory, call.headers, body).await?;
+    let content = call.read_body(body, BODY_BYTES_MAX).await?;
     let params = WriteParams::read(call.query, WriteKind::Patch)?;
     if let Some(recording) = &call.context.recording {
         recording.request_patch(&content);

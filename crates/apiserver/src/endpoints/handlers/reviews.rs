@@ -14,7 +14,7 @@ use ringwatch_registry::{RequestContext, Resource, Verb};
 use serde_json::{Value, json};
 
 use crate::endpoints::body::{RequestBody, ResponseBody};
-use crate::endpoints::decode::{self, Expected, read_body};
+use crate::endpoints::decode::{self, Expected, REVIEW_BYTES_MAX, read_body};
 use crate::endpoints::errors::{About, Failure};
 use crate::endpoints::memory_gate::MemoryGate;
 use crate::endpoints::negotiation::negotiate_whole;
@@ -59,7 +59,14 @@ pub(crate) async fn review(
     let version = resource.group_version.to_string();
     let in_protobuf = codec::kind(&version, &resource.kind).is_some();
     let output = negotiate_whole(review.headers, review.pretty, in_protobuf)?;
-    let content = read_body(review.memory, review.headers, body).await?;
+    let content = read_body(
+        review.memory,
+        &review.context.user,
+        review.headers,
+        body,
+        REVIEW_BYTES_MAX,
+    )
+    .await?;
     let params = WriteParams::read(review.query, WriteKind::Create)?;
     let expected = Expected {
         group_version: &resource.group_version,

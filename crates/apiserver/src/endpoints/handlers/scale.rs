@@ -26,7 +26,7 @@ use super::patch::read_patch;
 use super::update::{check_name, update_options};
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
-use crate::endpoints::decode::{Expected, check_patched, read_body};
+use crate::endpoints::decode::{Expected, REVIEW_BYTES_MAX, check_patched};
 use crate::endpoints::encoding::frame::partial_metadata;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::negotiation::{Form, Output};
@@ -82,7 +82,7 @@ pub(crate) async fn update_scale(
     call: &Call<'_>,
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let content = read_body(call.memory, call.headers, body).await?;
+    let content = call.read_body(body, REVIEW_BYTES_MAX).await?;
     let params = WriteParams::read(call.query, WriteKind::Update)?;
     let scale = call.decode(&content, &scale_version(), SCALE.2, &params)?;
     check_name(call, &scale)?;
@@ -112,7 +112,7 @@ async fn apply_scale(
     call: &Call<'_>,
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let content = read_body(call.memory, call.headers, body).await?;
+    let content = call.read_body(body, REVIEW_BYTES_MAX).await?;
     let params = WriteParams::read(call.query, WriteKind::Apply)?;
     if let Some(recording) = &call.context.recording {
         recording.request_patch(&content);

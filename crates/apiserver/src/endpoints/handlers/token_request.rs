@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
-use crate::endpoints::decode::read_body;
+use crate::endpoints::decode::REVIEW_BYTES_MAX;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::params::{WriteKind, WriteParams};
 use crate::endpoints::response;
@@ -36,7 +36,7 @@ pub(crate) async fn request_token(
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
-    let content = read_body(call.memory, call.headers, body).await?;
+    let content = call.read_body(body, REVIEW_BYTES_MAX).await?;
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let version = GroupVersion::new("authentication.k8s.io", "v1");
     let mut request = call.decode(&content, &version, KIND, &params)?;
