@@ -13,7 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RINGWATCH = os.environ.get('RINGWATCH', str(ROOT / 'target/release/ringwatch'))
 START_SECONDS_MAX = 60
 LARGE_BYTES = 2_900_000
-TOKENS = {'admin': 'system:masters', 'tenant': 'tenants', 'user': 'nobodies'}
+TOKENS = {'admin': 'system:masters', 'tenant': 'tenants', 'author': 'authors', 'user': 'nobodies', 'system:node:one': 'system:nodes',
+          'system:node:two': 'system:nodes'}
 
 
 class Server:
@@ -86,6 +87,16 @@ def repeated_fields():
     deep = '{"c":' * 115 + '{' + '"a":1,' * 100 + '"b":1}' + '}' * 115
     filler = 'x' * LARGE_BYTES
     return f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{{"f":"{filler}"}},"unknown":{deep}}}'
+
+
+def maps_without_names():
+    """As many maps as the largest body holds; no kind has such a field."""
+    return '{"unknown":[' + ','.join(['{"":0}'] * (LARGE_BYTES // 7)) + ']}'
+
+
+def repeated_keys():
+    """One key of YAML, as often as the largest body holds it."""
+    return 'a: 1\n' * 400_000 + 'b: ' + 'x' * (LARGE_BYTES - 2_000_010) + '\n'
 
 
 def definition(plural, spec):
