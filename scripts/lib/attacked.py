@@ -26,23 +26,32 @@ class Server:
         tokens = folder / 'tokens.csv'
         tokens.write_text(''.join(f'{name}-token,{name},{name},"{group}"\n' for name, group in TOKENS.items()))
         self.log = open(folder / 'log', 'w')
-        self.process = subprocess.Popen(
-            [RINGWATCH, 'serve', '--data-dir', str(folder / 'data'), '--secure-port', str(self.port), '--token-auth-file', str(tokens),
-             '--authorization-mode', 'RBAC', '--disable-admission-plugins', 'ServiceAccount', *flags],
-            stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+        self.command = [
+            RINGWATCH, 'serve', '--data-dir', str(folder / 'data'), '--secure-port', str(self.port), '--token-auth-file', str(tokens),
+            '--authorization-mode', 'RBAC', '--disable-admission-plugins', 'ServiceAccount', *flags]
         self.tls = ssl.create_default_context()
         self.tls.check_hostname = False
         self.tls.verify_mode = ssl.CERT_NONE
-        end = time.monotonic() + START_SECONDS_MAX
+        self.start()
+
+    def start(self):
+        """Starts the server, and returns after how many seconds it is ready."""
+        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+        begun = time.monotonic()
         while True:
             try:
                 if self.ask('admin', 'GET', '/readyz')[0] == 200:
-                    return
+                    return time.monotonic() - begun
             except OSError:
                 pass
-            if time.monotonic() > end or self.process.poll() is not None:
-                raise SystemExit(f'the server did not start:\n{(folder / "log").read_text()[-2000:]}')
+            if time.monotonic() > begun + START_SECONDS_MAX or self.process.poll() is not None:
+                raise SystemExit(f'the server did not start:\n{(self.folder / "log").read_text()[-2000:]}')
             time.sleep(0.1)
+
+    def kill(self):
+        """Kills the server, as the kernel does when memory is short."""
+        self.process.kill()
+        self.process.wait(30)
 
     def connection(self):
         return http.client.HTTPSConnection('127.0.0.1', self.port, context=self.tls, timeout=70)

@@ -73,6 +73,8 @@ pub(super) struct Assembly<'server> {
     pub(super) backend: &'server OpenBackend,
     /// The stores of some resources alone.
     pub(super) overrides: &'server [OpenOverride],
+    /// The memory budget.
+    pub(super) ledger: Ledger,
     /// The address at which the server listens.
     pub(super) address: SocketAddr,
     /// Maximum number of bytes of the cache of encoded objects.
@@ -118,7 +120,7 @@ impl Assembly<'_> {
         background: &mut Background,
     ) -> Assembled {
         let (flags, clock, mut registry) = (self.flags, &self.clock, Registry::default());
-        let ledger = Ledger::new(self.flags.memory_budget());
+        let ledger = self.ledger.clone();
         let responses = Responses::new(self.encodings_bytes_max, &ledger, &mut registry);
         let handshake_errors = handshake_errors(&mut registry);
         let unauthenticated = connection_limits(&mut registry, &self.clock);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::copy::MARKER_KEY;
 use ringwatch::storage::backend::embedded::{Embedded, FILE_NAME, UNFINISHED_COPY_NAME};
@@ -49,18 +50,20 @@ pub(super) struct OpenBackend {
     end: CancellationToken,
 }
 
-/// Opens the backend that the flags select.
+/// Opens the backend that the flags select. The history of an embedded store is counted in the memory budget.
 ///
 /// # Errors
 /// The database cannot be opened, or etcd not be reached.
 pub(super) async fn open(
     flags: &ServeFlags,
     data_dir: &Path,
+    memory: &Ledger,
     clock: &Clock,
 ) -> Result<OpenBackend, StartError> {
     match flags.backend() {
         StorageBackend::Memory => {
-            let embedded = Embedded::in_memory_with_quota(clock.clone(), flags.quota_bytes());
+            let embedded =
+                Embedded::in_memory_with_limits(clock.clone(), flags.quota_bytes(), memory);
             Ok(OpenBackend::embedded(Arc::new(embedded), None))
         }
         StorageBackend::Embedded => {
@@ -72,7 +75,7 @@ pub(super) async fn open(
                 StartError::new("open the database", error, advice)
             })?;
             let (embedded, commit_loop) = opened.map_err(StartError::line)?;
-            let commit_loop = commit_loop.with_quota(flags.quota_bytes());
+            let commit_loop = commit_loop.with_limits(flags.quota_bytes(), memory);
             let commits = std::thread::Builder::new()
                 .name("commit".to_owned())
                 .spawn(move || commit_loop.run())

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{Cacher, Feed};
@@ -182,9 +183,10 @@ impl Server {
         let bind = SocketAddr::new(flags.serving.bind_address, flags.serving.secure_port);
         let listener = Listener::bind(bind, flags.serving.permit_port_sharing).await?;
         let address = listener.address();
+        let ledger = Ledger::new(flags.memory_budget());
         let backend = match options.backend {
             Some(backend) => OpenBackend::new(backend),
-            None => backend_factory::open(flags, &data_dir, &clock).await?,
+            None => backend_factory::open(flags, &data_dir, &ledger, &clock).await?,
         };
         let overrides = backend_factory::open_overrides(flags, &clock).await?;
         let url = kubeconfig::local_url(address);
@@ -196,6 +198,7 @@ impl Server {
             flags,
             backend: &backend,
             overrides: &overrides,
+            ledger,
             address,
             encodings_bytes_max: options.encodings_bytes_max,
             steps: &steps,

@@ -214,6 +214,7 @@ impl Compactor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Ledger;
     use crate::storage::backend::embedded::Embedded;
 
     fn server(backend: &Arc<Embedded>) -> Compactor {
@@ -313,7 +314,11 @@ mod tests {
     #[tokio::test]
     async fn a_quota_that_is_reached_does_not_keep_from_compacting() {
         let quota = Some(4_000);
-        let backend = Arc::new(Embedded::in_memory_with_quota(Clock::real(), quota));
+        let backend = Arc::new(Embedded::in_memory_with_limits(
+            Clock::real(),
+            quota,
+            &Ledger::unlimited(),
+        ));
         let server = server(&backend);
         let mut round = server.round(Round::default()).await.expect("a round");
         let put = async |number: u32| {

@@ -17,6 +17,7 @@ use super::open_error::OpenError;
 use super::published::{Published, closed_error};
 use super::watch::responses;
 use super::writer::{Reply, Request, Writer};
+use crate::budget::Ledger;
 use crate::clock::{Clock, Instant};
 use crate::storage::backend::{
     Backend, BackendError, LeaseId, Op, RangeRequest, RangeResponse, Txn, TxnResponse,
@@ -100,15 +101,15 @@ impl Embedded {
     /// Creates an empty store in memory.
     #[must_use]
     pub fn in_memory(clock: Clock) -> Self {
-        Self::in_memory_with_quota(clock, None)
+        Self::in_memory_with_limits(clock, None, &Ledger::unlimited())
     }
 
-    /// Creates an empty store in memory that refuses writes which would make its records larger than `quota_bytes`.
+    /// Creates an empty store in memory with the limits of [`CommitLoop::with_limits`].
     #[must_use]
-    pub fn in_memory_with_quota(clock: Clock, quota_bytes: Option<u64>) -> Self {
+    pub fn in_memory_with_limits(clock: Clock, quota_bytes: Option<u64>, memory: &Ledger) -> Self {
         let log = Box::new(MemoryLog::default());
         let mut writer = Writer::new(State::new(), LeaseBook::default(), log, Vec::new());
-        writer.set_quota(quota_bytes);
+        writer.set_limits(quota_bytes, memory);
         Self {
             clock,
             published: writer.published(),
@@ -364,10 +365,11 @@ fn recovery_pause(took: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use futures::StreamExt;
     use ringwatch_testing::disk::{Disk, Fault, FaultKind};
 
     use super::*;
-    use crate::storage::backend::Compare;
+    use crate::storage::backend::{Compare, KeyRange};
 
     /// Writes a key, and returns the outcome.
     async fn write(store: &Embedded, key: &str) -> Result<TxnResponse, BackendError> {
@@ -393,6 +395,62 @@ mod tests {
         write(&store, "/b").await.expect("a write");
         assert_eq!(store.used_bytes(), 2 * one);
         assert_eq!(store.size_bytes().await, Ok(2 * one));
+    }
+
+    /// What a server killed for want of memory held must not be more than it may hold after its restart.
+    #[tokio::test]
+    async fn a_crash_brings_no_more_of_the_history_back_than_was_kept() {
+        const WRITES: u64 = 40;
+        let disk = Disk::new(1);
+        let open = || Embedded::open_on(Path::new("log"), disk.clone(), Clock::real());
+        let (store, commits) = open().expect("a store");
+        let mut commits = commits.with_limits(None, &Ledger::new(0));
+        let work = async {
+            for revision in 1..=WRITES {
+                let txn = Txn {
+                    compare: Compare::Version("/a".to_owned(), revision - 1),
+                    then: Op::Put {
+                        key: "/a".to_owned(),
+                        value: vec![0; 1 << 20].into(),
+                        lease: None,
+                    },
+                    otherwise: None,
+                };
+                let written = store.txn(txn).await;
+                assert!(written.expect("a write").succeeded);
+            }
+            store.close();
+        };
+        tokio::join!(work, async { while commits.write_batch().await {} });
+        let used = store.used_bytes();
+        assert!(used < 40 << 20, "{used}");
+        drop(commits);
+        let (store, _commits) = open().expect("a store");
+        let state = store.published.borrow().state.clone();
+        assert!(
+            state.history_bytes() <= 16 << 20,
+            "{}",
+            state.history_bytes()
+        );
+        assert_eq!(state.revision(), WRITES + 1);
+        let old = RangeRequest {
+            revision: state.compacted() - 1,
+            ..RangeRequest::key("/a")
+        };
+        let expired = store.range(old).await.expect_err("it is compacted");
+        assert!(
+            matches!(expired, BackendError::Compacted { .. }),
+            "{expired}"
+        );
+        let watch = WatchRequest {
+            range: KeyRange::Key("/a".to_owned()),
+            start_revision: state.compacted(),
+            previous: false,
+            progress: false,
+        };
+        let mut watch = store.watch(watch).await.expect("a watch");
+        let first = watch.next().await.expect("it goes on");
+        assert!(!first.expect("events").events.is_empty());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::writer::{Request, Writer};
+use crate::budget::Ledger;
 
 /// Maximum number of requests that wait for the writer; then callers wait to send theirs.
 pub(super) const QUEUE_REQUESTS_MAX: usize = 1_024;
@@ -22,11 +23,11 @@ impl CommitLoop {
         Self { writer, requests }
     }
 
-    /// Returns this loop with a quota: writes that would make the records larger than `quota_bytes` are refused; none
-    /// if `None`.
+    /// Returns this loop with limits: writes that would make the records larger than `quota_bytes` are refused, none if
+    /// `None`; and the history is counted in `memory`, and compacted where it takes more than its part of it.
     #[must_use]
-    pub fn with_quota(mut self, quota_bytes: Option<u64>) -> Self {
-        self.writer.set_quota(quota_bytes);
+    pub fn with_limits(mut self, quota_bytes: Option<u64>, memory: &Ledger) -> Self {
+        self.writer.set_limits(quota_bytes, memory);
         self
     }
 

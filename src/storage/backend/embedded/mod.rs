@@ -5,6 +5,7 @@
 //!   without I/O and without a clock.
 //! - `log`: makes changes durable in a redb file, or keeps nothing.
 //! - `lease_book`: the deadlines of leases, and the keys attached to each.
+//! - `history_bound`: the memory that the history may take.
 //! - `writer`: the single writer. It applies a batch of requests to its own snapshot, makes the
 //!   batch durable, and only then publishes the snapshot and answers.
 //! - `commit_loop`: passes to the writer everything that came while the last batch was written.
@@ -16,6 +17,7 @@ mod backend;
 mod commit_loop;
 #[cfg(test)]
 mod faults;
+mod history_bound;
 mod lease_book;
 mod log;
 pub mod maintenance;

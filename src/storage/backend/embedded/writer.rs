@@ -7,7 +7,8 @@
 //! log holds beyond it.
 //!
 //! A write that would make the records larger than the quota is refused. Deletions, the expiry of leases and compaction
-//! are not: they bring the store below its quota again.
+//! are not: they bring the store below its quota again. A batch after which the history takes more memory than it may
+//! compacts it.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
@@ -15,10 +16,12 @@ use std::sync::Arc;
 
 use tokio::sync::{oneshot, watch};
 
+use super::history_bound::HistoryBound;
 use super::lease_book::LeaseBook;
 use super::log::{LogBatch, LogStore, room};
 use super::mvcc::{Change, Record, State};
 use super::published::{Published, closed_error};
+use crate::budget::Ledger;
 use crate::clock::Instant;
 use crate::storage::backend::{BackendError, Compare, LeaseId, Op, Txn, TxnResponse};
 
@@ -71,6 +74,7 @@ pub(super) struct Writer {
     obsolete: VecDeque<u64>,
     /// Maximum number of bytes that the records may need; unlimited if `None`.
     quota_bytes: Option<u64>,
+    history: HistoryBound,
     /// The bytes that the batch at hand adds.
     batch_bytes: u64,
     /// The bytes that the last write refused because of the quota needed, while they are still not available.
@@ -105,6 +109,7 @@ impl Writer {
             published: Arc::new(watch::Sender::new(published)),
             obsolete: obsolete.into(),
             quota_bytes: None,
+            history: HistoryBound::new(&Ledger::unlimited()),
             batch_bytes: 0,
             lacking_bytes: None,
             refusal: None,
@@ -120,9 +125,11 @@ impl Writer {
         self.publish();
     }
 
-    /// Limits how many bytes the records may need.
-    pub(super) fn set_quota(&mut self, quota_bytes: Option<u64>) {
+    /// Limits how many bytes the records may need in the log, and the history in memory.
+    pub(super) fn set_limits(&mut self, quota_bytes: Option<u64>, memory: &Ledger) {
         self.quota_bytes = quota_bytes;
+        self.history = HistoryBound::new(memory);
+        self.history.count(&self.state);
     }
 
     /// Returns the channel of the state that readers and watches see.
@@ -159,6 +166,7 @@ impl Writer {
         for request in requests {
             answers.push(self.apply(request, &mut batch));
         }
+        self.bound_history(&mut batch);
         let mut failure = None;
         if !batch.is_empty() {
             failure = self.log.commit(&batch).err();
@@ -330,6 +338,18 @@ impl Writer {
         Ok(())
     }
 
+    /// Compacts the history if it takes more memory than it may.
+    fn bound_history(&mut self, batch: &mut LogBatch) {
+        let due = self.history.compaction_due(&self.state);
+        let Some(revision) = due.filter(|_| self.refusal.is_none()) else {
+            return;
+        };
+        match self.compact(revision, batch) {
+            Ok(()) => tracing::debug!(revision, "history is at its bound: it is compacted"),
+            Err(error) => tracing::error!(%error, revision, "history cannot be compacted"),
+        }
+    }
+
     /// Counts the bytes of a write, if the quota allows it.
     fn take_room(&mut self, needed_bytes: u64) -> Result<(), BackendError> {
         if !self.has_room(needed_bytes) {
@@ -349,6 +369,7 @@ impl Writer {
     /// Publishes the durable state, and whether more can be written. Watches are notified only of a new state.
     fn publish(&mut self) {
         self.lacking_bytes = self.lacking_bytes.filter(|it| !self.has_room(*it));
+        self.history.count(&self.state);
         let size_bytes = self.log.size_bytes();
         let mut replaced = None;
         self.published.send_if_modified(|it| {
@@ -411,9 +432,8 @@ impl Debug for Writer {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
+    use crate::budget::Account;
     use crate::clock::Clock;
     use crate::storage::backend::embedded::log::{MemoryLog, RecordingLog};
 
@@ -422,12 +442,22 @@ mod tests {
         Request,
         oneshot::Receiver<Result<TxnResponse, BackendError>>,
     ) {
+        put_bytes(0)
+    }
+
+    /// Returns a request that writes so many bytes under a key, and the receiver of its outcome.
+    fn put_bytes(
+        len: usize,
+    ) -> (
+        Request,
+        oneshot::Receiver<Result<TxnResponse, BackendError>>,
+    ) {
         let (reply, outcome) = oneshot::channel();
         let txn = Txn {
             compare: Compare::Version("/never".to_owned(), 0),
             then: Op::Put {
                 key: "/a".to_owned(),
-                value: Bytes::new(),
+                value: vec![0; len].into(),
                 lease: None,
             },
             otherwise: None,
@@ -494,7 +524,7 @@ mod tests {
             Box::new(MemoryLog::default()),
             Vec::new(),
         );
-        writer.set_quota(Some(1_000));
+        writer.set_limits(Some(1_000), &Ledger::unlimited());
         let published = writer.published();
         let mut taken = 0;
         let refused = loop {
@@ -532,6 +562,59 @@ mod tests {
         assert!(outcome.try_recv().unwrap().is_ok());
     }
 
+    #[test]
+    fn a_history_at_its_bound_is_compacted_by_the_batch_that_exceeds_it() {
+        let log = RecordingLog::default();
+        let mut writer = writer(&log);
+        let memory = Ledger::new(64 << 20);
+        writer.set_limits(None, &memory);
+        let published = writer.published();
+        let spent = || memory.spent(Account::StoreHistory);
+        let mut most = 0;
+        for _ in 0..40 {
+            writer.commit(vec![put_bytes(1 << 20).0]);
+            most = most.max(spent());
+            assert_eq!(spent(), published.borrow().state.history_bytes());
+        }
+        assert!((15 << 20..=16 << 20).contains(&most), "{most}");
+        let compacted = published.borrow().state.compacted();
+        assert!(
+            (25..34).contains(&compacted),
+            "half of it stays: {compacted}"
+        );
+        assert_eq!(log.0.lock().unwrap().compacted, compacted, "durably");
+        let kept = published.borrow().state.revision() - compacted;
+        assert!(kept >= 7, "{kept}");
+        writer.commit(Vec::new());
+        assert!(!writer.has_removals());
+        drop(writer);
+        assert_eq!(spent(), 0);
+    }
+
+    #[test]
+    fn a_compaction_at_the_bound_that_fails_is_done_after_recovery() {
+        let log = RecordingLog::default();
+        let mut writer = writer(&log);
+        writer.set_limits(None, &Ledger::new(0));
+        for _ in 0..17 {
+            writer.commit(vec![put_bytes(1 << 20).0]);
+        }
+        let state = |writer: &Writer| writer.published().borrow().state.clone();
+        let before = state(&writer).compacted();
+        log.0.lock().unwrap().broken = true;
+        for _ in 0..20 {
+            writer.commit(vec![put_bytes(1 << 20).0]);
+        }
+        assert_eq!(state(&writer).compacted(), before);
+        log.0.lock().unwrap().broken = false;
+        recover(&mut writer).unwrap();
+        for _ in 0..17 {
+            writer.commit(vec![put_bytes(1 << 20).0]);
+        }
+        assert!(state(&writer).compacted() > before);
+        assert!(state(&writer).history_bytes() <= 16 << 20);
+    }
+
     fn recover(writer: &mut Writer) -> Result<(), BackendError> {
         let (reply, mut recovered) = oneshot::channel();
         let now = Clock::real().now();
@@ -543,7 +626,7 @@ mod tests {
     fn put_twice(quota_bytes: u64) -> [bool; 2] {
         let log = Box::new(MemoryLog::default());
         let mut writer = Writer::new(State::new(), LeaseBook::default(), log, Vec::new());
-        writer.set_quota(Some(quota_bytes));
+        writer.set_limits(Some(quota_bytes), &Ledger::unlimited());
         let ((first, mut one), (second, mut two)) = (put(), put());
         writer.commit(vec![first, second]);
         [&mut one, &mut two].map(|it| it.try_recv().unwrap().is_ok())

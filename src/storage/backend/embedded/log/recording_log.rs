@@ -13,7 +13,7 @@ pub(crate) struct Recording {
     pub(crate) batches: Vec<Vec<u64>>,
     /// True if commits fail.
     pub(crate) broken: bool,
-    /// The compacted revision that is found when it recovers.
+    /// The compacted revision, which is found when it recovers.
     pub(crate) compacted: u64,
     /// Called while a batch is being committed.
     pub(crate) during_commit: Option<Box<dyn FnMut() + Send>>,
@@ -33,7 +33,10 @@ impl LogStore for RecordingLog {
         }
         match recording.broken {
             true => Err(BackendError::ReadOnly("the disk is full".to_owned())),
-            false => Ok(()),
+            false => {
+                recording.compacted = batch.compacted.unwrap_or(recording.compacted);
+                Ok(())
+            }
         }
     }
 

@@ -9,6 +9,9 @@ use bytes::Bytes;
 
 use crate::storage::backend::{Event, EventKind, KeyValue, LeaseId};
 
+/// The estimated bytes of a version beside its key and its value: its record, and its entries in the maps.
+const VERSION_BYTES: usize = 200;
+
 /// One version of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Version {
@@ -36,6 +39,11 @@ pub(crate) enum Change {
 }
 
 impl Version {
+    /// Returns an estimate of the memory that it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.key.len() + self.value.len() + VERSION_BYTES) as u64
+    }
+
     /// Returns the version as a read returns it.
     pub(crate) fn to_kv(&self) -> KeyValue {
         KeyValue {

@@ -73,5 +73,6 @@ mod tests {
         assert!(again.live().eq(state.live()));
         assert!(again.past.iter().eq(state.past.iter()));
         assert!(again.history.iter().eq(state.history.iter()));
+        assert_eq!(again.history_bytes(), state.history_bytes());
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct State {
     pub(super) past: OrdMap<(Arc<str>, u64), Arc<Version>>,
     /// The changes from the compacted revision on, without a gap.
     pub(super) history: OrdMap<u64, Arc<Record>>,
+    /// The bytes of the past versions.
+    pub(super) past_bytes: u64,
 }
 
 impl State {
@@ -39,6 +41,7 @@ impl State {
             live: OrdMap::new(),
             past: OrdMap::new(),
             history: OrdMap::new(),
+            past_bytes: 0,
         }
     }
 
@@ -127,6 +130,7 @@ impl State {
 
     fn end(&mut self, old: Option<Arc<Version>>, revision: u64) {
         if let Some(old) = old {
+            self.past_bytes += old.bytes();
             self.past.insert((Arc::clone(&old.key), revision), old);
         }
     }
