@@ -24,6 +24,12 @@ pub const CREATION_TIMESTAMP: &str = "CreationTimestamp is a timestamp represent
     the system. Read-only. Null for lists. More info: \
     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
+/// Maximum number of bytes of the texts of a row: more than the largest object has, so that any one column is shown whole.
+const ROW_BYTES_MAX: usize = 2 << 20;
+
+/// Maximum number of values that are looked at for a row.
+const ROW_VALUES_MAX: usize = 200_000;
+
 /// The columns of one version of a custom resource, with the object's name as the first.
 #[derive(Clone, Debug)]
 pub struct PrinterColumns(Vec<PrinterColumn>);
@@ -87,17 +93,24 @@ impl PrinterColumns {
         &self.0
     }
 
-    /// Returns the cells of the row of an object, one for each column.
+    /// Returns the cells of the row of an object, one for each column. A definition may have any number of columns, so those
+    /// that come when the row has its maximum of bytes or values are null.
     pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
-        let cells = self.0.iter().map(|column| column.cell(object, now));
+        let mut room = Room {
+            bytes: ROW_BYTES_MAX,
+            values: ROW_VALUES_MAX,
+        };
+        let cells = self.0.iter();
+        let cells = cells.map(|column| column.cell(object, now, &mut room));
         cells.collect()
     }
 }
 
 impl PrinterColumn {
-    /// Returns the cell of an object: null if there is no value at the path, or one of another type.
-    fn cell(&self, object: &Value, now: Timestamp) -> Value {
-        let found = self.path.as_ref().and_then(|path| path.find(object));
+    /// Returns the cell of an object: null if there is no value at the path, or one of another type, or no room for it.
+    fn cell(&self, object: &Value, now: Timestamp, room: &mut Room) -> Value {
+        let path = self.path.as_ref();
+        let found = path.and_then(|path| path.find(object, &mut room.values));
         let Some(found) = found.filter(|it| !it.is_null()) else {
             return Value::Null;
         };
@@ -106,7 +119,7 @@ impl PrinterColumn {
             "number" => found.as_f64().map(Value::from),
             "boolean" => found.as_bool().map(Value::from),
             "date" => found.as_str().map(|it| since(it, now).into()),
-            _ => Some(shown(found).into()),
+            _ => room.shown(found).map(Value::from),
         };
         cell.unwrap_or_default()
     }
@@ -119,11 +132,29 @@ fn whole(value: &Value) -> Option<i64> {
     })
 }
 
-/// Formats a value as text, a string without quotes.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+/// The room that is left in a row.
+#[derive(Debug)]
+struct Room {
+    /// The bytes that its texts may still have; 0 once one did not fit.
+    bytes: usize,
+    /// The values that may still be looked at for it.
+    values: usize,
+}
+
+impl Room {
+    /// Formats a value as text, a string without quotes; `None` if it does not fit, and then for all that follow.
+    fn shown(&mut self, value: &Value) -> Option<String> {
+        let is_full = self.bytes == 0 || value.as_str().is_some_and(|it| it.len() > self.bytes);
+        let text = match value {
+            _ if is_full => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        };
+        let left = text
+            .as_ref()
+            .and_then(|text| self.bytes.checked_sub(text.len()));
+        self.bytes = left.unwrap_or(0);
+        left.and(text)
     }
 }
 
@@ -157,5 +188,38 @@ mod tests {
         let plain = PrinterColumns::read(&json!({}));
         let names: Vec<_> = plain.columns().iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["Name", "Age"]);
+    }
+
+    /// Columns that all show the same path.
+    fn columns(number: usize, path: &str) -> PrinterColumns {
+        let column = json!({"name": "A", "type": "string", "jsonPath": path});
+        PrinterColumns::read(&json!({"additionalPrinterColumns": vec![column; number]}))
+    }
+
+    #[test]
+    fn a_row_is_full_at_its_maximum_of_bytes() {
+        let now = Timestamp::UNIX_EPOCH;
+        let text = "x".repeat(ROW_BYTES_MAX / 4 + 1);
+        let object = json!({"metadata": {"name": "a"}, "s": text, "parts": {"s": text}});
+        for path in [".s", ".parts"] {
+            let columns = columns(20_000, path);
+            let cells = columns.cells(&object, now);
+            assert_eq!(cells.len(), columns.columns().len());
+            let (shown, others) = cells.split_at(1 + 3);
+            assert!(shown.iter().all(Value::is_string));
+            assert!(others.iter().all(Value::is_null));
+        }
+        let whole = "x".repeat(ROW_BYTES_MAX - 1);
+        let object = json!({"metadata": {"name": "a"}, "s": whole});
+        let cells = columns(2, ".s").cells(&object, now);
+        assert_eq!(Value::from(cells), json!(["a", whole, null]));
+    }
+
+    #[test]
+    fn a_row_is_full_at_its_maximum_of_values() {
+        let object = json!({"metadata": {"name": "a"}, "s": vec![1; 15_000]});
+        let cells = columns(20_000, ".s[*]").cells(&object, Timestamp::UNIX_EPOCH);
+        let shown = cells.iter().filter(|cell| cell.is_string()).count();
+        assert_eq!(shown, 1 + ROW_VALUES_MAX / (15_000 + 1));
     }
 }

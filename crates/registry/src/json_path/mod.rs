@@ -82,10 +82,18 @@ impl JsonPath {
         Parser::parse(text, &mut steps_left, FILTERS_DEEP_MAX).map(Self)
     }
 
-    /// Returns the first value that the path leads to.
-    pub(super) fn find<'a>(&'a self, value: &'a Value) -> Option<&'a Value> {
-        let mut walk = Walk::new(VALUES_MAX);
-        walk.steps(&self.0, vec![value])?.first().copied()
+    /// Returns the first value that the path leads to. Looks at `values_left` values at most, of which those that it has
+    /// looked at are taken.
+    pub(super) fn find<'a>(
+        &'a self,
+        value: &'a Value,
+        values_left: &mut usize,
+    ) -> Option<&'a Value> {
+        let most = VALUES_MAX.min(*values_left);
+        let mut walk = Walk::new(most);
+        let found = walk.steps(&self.0, vec![value]);
+        *values_left -= most - walk.values_left;
+        found?.first().copied()
     }
 }
 
@@ -457,8 +465,25 @@ mod tests {
             (".spec.nothing[0]", None),
         ] {
             let parsed = JsonPath::parse(path).expect(path);
-            assert_eq!(parsed.find(&object()), found.as_ref(), "{path}");
+            assert_eq!(find(&parsed, &object()), found, "{path}");
         }
+    }
+
+    /// Returns the first value that a path alone leads to.
+    fn find(path: &JsonPath, value: &Value) -> Option<Value> {
+        path.find(value, &mut VALUES_MAX.clone()).cloned()
+    }
+
+    #[test]
+    fn paths_share_the_values_that_may_be_looked_at() {
+        let object = json!({"a": vec![1; 10]});
+        let path = JsonPath::parse(".a[*]").expect("a path");
+        let mut left = 25;
+        assert!(path.find(&object, &mut left).is_some());
+        assert_eq!(left, 25 - 11);
+        assert!(path.find(&object, &mut left).is_some());
+        assert!(path.find(&object, &mut left).is_none());
+        assert_eq!(left, 0, "nor is there any for a shorter path");
     }
 
     #[test]
@@ -480,9 +505,9 @@ mod tests {
             "\\",
             ".a)",
         ] {
-            let found =
-                JsonPath::parse(wrong).map(|path| path.find(&json!({"a": [{"b": 1}]})).cloned());
-            assert_eq!(found.flatten(), None, "{wrong}");
+            let found = JsonPath::parse(wrong);
+            let found = found.and_then(|path| find(&path, &json!({"a": [{"b": 1}]})));
+            assert_eq!(found, None, "{wrong}");
         }
         assert_eq!(JsonPath::parse(&".a".repeat(STEPS_MAX + 1)), None);
         assert_eq!(JsonPath::parse(&"[?(".repeat(100_000)), None);
@@ -493,7 +518,7 @@ mod tests {
         let many = json!(vec![json!({"a": "b"}); VALUES_MAX]);
         for path in ["..a", "[*].a", "[?(@.a)]", "[*,*]"] {
             let path = JsonPath::parse(path).expect(path);
-            assert_eq!(path.find(&many), None, "{path:?}");
+            assert_eq!(find(&path, &many), None, "{path:?}");
         }
     }
 
@@ -501,7 +526,7 @@ mod tests {
         #[test]
         fn every_text_is_a_path_or_not(text in r#"[.a\[\]?(@)=<'",:*1\\ -]{0,24}"#) {
             if let Some(path) = JsonPath::parse(&text) {
-                let _ = path.find(&json!({"a": [{"a": 1}, ["a"]]}));
+                find(&path, &json!({"a": [{"a": 1}, ["a"]]}));
             }
         }
     }

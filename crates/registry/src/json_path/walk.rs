@@ -6,7 +6,8 @@ use super::{Operator, Step};
 
 /// A walk along a path, which looks at a limited number of values.
 pub(super) struct Walk {
-    values_left: usize,
+    /// How many more values it may look at; 0 once there were too many.
+    pub(super) values_left: usize,
 }
 
 impl Walk {
@@ -59,20 +60,32 @@ impl Walk {
                 }
             }
         }
-        self.values_left = self.values_left.checked_sub(found.len())?;
+        self.look_at(found.len())?;
         Some(found)
+    }
+
+    /// Counts values; `None` if there are too many.
+    fn look_at(&mut self, values: usize) -> Option<()> {
+        let left = self.values_left.checked_sub(values);
+        self.values_left = left.unwrap_or(0);
+        left.map(drop)
     }
 
     /// Adds values to those that a step has found; `None` as soon as there are too many.
     fn collect<'a>(
-        &self,
+        &mut self,
         values: impl Iterator<Item = &'a Value>,
         found: &mut Vec<&'a Value>,
     ) -> Option<()> {
-        let room = self.values_left.checked_sub(found.len())?;
+        // The step counts what it has found once it is done.
+        let room = self.values_left.saturating_sub(found.len());
         let before = found.len();
         found.extend(values.take(room + 1));
-        (found.len() - before <= room).then_some(())
+        let is_within = found.len() - before <= room;
+        if !is_within {
+            self.values_left = 0;
+        }
+        is_within.then_some(())
     }
 
     fn is_chosen<'a>(
@@ -81,7 +94,7 @@ impl Walk {
         left: &'a [Step],
         comparison: Option<&'a (Operator, Vec<Step>)>,
     ) -> Option<bool> {
-        self.values_left = self.values_left.checked_sub(1)?;
+        self.look_at(1)?;
         let Some((operator, right)) = comparison else {
             // Here alone a step that does not fit is as good as nothing there.
             return Some(
@@ -103,7 +116,7 @@ impl Walk {
 
     /// Adds a value that has parts or is a text, and all such values in it.
     fn below<'a>(&mut self, value: &'a Value, found: &mut Vec<&'a Value>) -> Option<()> {
-        self.values_left = self.values_left.checked_sub(1)?;
+        self.look_at(1)?;
         let is_text = value.as_str().is_some_and(|text| !text.is_empty());
         let mut parts = parts(value).peekable();
         if is_text || parts.peek().is_some() {
