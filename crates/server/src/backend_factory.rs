@@ -1,5 +1,5 @@
 //! Opens the backend that the flags select, and runs its tasks: for the embedded store a thread that commits, the
-//! expiry of leases and the recovery after failed writes; for etcd a task that checks the versions of its members.
+//! expiry of leases, the recovery after failed writes and the search for damage; for etcd a task that checks the versions of its members.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -224,6 +224,10 @@ impl OpenBackend {
         let (store, end) = (Arc::clone(&embedded), open.end.clone());
         open.tasks.spawn(async move {
             store.run_recovery(end.cancelled_owned()).await;
+        });
+        let (store, end) = (Arc::clone(&embedded), open.end.clone());
+        open.tasks.spawn(async move {
+            store.run_verification(end.cancelled_owned()).await;
         });
         open.embedded = Some(embedded);
         open.commits = commits;

@@ -33,10 +33,15 @@ const RECOVERY_PERIOD: Duration = Duration::from_secs(2);
 /// The pause after an attempt, as a multiple of its duration: it reads the whole file, which may be large.
 const RECOVERY_PAUSE_FACTOR: u32 = 9;
 
+/// Minimum time between two parts of the log that are compared with what was written there.
+const VERIFICATION_PERIOD: Duration = Duration::from_secs(1);
+/// The pause after such a part, as a multiple of the time that it took: writes wait meanwhile.
+const VERIFICATION_PAUSE_FACTOR: u32 = 49;
+
 /// etcd's data model in this process, durable in a file or in memory alone.
 ///
-/// Leases expire while [`Embedded::run_leases`] runs, and a log that failed recovers while [`Embedded::run_recovery`]
-/// runs.
+/// Leases expire while [`Embedded::run_leases`] runs, a log that failed recovers while [`Embedded::run_recovery`] runs, and
+/// damage to a file is noticed while [`Embedded::run_verification`] runs.
 ///
 /// ```
 /// use futures::StreamExt;
@@ -214,6 +219,33 @@ impl Embedded {
             }
             let took = self.clock.now() - now;
             pause = recovery_pause(took);
+        }
+    }
+
+    /// Compares the file with what was written to it, a part of a MiB after the other, until `shutdown` completes or the store is
+    /// closed. From the first difference on all writes are refused, until the log recovers; what is in memory can still be read.
+    pub async fn run_verification(&self, shutdown: impl Future<Output = ()> + Send) {
+        tokio::select! {
+            () = shutdown => {}
+            () = self.verify() => {}
+        }
+    }
+
+    async fn verify(&self) {
+        if matches!(self.writes, Writes::Inline(_)) {
+            return;
+        }
+        let mut pause = VERIFICATION_PERIOD;
+        loop {
+            self.clock.sleep(pause).await;
+            let begun = self.clock.now();
+            match self.submit(|reply| Request::Verify { reply }).await {
+                Ok(()) => {}
+                Err(BackendError::Unavailable(_)) => return,
+                Err(error) => tracing::debug!(%error, "the log is not as it was written"),
+            }
+            let took = self.clock.now() - begun;
+            pause = VERIFICATION_PERIOD.max(took * VERIFICATION_PAUSE_FACTOR);
         }
     }
 
@@ -484,6 +516,46 @@ mod tests {
         // It closes the store when it is dropped.
         let commits = async move { while commits.write_batch().await {} };
         tokio::join!(work, recovery, commits);
+    }
+
+    /// Nobody reads these pages, and without a verification every write would be taken, and lost at the next start.
+    #[tokio::test(start_paused = true)]
+    async fn damage_to_the_file_is_noticed_while_everything_is_still_in_memory() {
+        let disk = Disk::new(1);
+        let clock = Clock::real();
+        let opened = Embedded::open_on(Path::new("log"), disk.clone(), clock.clone());
+        let (store, mut commits) = opened.expect("a store");
+        let work = async {
+            for name in ["/a", "/b", "/c"] {
+                write(&store, name).await.expect("a write");
+            }
+            let sweep = VERIFICATION_PERIOD * 20;
+            clock.sleep(sweep).await;
+            assert_eq!(store.refusal(), None);
+            let len = usize::try_from(disk.size_bytes().expect("a size")).expect("a small one");
+            let mut before = vec![0; len];
+            disk.read(0, &mut before).expect("the file");
+            for page in (4_096..len as u64).step_by(4_096) {
+                disk.write(page + 100, &[0xa5; 16])
+                    .expect("a disk that works");
+            }
+            clock.sleep(sweep).await;
+            let refusal = store.refusal().expect("it is noticed");
+            assert!(refusal.contains("damaged at byte"), "{refusal}");
+            write(&store, "/d").await.expect_err("it would be lost");
+            let all = RangeRequest::all(KeyRange::prefix("/"));
+            let read = store.range(all).await.expect("all of it");
+            assert_eq!(read.kvs.len(), 3, "it can still be saved");
+            disk.write(0, &before).expect("a disk that works");
+            clock.sleep(sweep).await;
+            assert_eq!(store.refusal(), None, "it is whole again");
+            write(&store, "/d").await.expect("a write");
+            store.close();
+        };
+        let recovery = store.run_recovery(std::future::pending());
+        let verification = store.run_verification(std::future::pending());
+        let commits = async move { while commits.write_batch().await {} };
+        tokio::join!(work, recovery, verification, commits);
     }
 
     #[tokio::test(start_paused = true)]

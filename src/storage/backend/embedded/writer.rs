@@ -54,6 +54,10 @@ pub(super) enum Request {
         revision: u64,
         reply: Reply<()>,
     },
+    /// Compares a part of the log with what was written there.
+    Verify {
+        reply: Reply<()>,
+    },
     /// Recovers a log that failed.
     Recover {
         now: Instant,
@@ -151,10 +155,10 @@ impl Writer {
     pub(super) fn commit(&mut self, requests: Vec<Request>) {
         let mut batch = LogBatch::default();
         let mut answers = Vec::with_capacity(requests.len());
-        // The log recovers before the batch begins, so that a batch fails as a whole or not at all.
+        // The log recovers, or is found damaged, before the batch begins, so that a batch fails as a whole or not at all.
         let (first, requests): (Vec<_>, Vec<_>) = requests
             .into_iter()
-            .partition(|it| matches!(it, Request::Recover { .. }));
+            .partition(|it| matches!(it, Request::Recover { .. } | Request::Verify { .. }));
         for request in first {
             answers.push(self.apply(request, &mut batch));
         }
@@ -208,6 +212,13 @@ impl Writer {
         Ok(())
     }
 
+    /// Compares a part of the log with what was written there, and refuses all writes if it differs.
+    fn verify(&mut self) -> Result<(), BackendError> {
+        let verified = self.log.verify();
+        self.refusal = verified.clone().err();
+        verified
+    }
+
     /// Ends the store: nothing more is written, and watches end.
     pub(super) fn close(&mut self) {
         self.refusal.get_or_insert_with(closed_error);
@@ -218,6 +229,7 @@ impl Writer {
         match (request, self.refusal.clone()) {
             (Request::Recover { now, reply }, _) => answer(reply, self.recover(now)),
             (request, Some(refusal)) => request.refuse(refusal),
+            (Request::Verify { reply }, None) => answer(reply, self.verify()),
             (Request::Txn(txn, reply), None) => answer(reply, self.txn(txn, batch)),
             (
                 Request::Grant {
@@ -403,6 +415,7 @@ impl Request {
             Self::Grant { reply, .. } => answer(reply, Err(refusal)),
             Self::Expire { reply, .. }
             | Self::Compact { reply, .. }
+            | Self::Verify { reply }
             | Self::Recover { reply, .. } => answer(reply, Err(refusal)),
         }
     }
@@ -514,6 +527,26 @@ mod tests {
         assert_eq!(four.try_recv().unwrap().unwrap().revision, 2);
         assert_eq!(published.borrow().refusal, None);
         assert_eq!(published.borrow().state.revision(), 2);
+    }
+
+    #[test]
+    fn a_log_that_is_damaged_refuses_the_writes_that_come_with_its_verification() {
+        let log = RecordingLog::default();
+        let mut writer = writer(&log);
+        log.0.lock().unwrap().broken = true;
+        let (reply, mut verified) = oneshot::channel();
+        let (write, mut outcome) = put();
+        writer.commit(vec![write, Request::Verify { reply }]);
+        let refused = BackendError::ReadOnly("the disk is damaged".to_owned());
+        assert_eq!(verified.try_recv().unwrap(), Err(refused.clone()));
+        assert_eq!(outcome.try_recv().unwrap().unwrap_err(), refused);
+        assert!(log.0.lock().unwrap().batches.is_empty());
+        assert_eq!(writer.published().borrow().refusal, Some(refused));
+        log.0.lock().unwrap().broken = false;
+        recover(&mut writer).unwrap();
+        let (reply, mut verified) = oneshot::channel();
+        writer.commit(vec![Request::Verify { reply }]);
+        assert_eq!(verified.try_recv().unwrap(), Ok(()));
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod failure;
 mod format_1;
 mod inspected_log;
 mod memory;
+mod page_sums;
 #[cfg(test)]
 mod recording_log;
 mod redb_log;
@@ -45,6 +46,13 @@ pub(super) trait LogStore: Send + Debug {
     /// # Errors
     /// [`BackendError::ReadOnly`] if it still cannot be written. Retry later.
     fn recover(&mut self, since: u64) -> Result<Recovered, BackendError>;
+
+    /// Compares the next part of the log with what was written there, in turn. Blocks while that is read.
+    ///
+    /// # Errors
+    /// [`BackendError::ReadOnly`] if it differs or cannot be read. Nothing more may be written then until the log has
+    /// recovered.
+    fn verify(&mut self) -> Result<(), BackendError>;
 
     /// Returns the size of the log in bytes.
     ///

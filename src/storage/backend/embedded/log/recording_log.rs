@@ -51,6 +51,13 @@ impl LogStore for RecordingLog {
         }
     }
 
+    fn verify(&mut self) -> Result<(), BackendError> {
+        match self.0.lock().unwrap().broken {
+            true => Err(BackendError::ReadOnly("the disk is damaged".to_owned())),
+            false => Ok(()),
+        }
+    }
+
     fn size_bytes(&self) -> Result<u64, BackendError> {
         Ok(0)
     }

@@ -24,6 +24,12 @@
 //! file is restored and the file opened again in the same way, and before other writes are accepted, a write as large
 //! as the largest is done and undone. What the failed commit wrote is never relied on: after a failed fsync it is not
 //! known how much of it is on the disk.
+//!
+//! # Damage
+//!
+//! The file is compared with what was written to it, a part at a time ([`TentativeFile::verify`]). What differs is treated as a
+//! failure: nothing more is written, and the file is opened again as after a restart. So damage to pages that nothing needs is
+//! none; any other keeps refusing writes, while the process can still be asked for everything.
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
@@ -276,6 +282,18 @@ impl LogStore for RedbLog {
             }
             Err(failure) => Err(refusal(&failure.into_reason())),
         }
+    }
+
+    fn verify(&mut self) -> Result<(), BackendError> {
+        let verified = self.file.verify();
+        verified.map_err(|error| {
+            tracing::error!(
+                "{}: {error}; writes are refused, so save what this process has in memory before it ends, by \
+                 ringwatch store snapshot FILE --kubeconfig KUBECONFIG",
+                self.path.display()
+            );
+            refusal(&error)
+        })
     }
 
     fn size_bytes(&self) -> Result<u64, BackendError> {

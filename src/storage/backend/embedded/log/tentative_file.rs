@@ -14,6 +14,11 @@
 //! [`TentativeFile::roll_back`] writes the header that was there at the last good sync again and
 //! syncs it. What the failed commit left, in the file or in the system's cache, is then free space,
 //! just as after a crash before the commit.
+//!
+//! # Damage
+//!
+//! The file knows what was written to it, and what it had when it was opened, by a checksum of each page.
+//! [`TentativeFile::verify`] compares the next part of it.
 
 use std::io;
 use std::ops::Bound;
@@ -22,6 +27,7 @@ use std::sync::{Arc, PoisonError};
 use redb::{BackendError, StorageBackend};
 
 use super::disk_file::DiskFile;
+use super::page_sums::PageSums;
 use crate::sync::{Mutex, MutexGuard};
 
 /// The largest file that an interrupted creation leaves, in bytes: redb's first layout.
@@ -32,6 +38,8 @@ const HEADER_BYTES: usize = 320;
 const MAGIC_BYTES: usize = 9;
 /// The mark of a file that is being created, after the place of the magic number.
 const CREATION_MARK: &[u8] = b"ringwatch is creating this file";
+/// The bytes of the file that are compared at a time.
+const VERIFIED_BYTES: u64 = 1 << 20;
 
 /// A file that does not change before it is accepted.
 #[derive(Debug)]
@@ -46,6 +54,10 @@ struct Progress {
     /// The writes that are held back; `None` once the file is accepted.
     held: Option<Held>,
     header: Header,
+    /// What the file has, as far as it was read or written.
+    sums: PageSums,
+    /// The place from which the file is compared next.
+    verified_up_to: u64,
     /// True if the file stays locked when redb closes it, since it will be opened again.
     keeps_locks: bool,
 }
@@ -100,6 +112,8 @@ impl TentativeFile {
             progress: Mutex::new(Progress {
                 held: Some(held),
                 header,
+                sums: PageSums::default(),
+                verified_up_to: 0,
                 keeps_locks: false,
             }),
         }))
@@ -163,7 +177,43 @@ impl TentativeFile {
         progress.sync(self.storage())?;
         self.file.forget_cached()?;
         progress.held = Some(Held::new(self.storage().len()?));
+        // What is there from now on is what redb finds good.
+        progress.sums = PageSums::default();
+        progress.verified_up_to = 0;
         Ok(())
+    }
+
+    /// Compares the next part of the file with what is known of it, and begins again at its end. Each time the whole is begun, it
+    /// is read from the disk. Does nothing while changes are held back.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] if it differs; the error of reading the file.
+    pub(crate) fn verify(&self) -> io::Result<()> {
+        let mut progress = self.progress();
+        if progress.held.is_some() {
+            return Ok(());
+        }
+        let len = self.storage().len()?;
+        if len < progress.sums.end() {
+            return Err(damaged_at(len));
+        }
+        let from = progress.verified_up_to.min(len);
+        if from == 0 {
+            self.file.forget_cached()?;
+        }
+        let bytes = (len - from).min(VERIFIED_BYTES);
+        let mut part = vec![0; usize::try_from(bytes).unwrap_or(0)];
+        self.storage().read(from, &mut part)?;
+        let is_last = from + bytes == len;
+        progress.verified_up_to = if is_last { 0 } else { from + bytes };
+        let header = &progress.header.written[..part.len().min(HEADER_BYTES)];
+        if from == 0 && !part.starts_with(header) {
+            return Err(damaged_at(0));
+        }
+        match progress.sums.difference(from, &part) {
+            Some(place) => Err(damaged_at(place)),
+            None => Ok(()),
+        }
     }
 
     /// Returns true if the file has no content: it is empty, or its creation was interrupted.
@@ -202,6 +252,7 @@ impl Progress {
                     let written = (*offset, offset + data.len() as u64);
                     let (behind_header, _) = overlap((header_end, u64::MAX), written);
                     file.write(header_end.max(*offset), &data[behind_header])?;
+                    self.sums.written(*offset, data);
                 }
                 Change::SetLen(len) => file.set_len(header_end.max(*len))?,
                 // Nothing counts before the header.
@@ -220,11 +271,13 @@ impl Progress {
     fn write(&mut self, file: &dyn StorageBackend, offset: u64, data: &[u8]) -> io::Result<()> {
         file.write(offset, data)?;
         self.header.write(offset, data);
+        self.sums.written(offset, data);
         Ok(())
     }
 
     fn set_len(&mut self, file: &dyn StorageBackend, len: u64) -> io::Result<()> {
         file.set_len(len)?;
+        self.sums.cut_off(len);
         let kept = usize::try_from(len).unwrap_or(HEADER_BYTES);
         self.header.written[kept.min(HEADER_BYTES)..].fill(0);
         Ok(())
@@ -288,20 +341,22 @@ impl Held {
         self.changes.push(Change::SetLen(len));
     }
 
-    /// Reads the file with the held-back changes applied; later ones win.
-    fn read(&self, file: &dyn StorageBackend, offset: u64, out: &mut [u8]) -> io::Result<()> {
+    /// Reads the file with the held-back changes applied; later ones win. Returns true if none concerns what is read.
+    fn read(&self, file: &dyn StorageBackend, offset: u64, out: &mut [u8]) -> io::Result<bool> {
         let end = offset + out.len() as u64;
         if end > self.len {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         out.fill(0);
         let (_, on_disk) = overlap((offset, end), (0, self.unchanged_bytes));
+        let mut is_on_disk = on_disk.len() == out.len();
         file.read(offset, &mut out[on_disk])?;
         for change in &self.changes {
             match change {
                 Change::Write(at, data) => {
                     let written = (*at, at + data.len() as u64);
                     let (from, to) = overlap((offset, end), written);
+                    is_on_disk &= to.is_empty();
                     out[to].copy_from_slice(&data[from]);
                 }
                 Change::SetLen(len) => {
@@ -311,7 +366,7 @@ impl Held {
                 Change::Sync => {}
             }
         }
-        Ok(())
+        Ok(is_on_disk)
     }
 }
 
@@ -332,6 +387,11 @@ fn overlap(
         index(from, second.0)..index(to, second.0),
         index(from, first.0)..index(to, first.0),
     )
+}
+
+fn damaged_at(place: u64) -> io::Error {
+    let why = format!("the file is damaged at byte {place}: it has not what was written there");
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
 /// Returns true if the file is what a crash left of a new one: it has the mark, or nothing but a part of a header.
@@ -356,10 +416,18 @@ impl StorageBackend for TentativeBackend {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        match &self.0.progress().held {
-            Some(held) => held.read(self.0.storage(), offset, out),
-            None => self.0.storage().read(offset, out),
+        let mut progress = self.0.progress();
+        let is_on_disk = match &progress.held {
+            Some(held) => held.read(self.0.storage(), offset, out)?,
+            None => {
+                self.0.storage().read(offset, out)?;
+                true
+            }
+        };
+        if is_on_disk {
+            progress.sums.read(offset, out);
         }
+        Ok(())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -513,6 +581,52 @@ mod tests {
             disk.after_power_loss().read(0, &mut durable).unwrap();
             assert_eq!(read(&backend, 0, 4_096), durable, "seed {seed}");
         }
+    }
+
+    #[test]
+    fn damage_is_found_wherever_it_is_while_the_file_is_open() {
+        let disk = Disk::new(1);
+        let open = || TentativeFile::new(Box::new(OnDisk(Box::new(disk.clone())))).unwrap();
+        let file = open();
+        let backend = file.backend();
+        let len = 3 * VERIFIED_BYTES + 4_096;
+        backend.set_len(len).unwrap();
+        for page in 0..len / 4_096 {
+            backend.write(page * 4_096, &[7; 4_096]).unwrap();
+        }
+        backend.sync_data().unwrap();
+        file.verify().expect("nothing is written yet");
+        file.accept().unwrap();
+        let whole = |file: &TentativeFile| (0..4).try_for_each(|_| file.verify());
+        whole(&file).expect("it is as it was written");
+        for place in [9, HEADER_BYTES as u64, 4_096, 2 * VERIFIED_BYTES, len - 1] {
+            if place == HEADER_BYTES as u64 {
+                // The rest of the header's page has never been written alone.
+                continue;
+            }
+            disk.write(place, &[8]).unwrap();
+            let found = whole(&file).expect_err("it is damaged").to_string();
+            let page = place / 4_096 * 4_096;
+            assert!(
+                found.contains(&format!("at byte {page}:")),
+                "{place}: {found}"
+            );
+            disk.write(place, &[7]).unwrap();
+            (0..4).for_each(|_| drop(file.verify()));
+        }
+        // What a file has when it is opened is known once it has been read.
+        let again = open();
+        read(&again.backend(), 4_096, 4_096);
+        again.accept().unwrap();
+        disk.write(5_000, &[8]).unwrap();
+        whole(&again).expect_err("it is damaged");
+        again.roll_back().unwrap();
+        again.accept().unwrap();
+        whole(&again).expect("it is read anew");
+        backend.set_len(4_096).unwrap();
+        whole(&file).expect("it was cut off on purpose");
+        disk.set_len(0).unwrap();
+        whole(&file).expect_err("it was cut off by somebody else");
     }
 
     /// Whenever power is lost, the file is the new one or can be created again.
