@@ -14,6 +14,7 @@ pub mod human_duration;
 pub mod informer;
 mod json_path;
 pub mod object_counts;
+mod object_names;
 mod options;
 pub mod printer_columns;
 mod resource;
@@ -38,6 +39,7 @@ pub use defaults_on_read::DefaultsOnRead;
 pub use deletion_settings::DeletionSettings;
 pub use informer::{Informer, ListWatch};
 
+pub use object_names::check_names;
 pub use options::{
     CreateOptions, DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, UpdateOptions,
 };

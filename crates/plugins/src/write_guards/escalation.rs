@@ -15,8 +15,8 @@ use ringwatch_apimachinery::{Error, accessor};
 use ringwatch_authorization::{
     Attributes, Authorizer, Role, Rule, describe_rules, everything, go_list, missing_rules,
 };
-use ringwatch_registry::WriteGuard;
 use ringwatch_registry::{Operation, Request};
+use ringwatch_registry::{WriteGuard, check_names};
 use serde_json::Value;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -90,8 +90,10 @@ impl Escalation {
         name: &str,
     ) -> Result<Arc<[Rule]>, Error> {
         let (storage, namespace, key) = if plural == "roles" {
+            check_names(Some(namespace), name)?;
             (&self.roles, namespace, format!("/roles/{namespace}/{name}"))
         } else {
+            check_names(None, name)?;
             (&self.cluster_roles, "", format!("/clusterroles/{name}"))
         };
         if let Some(rules) = authorizer.role_rules(namespace, name) {
@@ -207,8 +209,13 @@ mod tests {
 
     use super::*;
 
-    /// Checks a binding of a role that is stored, while the authorizer does not know any roles yet.
+    /// Checks a binding of a ClusterRole that is stored, while the authorizer does not know any roles yet.
     async fn bound(role: &str) -> Result<(), String> {
+        bound_in("ns", "ClusterRole", role).await
+    }
+
+    /// Checks a binding in a namespace, or in none.
+    async fn bound_in(namespace: &str, kind: &str, role: &str) -> Result<(), String> {
         let cluster_roles = MemoryStorage::new("/clusterroles");
         let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}]);
         for (name, more) in [
@@ -252,13 +259,12 @@ mod tests {
             context: &context,
             operation: Operation::Create,
             resource: bindings.expect("built in"),
-            namespace: "ns",
+            namespace,
             name: "b",
             old: None,
             dry_run: false,
         };
-        let binding =
-            json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": role}});
+        let binding = json!({"metadata": {"name": "b"}, "roleRef": {"kind": kind, "name": role}});
         let checked = escalation.check(&request, &binding).await;
         checked.map_err(|error| error.to_string())
     }
@@ -273,5 +279,20 @@ mod tests {
         }
         let gone = bound("gone").await.expect_err("no such role");
         assert!(gone.ends_with("\"gone\" not found"), "{gone}");
+    }
+
+    /// These are refused as names in paths are, though they come before the validation of the binding.
+    #[tokio::test]
+    async fn a_name_that_no_role_can_have_is_a_bad_request() {
+        for (namespace, kind, name, why) in [
+            ("ns", "ClusterRole", "a/b", "may not contain '/'"),
+            ("", "ClusterRole", "..", "may not be '..'"),
+            ("", "ClusterRole", "", "Name parameter required."),
+            ("ns", "Role", "/a", "may not contain '/'"),
+            ("", "Role", "a", "Namespace parameter required."),
+        ] {
+            let refused = bound_in(namespace, kind, name).await.expect_err(name);
+            assert!(refused.ends_with(why), "{kind} {name:?}: {refused}");
+        }
     }
 }

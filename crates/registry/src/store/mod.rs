@@ -36,11 +36,11 @@ pub use self::incoming::admitted_to_storage_version;
 use ringwatch::meta::Object;
 use ringwatch::storage::Interface;
 use ringwatch_apimachinery::Error;
-use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::work::{self, Work};
 
 use super::Admission;
 use super::allocator::Allocator;
+use super::object_names::check_names;
 use super::{DeletionSettings, RequestContext, Resource, Strategy, WriteGuard};
 
 /// An update: a function from the current object to the next one.
@@ -209,18 +209,8 @@ impl Store {
     /// # Errors
     /// [`Error::BadRequest`] when there can be no such name or namespace.
     fn key(&self, namespace: &str, name: &str) -> Result<String, Error> {
-        let refuse = |why: &str| Err(Error::BadRequest(why.to_owned()));
-        if self.resource.namespaced && namespace.is_empty() {
-            return refuse("Namespace parameter required.");
-        }
-        if name.is_empty() {
-            return refuse("Name parameter required.");
-        }
-        let wrong = formats::path_segment(name, false);
-        if !wrong.is_empty() {
-            let wrong = wrong.join(";");
-            return refuse(&format!("Name parameter invalid: {name:?}: {wrong}"));
-        }
+        let namespace_of = self.resource.namespaced.then_some(namespace);
+        check_names(namespace_of, name)?;
         Ok(format!("{}{name}", self.root_key(namespace)?))
     }
 }
