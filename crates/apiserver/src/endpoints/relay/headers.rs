@@ -1,6 +1,8 @@
 //! Rewrites the headers of relayed requests and of their responses.
 
-use http::header::{CONNECTION, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
 use http::{HeaderMap, HeaderValue, Method, Request};
 
 use crate::endpoints::body::RequestBody;
@@ -48,11 +50,27 @@ pub(crate) fn passed_on(
     Ok(request)
 }
 
-/// Removes hop-by-hop headers.
+/// Removes hop-by-hop headers. A length beside a transfer encoding is removed with it, as RFC 9112, 6.3 says: the body is as long
+/// as its chunks are, and the length may be wrong. Of equal lengths one is left.
 pub(crate) fn strip(headers: &mut HeaderMap) {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
+    // Lengths that differ have been refused.
+    let lengths = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+    let length = lengths.and_then(|it| it.split(',').next());
+    if let Some(length) = length.and_then(|it| it.trim().parse::<u64>().ok()) {
+        headers.insert(CONTENT_LENGTH, length.into());
+    }
     for name in &HOP_BY_HOP {
         headers.remove(name);
     }
+}
+
+/// Removes the headers that tell how long a body is from the head of a switch of protocols, which has none.
+pub(crate) fn strip_switched(headers: &mut HeaderMap) {
+    headers.remove(CONTENT_LENGTH);
+    headers.remove(TRANSFER_ENCODING);
 }
 
 /// Removes hop-by-hop headers but for the protocol to which the client wants to switch. A proxy on the way would remove whatever
@@ -69,5 +87,46 @@ pub(crate) fn strip_answer(headers: &mut HeaderMap) {
     strip(headers);
     for name in &CORS {
         headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stripped(headers: &[(&str, &str)]) -> Vec<(String, String)> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let name = HeaderName::try_from(*name).expect("a name");
+            map.append(name, HeaderValue::try_from(*value).expect("a value"));
+        }
+        strip_answer(&mut map);
+        let text = |value: &HeaderValue| value.to_str().expect("text").to_owned();
+        let left = map
+            .iter()
+            .map(|(name, value)| (name.to_string(), text(value)));
+        left.collect()
+    }
+
+    #[test]
+    fn a_message_in_chunks_has_no_length() {
+        for headers in [
+            [("content-length", "100"), ("transfer-encoding", "chunked")],
+            [("transfer-encoding", "chunked"), ("content-length", "1")],
+        ] {
+            assert_eq!(stripped(&headers), []);
+        }
+    }
+
+    #[test]
+    fn a_message_has_one_length() {
+        let expected = [("content-length".to_owned(), "5".to_owned())];
+        for headers in [
+            &[("content-length", "5")][..],
+            &[("content-length", "5"), ("content-length", "5")],
+            &[("content-length", "5, 5")],
+        ] {
+            assert_eq!(stripped(headers), expected);
+        }
     }
 }

@@ -7,7 +7,7 @@ use ringwatch_spans::inject;
 
 use super::backend::{Backend, RelayError};
 use super::exchange::{Relayed, exchange};
-use super::headers::{strip, strip_answer, strip_for_upgrade};
+use super::headers::{strip, strip_answer, strip_for_upgrade, strip_switched};
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
 use crate::endpoints::tunnel::Tunnel;
 use crate::outgoing_call;
@@ -60,7 +60,8 @@ pub async fn pass_on(
             answer.extensions_mut().insert(ProxiedResponse);
             Ok(answer)
         }
-        Ok(Relayed::Switched(head, switched)) if asks_for_upgrade => {
+        Ok(Relayed::Switched(mut head, switched)) if asks_for_upgrade => {
+            strip_switched(head.headers_mut());
             outgoing_call::answered(&span, head.status());
             let mut response = head.map(|()| full(""));
             response.extensions_mut().insert(Tunnel::new(switched));
@@ -77,7 +78,7 @@ pub async fn pass_on(
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use http::header::CONNECTION;
+    use http::header::{CONNECTION, CONTENT_LENGTH};
     use http_body_util::{BodyExt, StreamBody};
     use hyper::body::Frame;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -112,6 +113,34 @@ mod tests {
         let read = passed(request.expect("a request"), "\r\n0\r\n\r\n").await;
         assert!(read.contains("transfer-encoding: chunked"), "{read}");
         assert!(read.contains("one") && read.contains("two"), "{read}");
+    }
+
+    #[tokio::test]
+    async fn an_answer_in_chunks_is_as_long_as_these_whatever_length_it_names() {
+        for length in [1, 3, 100] {
+            let (listener, backend) = listen().await;
+            let server = async {
+                let (mut stream, _) = listener.accept().await.expect("a client");
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.expect("a request"));
+                }
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\ntransfer-encoding: chunked\r\n\r\n\
+                     3\r\none\r\n0\r\n\r\n"
+                );
+                let sent = stream.write_all(answer.as_bytes()).await;
+                sent.expect("a client");
+            };
+            let client = async {
+                let request = Request::get("/").body(full("")).expect("a request");
+                let answer = pass_on(&backend, request).await.expect("an answer");
+                assert_eq!(answer.headers().get(CONTENT_LENGTH), None, "{length}");
+                let body = answer.into_body().collect().await.expect("a body");
+                assert_eq!(body.to_bytes(), "one", "{length}");
+            };
+            tokio::join!(server, client);
+        }
     }
 
     #[tokio::test]

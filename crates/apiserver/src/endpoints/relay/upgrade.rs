@@ -4,7 +4,7 @@ use http::{Request, Response};
 
 use super::backend::{Backend, RelayError};
 use super::exchange::{Relayed, exchange};
-use super::headers::{strip, strip_for_upgrade};
+use super::headers::{strip, strip_for_upgrade, strip_switched};
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
 use crate::endpoints::tunnel::Tunnel;
 
@@ -33,7 +33,8 @@ pub(crate) async fn upgrade(
 ) -> Result<Response<ResponseBody>, UpgradeError> {
     strip_for_upgrade(request.headers_mut());
     match exchange(backend, request).await {
-        Ok(Relayed::Switched(head, switched)) => {
+        Ok(Relayed::Switched(mut head, switched)) => {
+            strip_switched(head.headers_mut());
             let mut response = head.map(|()| full(""));
             response.extensions_mut().insert(Tunnel::new(switched));
             Ok(response)
