@@ -7,7 +7,8 @@
 //! anything else                                    not about a resource
 //! ```
 //!
-//! As in Go a path is decoded before it is split, so an escaped slash is a slash.
+//! As in Go a path is decoded before it is split, so an escaped slash is a slash. Slashes at its end do not matter. Two in a row
+//! have an empty segment between them, which no route has.
 
 use http::Method;
 use percent_encoding::percent_decode_str;
@@ -45,6 +46,8 @@ pub struct RequestInfo {
     pub legacy_watch: bool,
     /// The rest of the path after the subresource.
     pub rest: Vec<String>,
+    /// True if the path begins with two slashes, or has an empty segment before that rest.
+    pub has_empty_segment: bool,
 }
 
 /// The verb of a request.
@@ -149,8 +152,10 @@ impl RequestInfo {
             if parts.len() > 2 && !own {
                 parts.drain(..2);
                 self.is_within_namespace = true;
+                self.has_empty_segment |= self.namespace.is_empty();
             }
         }
+        self.has_empty_segment |= parts.iter().take(3).any(String::is_empty);
         let mut parts = parts.into_iter();
         self.resource = parts.next().unwrap_or_default();
         self.name = parts.next().unwrap_or_default();
@@ -181,10 +186,7 @@ impl RequestInfo {
 
 /// Returns the segments after the version, if the decoded path is about a resource; sets group and version.
 fn resource_parts(path: &str, info: &mut RequestInfo) -> Option<Vec<String>> {
-    let mut parts = path
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .map(String::from);
+    let mut parts = path.trim_matches('/').split('/').map(String::from);
     let prefix = parts.next()?;
     let group = match prefix.as_str() {
         "api" => String::new(),
@@ -196,6 +198,8 @@ fn resource_parts(path: &str, info: &mut RequestInfo) -> Option<Vec<String>> {
     if rest.is_empty() {
         return None;
     }
+    info.has_empty_segment =
+        path.starts_with("//") || version.is_empty() || prefix == "apis" && group.is_empty();
     info.group = group;
     info.version = version;
     Some(rest)
@@ -299,6 +303,40 @@ mod tests {
         ] {
             assert_eq!(get(path, "").is_within_namespace, within, "{path}");
         }
+    }
+
+    #[test]
+    fn slashes_in_a_row_have_an_empty_segment_between_them() {
+        for path in [
+            "//api/v1/pods",
+            "/api//v1/pods",
+            "/api/v1//pods",
+            "/apis//v1/pods",
+            "/apis/apps//deployments",
+            "/api/v1/namespaces//pods",
+            "/api/v1/namespaces/a//pods",
+            "/api/v1/namespaces/a/pods//p",
+            "/api/v1/namespaces/a/pods/p//status",
+            "/api/v1/namespaces/a/pods%2F/p",
+            "/api/v1/watch//pods",
+        ] {
+            let info = get(path, "");
+            assert!(info.is_resource && info.has_empty_segment, "{path}");
+        }
+        for path in [
+            "/api/v1/pods",
+            "/api/v1/pods//",
+            "/api/v1/namespaces/a/",
+            "/api/v1/namespaces/a/pods/p/status/",
+            "/api/v1/namespaces/a/pods/p/proxy//x",
+            "/api/v1/namespaces/a/pods/p/proxy/x//",
+        ] {
+            let info = get(path, "");
+            assert!(info.is_resource && !info.has_empty_segment, "{path}");
+        }
+        assert!(!get("/api//", "").is_resource);
+        assert_eq!(get("/api/v1/pods//", "").resource, "pods");
+        assert_eq!(get("/api/v1/namespaces//pods", "").namespace, "");
     }
 
     #[test]

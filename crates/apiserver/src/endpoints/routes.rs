@@ -98,6 +98,11 @@ impl Routes {
         if !self.versions.contains(&group_version) {
             return Err(NoRoute::Nothing);
         }
+        // Only what is behind a proxy has paths of its own.
+        let is_too_long = !info.rest.is_empty() && info.subresource != "proxy";
+        if info.has_empty_segment || is_too_long {
+            return Err(NoRoute::Refused(Failure::no_such_resource()));
+        }
         let key = (group_version, info.resource.clone());
         if let Some(resource) = self.storeless.get(&key) {
             check_path(resource, info).map_err(NoRoute::Refused)?;

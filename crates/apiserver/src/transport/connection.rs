@@ -33,6 +33,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::current_credentials::CurrentCredentials;
 use super::event_stream::{self, StreamEnd, Waiting};
+use super::head_checks::check_head;
 use super::layered_io::LayeredIo;
 use super::outgoing::{CountedBody, Outgoing};
 use super::preface::{Preface, read_preface};
@@ -42,7 +43,7 @@ use super::unread_body;
 use crate::cancellation::CancellationFlag;
 use crate::client_side::ClientSide;
 use crate::endpoints::{BoxError, EventStream, Tunnel, Upgraded};
-use crate::filters::{Authentication, Filters};
+use crate::filters::{Authentication, Filters, HeldBody};
 
 /// Maximum time for the TLS handshake, in seconds, and on HTTP/2 the same again for the preface.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
@@ -463,6 +464,12 @@ where
     B: Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
 {
     let answering = client.outgoing.begin();
+    if let Err(refused) = check_head(&request) {
+        client.standing.judge(Authentication::Skipped);
+        let mut response = refused.response().map(HeldBody::from);
+        close_after(&mut response);
+        return Ok(response.map(|body| answering.count(body)));
+    }
     let mut request = request.map(|body| {
         body.map_err(|error| -> BoxError { Box::new(error) })
             .boxed_unsync()

@@ -8,6 +8,7 @@ pub mod connection;
 pub mod current_credentials;
 mod doorbell;
 mod event_stream;
+mod head_checks;
 mod http2_frames;
 pub mod https_get;
 mod joined_io;

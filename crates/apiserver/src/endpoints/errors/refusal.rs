@@ -28,6 +28,11 @@ const HEAD_TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
     Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
     408 Request Timeout";
 
+/// The response to a request target with a fragment, which no request has (RFC 9112, 3.2).
+const FRAGMENT: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
+    400 Bad Request: the request target has a fragment";
+
 /// A request that is refused with a `Status` before the API is asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -129,6 +134,12 @@ pub enum TextError<'a> {
     /// The path is not read but written, with PUT.
     #[error("unsupported http method")]
     WrittenAlone,
+    /// The head of the request is none of HTTP/1.1, in Go's words.
+    #[error("400 Bad Request{0}")]
+    BadHead(&'static str),
+    /// The body of the request is encoded in a way that is not known.
+    #[error("Unsupported transfer encoding")]
+    TransferEncoding,
 }
 
 impl TextError<'_> {
@@ -137,7 +148,8 @@ impl TextError<'_> {
             Self::TooManyRequests | Self::Ending => StatusCode::TOO_MANY_REQUESTS,
             Self::Panicked | Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::PageNotFound | Self::NotHere(_) => StatusCode::NOT_FOUND,
-            Self::Wrong(_) => StatusCode::BAD_REQUEST,
+            Self::Wrong(_) | Self::BadHead(_) => StatusCode::BAD_REQUEST,
+            Self::TransferEncoding => StatusCode::NOT_IMPLEMENTED,
             Self::WrittenAlone => StatusCode::NOT_ACCEPTABLE,
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -180,6 +192,8 @@ pub enum HeadRefusal {
     NoMemory,
     /// A head took too long.
     Late,
+    /// A request target has a fragment.
+    Fragment,
 }
 
 impl HeadRefusal {
@@ -189,6 +203,7 @@ impl HeadRefusal {
             Self::TooLarge => HEAD_TOO_LARGE,
             Self::NoMemory => NO_MEMORY,
             Self::Late => HEAD_TOO_LATE,
+            Self::Fragment => FRAGMENT,
         }
     }
 }

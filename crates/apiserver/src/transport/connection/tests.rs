@@ -174,3 +174,33 @@ async fn a_body_that_was_announced_is_not_taken_for_a_request() {
     let answer = client.rest().await;
     assert!(answer.ends_with(EVENTS), "{answer}");
 }
+
+/// A request with a fragment would mean another resource than was written, and the others another body or host to a proxy.
+#[tokio::test]
+async fn heads_that_two_servers_take_for_different_requests_are_refused() {
+    for (request, code) in [
+        ("GET /whoami#x", 400),
+        ("DELETE /api/v1/namespaces/a/secrets#/s0?dryRun=All", 400),
+        ("GET /whoami\nhost: other", 400),
+        ("POST /whoami\ntransfer-encoding: gzip, chunked", 501),
+        (
+            "POST /whoami\ntransfer-encoding: chunked\ntransfer-encoding: chunked",
+            501,
+        ),
+    ] {
+        let mut client = Client::connect();
+        client.send(&["GET /whoami"]).await;
+        client.read("ann").await;
+        client.send(&[request]).await;
+        let answer = client.rest().await;
+        let head = format!("HTTP/1.1 {code} ");
+        assert!(answer.starts_with(&head), "{request}: {answer}");
+        assert!(
+            answer.to_lowercase().contains("connection: close"),
+            "{answer}"
+        );
+    }
+    let mut client = Client::connect();
+    client.send(&["GET /whoami\nreferer: /#x"]).await;
+    client.read("ann").await;
+}

@@ -3,6 +3,9 @@
 //! hyper buffers a head until it is complete, and its limits of size and time are fixed when the connection begins. So
 //! limits that depend on the authentication are enforced here, below hyper. The buffer doubles as it grows, so the next
 //! power of two is counted.
+//!
+//! A fragment in a request's target is seen here as well: hyper drops it, and what follows it, so that another resource would be
+//! meant than the client wrote. The head of a request that is sent before the one ahead of it is answered is not looked at.
 
 use std::io;
 use std::pin::Pin;
@@ -31,6 +34,8 @@ struct Head {
     reading: bool,
     /// How many bytes of the head have been read.
     bytes: u64,
+    /// True once the line with the request's target has been read.
+    has_target: bool,
     /// The share of the memory budget that covers the head.
     share: Share,
     /// The time at which a client that is not authenticated must have sent all of it.
@@ -46,6 +51,7 @@ impl Heads {
         Self(Arc::new(Mutex::new(Head {
             reading: true,
             bytes: 0,
+            has_target: false,
             share,
             deadline: None,
             refusal: None,
@@ -57,6 +63,7 @@ impl Heads {
         let mut head = self.lock();
         head.reading = false;
         head.bytes = 0;
+        head.has_target = false;
         head.share.set(0);
         head.deadline = None;
     }
@@ -105,6 +112,19 @@ impl Head {
         }
     }
 
+    /// Returns the place of a fragment in the request's target, as far as bytes that have come belong to that.
+    fn fragment(&mut self, more: &[u8]) -> Option<usize> {
+        if self.has_target {
+            return None;
+        }
+        // Empty lines may precede the request.
+        let start = more.iter().position(|it| !it.is_ascii_whitespace())?;
+        let end = more[start..].iter().position(|it| *it == b'\n');
+        self.has_target = end.is_some();
+        let target = &more[..end.map_or(more.len(), |end| start + end)];
+        target.iter().position(|it| *it == b'#')
+    }
+
     /// Completes when a client that is not authenticated has taken too long.
     fn poll_late(&mut self, context: &mut Context<'_>, clock: &Clock) -> Poll<()> {
         let timer = || clock.timer(clock.now() + FIRST_HEAD_MAX);
@@ -142,6 +162,10 @@ impl IoLayer for FirstHeads {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.heads.lock().refusal == Some(HeadRefusal::Fragment) {
+            // The end of what is read.
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let polled = inner.poll_read(context, buffer);
         let mut head = self.heads.lock();
@@ -150,6 +174,11 @@ impl IoLayer for FirstHeads {
         }
         match polled {
             Poll::Ready(Ok(())) => {
+                if let Some(place) = head.fragment(&buffer.filled()[before..]) {
+                    // hyper takes what is before it for a head that breaks off, and answers nothing.
+                    head.refusal = Some(HeadRefusal::Fragment);
+                    buffer.set_filled(before + place);
+                }
                 let more = buffer.filled().len() - before;
                 Poll::Ready(head.grow(more, &self.standing))
             }
