@@ -6,7 +6,7 @@ use ringwatch::codec::FRAME_LENGTH_BYTES;
 use super::error::Malformed;
 
 /// Maximum number of bytes of a frame: many times what stores take for an object.
-const FRAME_BYTES_MAX: usize = 64 << 20;
+const FRAME_BYTES_MAX: usize = 16 << 20;
 
 /// The bytes of a watch that are not complete frames yet.
 #[derive(Debug)]

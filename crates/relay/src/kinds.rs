@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use http::Method;
 use ringwatch::storage::StorageError;
 use ringwatch_apiextensions::Definition;
 use ringwatch_apimachinery::GroupVersion;
@@ -107,8 +106,8 @@ impl Kinds {
                 "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
                 "spec": {"resourceAttributes": {"verb": verb, "group": group, "resource": plural}},
             });
-            let review = Some(review.to_string().into());
-            let answer = (self.upstream).ask(Method::POST, OWN_ACCESS, "application/json", review);
+            let review = review.to_string().into();
+            let answer = self.upstream.review(OWN_ACCESS, review);
             let answer = self.upstream.clock().timeout(ANSWER_TIMEOUT, answer).await;
             let answer = answer.map_err(|_| too_late())??;
             let review: Value = serde_json::from_slice(&answer.body).unwrap_or_default();

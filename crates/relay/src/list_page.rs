@@ -1,11 +1,15 @@
 //! A list of the upstream: its version, its continuation and its objects, each in the form in which it is stored here.
 
 use std::borrow::Cow;
+use std::fmt::{self, Formatter};
 
 use bytes::Bytes;
+use ringwatch::budget::Share;
 use ringwatch::codec::wire::{Content, Fields, put_bytes};
 use ringwatch::codec::{MAGIC, WireError};
+use ringwatch::storage::StorageError;
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::Malformed;
@@ -17,6 +21,9 @@ use super::upstream::Answer;
 const LIST_VERSION: u32 = 2;
 const LIST_CONTINUE: u32 = 3;
 const LIST_REMAINING: u32 = 4;
+
+/// Estimate of the bytes of an object in a list beside its own: its head, and where it lies.
+const ITEM_BYTES: u64 = 300;
 
 /// A list of the upstream.
 #[derive(Debug, Default)]
@@ -33,8 +40,9 @@ pub(crate) struct ListPage {
 #[derive(Deserialize)]
 struct JsonList<'a> {
     metadata: JsonListMetadata<'a>,
+    /// The whole list, whose items are read one after the other: it may have any number of them.
     #[serde(borrow, default)]
-    items: Option<Vec<&'a RawValue>>,
+    items: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -60,11 +68,16 @@ impl ListPage {
     /// Decodes a list of objects of a resource.
     ///
     /// # Errors
-    /// [`Malformed`] when it is not a list, or one of its objects has no version or one above the list's.
-    pub(crate) fn decode(answer: &Answer, resource: &ResourceType) -> Result<Self, Malformed> {
+    /// [`Malformed`] when it is not a list, or one of its objects has no version or one above the list's;
+    /// [`StorageError::OutOfMemory`] when the memory budget has no room for its objects.
+    pub(crate) fn decode(
+        answer: &Answer,
+        resource: &ResourceType,
+        memory: &mut Share,
+    ) -> Result<Self, StorageError> {
         let page = match answer.body.strip_prefix(&MAGIC) {
-            Some(envelope) if answer.is_protobuf => Self::protobuf(envelope, resource)?,
-            _ => Self::json(&answer.body, resource)?,
+            Some(envelope) if answer.is_protobuf => Self::protobuf(envelope, resource, memory)?,
+            _ => Self::json(&answer.body, resource, memory)?,
         };
         match page
             .items
@@ -74,34 +87,51 @@ impl ListPage {
             Some((head, _)) => Err(Malformed(format!(
                 "{:?} of version {} is in a list of version {}",
                 head.name, head.revision, page.revision
-            ))),
+            ))
+            .into()),
             None => Ok(page),
         }
     }
 
-    fn json(body: &[u8], resource: &ResourceType) -> Result<Self, Malformed> {
+    fn json(
+        body: &[u8],
+        resource: &ResourceType,
+        memory: &mut Share,
+    ) -> Result<Self, StorageError> {
         let malformed = |error: serde_json::Error| Malformed(error.to_string());
         let list: JsonList<'_> = serde_json::from_slice(body).map_err(malformed)?;
-        let mut items = Vec::new();
-        for item in list.items.unwrap_or_default() {
-            let text = item.get();
-            let types: JsonType<'_> = serde_json::from_str(text).map_err(malformed)?;
-            let bytes = match types.kind.is_some() && types.api_version.is_some() {
-                true => Bytes::copy_from_slice(text.as_bytes()),
-                false => typed(text, resource).into(),
-            };
-            items.push((object_head(&bytes)?, bytes));
-        }
         let metadata = list.metadata;
-        Ok(Self {
+        let mut page = Self {
             revision: revision(&metadata.resource_version)?,
             continue_token: metadata.continue_token.unwrap_or_default().into_owned(),
             remaining: metadata.remaining_item_count,
-            items,
-        })
+            items: Vec::new(),
+        };
+        if let Some(items) = list.items {
+            each_item(items, |text| {
+                let types: JsonType<'_> = serde_json::from_str(text).map_err(malformed)?;
+                let bytes = match types.kind.is_some() && types.api_version.is_some() {
+                    true => Bytes::copy_from_slice(text.as_bytes()),
+                    false => typed(text, resource).into(),
+                };
+                page.add(bytes, memory)
+            })?;
+        }
+        Ok(page)
     }
 
-    fn protobuf(envelope: &[u8], resource: &ResourceType) -> Result<Self, Malformed> {
+    /// Adds an object, if there is memory for it.
+    fn add(&mut self, bytes: Bytes, memory: &mut Share) -> Result<(), StorageError> {
+        memory.admit(ITEM_BYTES + bytes.len() as u64)?;
+        self.items.push((object_head(&bytes)?, bytes));
+        Ok(())
+    }
+
+    fn protobuf(
+        envelope: &[u8],
+        resource: &ResourceType,
+        memory: &mut Share,
+    ) -> Result<Self, StorageError> {
         let malformed = |error: WireError| Malformed(error.to_string());
         let message = last_field(envelope, 2).map_err(malformed)?;
         let mut page = Self::default();
@@ -117,14 +147,13 @@ impl ListPage {
                     // The encoding and the type of the content: none, as in objects that come alone.
                     put_bytes(&mut bytes, 3, b"");
                     put_bytes(&mut bytes, 4, b"");
-                    let head = object_head(&bytes)?;
-                    page.items.push((head, bytes.into_boxed_slice().into()));
+                    page.add(bytes.into_boxed_slice().into(), memory)?;
                 }
                 _ => {}
             }
         }
         match page.revision {
-            0 => Err(Malformed("a list has no resource version".to_owned())),
+            0 => Err(Malformed("a list has no resource version".to_owned()).into()),
             _ => Ok(page),
         }
     }
@@ -146,6 +175,45 @@ impl ListPage {
             }
         }
         Ok(())
+    }
+}
+
+/// Reads the items of a list in JSON until one cannot be taken.
+fn each_item<'a>(
+    items: &'a RawValue,
+    mut take: impl FnMut(&'a str) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    struct Items<'f, F>(&'f mut F);
+    impl<'a, F: FnMut(&'a str) -> bool> Visitor<'a> for Items<'_, F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of objects")
+        }
+
+        fn visit_unit<E>(self) -> Result<(), E> {
+            Ok(())
+        }
+
+        fn visit_seq<S: SeqAccess<'a>>(self, mut items: S) -> Result<(), S::Error> {
+            while let Some(item) = items.next_element::<&RawValue>()? {
+                if !(self.0)(item.get()) {
+                    return Err(S::Error::custom("an item is not taken"));
+                }
+            }
+            Ok(())
+        }
+    }
+    let mut refused = None;
+    let mut taken = |item: &'a str| {
+        refused = take(item).err();
+        refused.is_none()
+    };
+    let mut text = serde_json::Deserializer::from_str(items.get());
+    let read = text.deserialize_any(Items(&mut taken));
+    match refused {
+        Some(error) => Err(error),
+        None => read.map_err(|error| Malformed(error.to_string()).into()),
     }
 }
 
@@ -174,6 +242,7 @@ fn typed(item: &str, resource: &ResourceType) -> String {
 #[cfg(test)]
 mod tests {
     use http::StatusCode;
+    use ringwatch::budget::{Account, Ledger};
     use ringwatch::codec;
     use ringwatch::meta::FieldSchema;
     use serde_json::json;
@@ -199,6 +268,11 @@ mod tests {
         }
     }
 
+    fn decode(answer: &Answer) -> Result<ListPage, StorageError> {
+        let mut memory = Ledger::unlimited().share(Account::Requests);
+        ListPage::decode(answer, &resource(), &mut memory)
+    }
+
     #[test]
     fn both_encodings_are_the_same_list() {
         let item = json!({"metadata": {"name": "a", "namespace": "n", "resourceVersion": "6"},
@@ -211,7 +285,7 @@ mod tests {
             answer(list.to_string(), false),
             answer(codec::encode(kind, &list), true),
         ] {
-            let page = ListPage::decode(&answer, &resource()).expect("a list");
+            let page = decode(&answer).expect("a list");
             assert_eq!((page.revision, page.remaining), (7, Some(3)));
             assert_eq!(page.continue_token, "t");
             let (head, bytes) = &page.items[0];
@@ -234,9 +308,48 @@ mod tests {
             r#"{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}"#,
             r#"{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a","resourceVersion":"8"}}]}"#,
         ] {
-            ListPage::decode(&answer(body, false), &resource()).expect_err(body);
+            decode(&answer(body, false)).expect_err(body);
         }
-        ListPage::decode(&answer(&b"k8s\0\x12\xff"[..], true), &resource()).expect_err("broken");
-        ListPage::decode(&answer(&b"k8s\0"[..], true), &resource()).expect_err("no version");
+        decode(&answer(&b"k8s\0\x12\xff"[..], true)).expect_err("broken");
+        decode(&answer(&b"k8s\0"[..], true)).expect_err("no version");
+    }
+
+    #[test]
+    fn the_objects_of_a_list_need_memory() {
+        let item = json!({"metadata": {"name": "a", "resourceVersion": "6"}});
+        let list = json!({"kind": "ConfigMapList", "apiVersion": "v1",
+            "metadata": {"resourceVersion": "7"}, "items": vec![item; 100]});
+        let kind = codec::kind("v1", "ConfigMapList").expect("a kind");
+        for answer in [
+            answer(list.to_string(), false),
+            answer(codec::encode(kind, &list), true),
+        ] {
+            let mut memory = Ledger::new(80_000).share(Account::Requests);
+            let page = ListPage::decode(&answer, &resource(), &mut memory).expect("there is room");
+            assert_eq!(page.items.len(), 100);
+            assert!(memory.bytes() > 100 * ITEM_BYTES);
+            let mut memory = Ledger::new(20_000).share(Account::Requests);
+            let refused = ListPage::decode(&answer, &resource(), &mut memory);
+            let refused = refused.expect_err("there is no room");
+            assert!(matches!(refused, StorageError::OutOfMemory(_)), "{refused}");
+        }
+    }
+
+    /// The memory of a list of very many items is not taken before the first of them is looked at.
+    #[test]
+    fn the_first_item_that_is_none_ends_the_list() {
+        let body = format!(
+            r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{}{{}}]}}"#,
+            "{},".repeat(100_000)
+        );
+        let mut memory = Ledger::unlimited().share(Account::Requests);
+        let refused = ListPage::decode(&answer(body, false), &resource(), &mut memory);
+        refused.expect_err("it has no version");
+        assert!(memory.bytes() < 1_000);
+        let none = answer(
+            r#"{"metadata":{"resourceVersion":"7"},"items":null}"#,
+            false,
+        );
+        assert!(decode(&none).expect("a list").items.is_empty());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ringwatch::budget::Share;
 use ringwatch::storage::StorageError;
 use ringwatch_apimachinery::work::{self, Work};
 
@@ -19,22 +20,23 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Reads a list, or a page of one.
+    /// Reads a list, or a page of one, with its share of the memory budget.
     ///
     /// # Errors
-    /// The upstream's refusal; the errors of the connection; an answer that is no list.
+    /// The upstream's refusal; the errors of the connection; an answer that is no list;
+    /// [`StorageError::OutOfMemory`] when the budget has no room for it.
     pub(crate) async fn list(
         &self,
         namespace: Option<&str>,
         query: Query,
         continued: bool,
-    ) -> Result<ListPage, StorageError> {
+    ) -> Result<(ListPage, Share), StorageError> {
         let place = Place {
             namespace,
             name: None,
         };
         let path = query.after(&self.resource.path(place));
-        let answer = self.upstream.get(&path, self.resource.accept()).await?;
+        let (answer, mut memory) = self.upstream.list(&path, self.resource.accept()).await?;
         if !answer.status.is_success() {
             return Err(Refusal::answer(&answer).error(Asked::List { continued }));
         }
@@ -44,7 +46,8 @@ impl Remote {
         };
         // It is decoded in one go, of which the client has chosen the size.
         work::at_size(work, &answer.body).await;
-        Ok(ListPage::decode(&answer, &self.resource)?)
+        let page = ListPage::decode(&answer, &self.resource, &mut memory)?;
+        Ok((page, memory))
     }
 
     /// Returns the version that the upstream has at some moment after the call. No write of this resource that was
@@ -53,10 +56,10 @@ impl Remote {
     /// # Errors
     /// As [`Self::list`].
     pub(crate) async fn current_revision(&self) -> Result<u64, StorageError> {
-        Ok(self
+        let (page, _) = self
             .list(None, Query::new().with("limit", 1), false)
-            .await?
-            .revision)
+            .await?;
+        Ok(page.revision)
     }
 
     /// Opens a watch.

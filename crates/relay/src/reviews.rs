@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::Method;
 use ringwatch_apimachinery::review_webhook::ReviewVersion;
 use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
 use ringwatch_authentication::{TokenWebhook, TokenWebhookConfig};
@@ -88,7 +87,7 @@ impl WebhookClient for Reviews {
         timeout: Duration,
     ) -> Result<Bytes, CallError> {
         let path = to.target.to_string();
-        let asked = (self.0).ask(Method::POST, &path, "application/json", Some(review));
+        let asked = self.0.review(&path, review);
         let asked = self.0.clock().timeout(timeout, asked).await;
         let unanswered = |why: String| CallError {
             why,

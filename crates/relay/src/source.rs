@@ -119,7 +119,7 @@ impl ChangeSource for Source {
         let limit = limit.min(PAGE_OBJECTS_MAX);
         let query = self.page_query(after, revision)?.with("limit", limit);
         let page = self.remote.list(None, query, false).await;
-        let page = page.map_err(|error| match error {
+        let (page, _memory) = page.map_err(|error| match error {
             // The cache goes on with no state that is not of one version.
             StorageError::ContinueExpired { .. } => StorageError::ListExpired,
             other => other,
@@ -212,7 +212,7 @@ impl ChangeSource for Source {
             .with("resourceVersion", revision)
             .with("resourceVersionMatch", "Exact");
         match self.remote.list(place.namespace, query, false).await {
-            Ok(page) => Ok(page.items.iter().any(|(head, _)| head.revision == revision)),
+            Ok((page, _)) => Ok(page.items.iter().any(|(head, _)| head.revision == revision)),
             Err(StorageError::ListExpired) => Ok(true),
             Err(StorageError::TooLargeResourceVersion { .. }) => Ok(false),
             Err(other) => Err(other),

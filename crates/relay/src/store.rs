@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt};
 use http_body_util::BodyExt;
-use ringwatch::budget::{Account, Ledger};
 use ringwatch::meta::{Object, ResourceVersion, ShardSelector, WatchEvent};
 use ringwatch::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
@@ -65,18 +64,14 @@ impl Store {
         options: &ListOptions,
     ) -> Result<List, StorageError> {
         let continued = !options.predicate.continue_token.is_empty();
-        let page = self.remote.list(place.namespace, query, continued).await?;
+        let (page, mut memory) = self.remote.list(place.namespace, query, continued).await?;
         let mut items = Vec::with_capacity(page.items.len());
         let mut bytes = 0;
         for (head, item) in page.items {
             bytes += item.len() as u64;
             items.push(self.object_at(item, &head.namespace, &head.name, head.revision)?);
         }
-        let share = |ledger: &Ledger| {
-            let mut share = ledger.share(Account::Requests);
-            share.set(bytes);
-            Arc::new(share)
-        };
+        memory.set(bytes);
         let token = page.continue_token;
         Ok(List {
             revision: page.revision,
@@ -85,7 +80,7 @@ impl Store {
             continue_token: (!token.is_empty()).then_some(token),
             remaining_item_count: page.remaining,
             corrupt: Vec::new(),
-            memory: options.memory.as_ref().map(share),
+            memory: Some(Arc::new(memory)),
         })
     }
 
@@ -282,10 +277,8 @@ impl Interface for Store {
 
     /// Returns the number of objects, and the size of the first one for all of them.
     async fn stats(&self) -> Result<Stats, StorageError> {
-        let page = self
-            .remote
-            .list(None, Query::new().with("limit", 1), false)
-            .await?;
+        let query = Query::new().with("limit", 1);
+        let (page, _memory) = self.remote.list(None, query, false).await?;
         let Some((head, bytes)) = page.items.into_iter().next() else {
             return Ok(Stats::default());
         };

@@ -2,6 +2,9 @@
 //!
 //! A connection is polled by the task that asks, so it ends when the asker goes away and nothing is spawned; one whose answer
 //! was read whole is kept for the next request. An answer is bounded in bytes and time; a stream in the time until it begins.
+//!
+//! Lists may be long, and many of them come at a time; so their memory is counted while they come, and one for which the memory
+//! budget has no room is given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +14,12 @@ use bytes::{Bytes, BytesMut};
 use http::header::{self, ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
+use ringwatch::budget::{Account, Ledger, Share};
 use ringwatch::clock::Clock;
 use ringwatch::storage::StorageError;
 use ringwatch_apiserver::endpoints::{
-    Backend, KeptConnections, NotPassedOn, RequestBody, ResponseBody, fetch, fetch_stream, full,
-    pass_on,
+    Backend, KeptConnections, NotPassedOn, RelayError, RequestBody, ResponseBody, fetch,
+    fetch_stream, full, pass_on,
 };
 use ringwatch_tls::kubeconfig::Kubeconfig;
 use ringwatch_tls::target::Target;
@@ -33,8 +37,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time until a stream begins.
 const STREAM_HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum number of bytes of an answer. Pages, which have 500 objects at most, have as a rule much less.
-const ANSWER_BYTES_MAX: usize = 512 << 20;
+/// Maximum number of bytes of an answer that is no list: an object, a definition, the resources of an API.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// Maximum number of bytes of the answer to a review, such as a user with its groups.
+const REVIEW_BYTES_MAX: usize = 1 << 20;
+/// Maximum number of bytes of a list, if the memory budget has room for it. Pages, which have 500 objects at most, have as a
+/// rule much less.
+const LIST_BYTES_MAX: usize = 512 << 20;
+/// The bytes of memory for a byte of a list that is read, since the buffer for it grows by doubling.
+const LIST_FACTOR: u64 = 2;
 /// Maximum number of bytes of a refused stream that are read.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 
@@ -43,6 +54,8 @@ const REFUSAL_BYTES_MAX: usize = 64 << 10;
 pub struct Upstream {
     /// The way to it with the newest credentials.
     way: ArcSwap<Way>,
+    /// The memory budget of lists.
+    memory: Ledger,
     clock: Clock,
 }
 
@@ -102,9 +115,14 @@ impl Upstream {
     ///
     /// # Errors
     /// [`UpstreamError`] when the kubeconfig lacks something, or has something that is not supported.
-    pub fn new(kubeconfig: &Kubeconfig, clock: Clock) -> Result<Self, UpstreamError> {
+    pub fn new(
+        kubeconfig: &Kubeconfig,
+        memory: Ledger,
+        clock: Clock,
+    ) -> Result<Self, UpstreamError> {
         Ok(Self {
             way: ArcSwap::from_pointee(Way::new(kubeconfig, &clock)?),
+            memory,
             clock,
         })
     }
@@ -176,10 +194,54 @@ impl Upstream {
     ) -> Result<Answer, StorageError> {
         let way = self.way.load_full();
         let request = way.request(method, path, accept, content)?;
-        let fetched = fetch(&way.backend, request, ANSWER_BYTES_MAX);
+        self.fetch(&way, request, ANSWER_BYTES_MAX).await
+    }
+
+    /// Sends a review in JSON, and reads the whole answer.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub(crate) async fn review(&self, path: &str, review: Bytes) -> Result<Answer, StorageError> {
+        let way = self.way.load_full();
+        let request = way.request(Method::POST, path, "application/json", Some(review))?;
+        self.fetch(&way, request, REVIEW_BYTES_MAX).await
+    }
+
+    async fn fetch(
+        &self,
+        way: &Way,
+        request: Request<RequestBody>,
+        bytes_max: usize,
+    ) -> Result<Answer, StorageError> {
+        let fetched = fetch(&way.backend, request, bytes_max);
         let fetched = self.clock().timeout(ANSWER_TIMEOUT, fetched).await;
         let answer = fetched.map_err(|_| too_late())?;
         Ok(whole(answer.map_err(|error| unanswered(&error))?))
+    }
+
+    /// Gets a list, and the share of the memory budget in which it is counted.
+    ///
+    /// # Errors
+    /// As [`Self::get`]; [`StorageError::OutOfMemory`] when the budget has no room for it.
+    pub(crate) async fn list(
+        &self,
+        path: &str,
+        accept: &str,
+    ) -> Result<(Answer, Share), StorageError> {
+        let way = self.way.load_full();
+        let request = way.request(Method::GET, path, accept, None)?;
+        let read = async {
+            let answer = fetch_stream(&way.backend, request).await;
+            let (head, body) = answer.map_err(|error| unanswered(&error))?.into_parts();
+            let mut memory = self.memory.share(Account::Requests);
+            let content = match head.status.is_success() {
+                true => read_list(body, &mut memory).await?,
+                false => read_refusal(body).await,
+            };
+            Ok((whole(Response::from_parts(head, content)), memory))
+        };
+        let read = self.clock().timeout(ANSWER_TIMEOUT, read).await;
+        read.map_err(|_| too_late())?
     }
 
     /// Opens a stream.
@@ -267,6 +329,23 @@ fn backend(
         kept: Some(KeptConnections::new(clock.clone())),
         clock: clock.clone(),
     }
+}
+
+/// Reads the body of a list as long as there is memory for it.
+async fn read_list(mut body: ResponseBody, memory: &mut Share) -> Result<Bytes, StorageError> {
+    let mut content = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| unanswered(&RelayError::Body(error)))?;
+        let Some(data) = frame.data_ref() else {
+            continue;
+        };
+        if content.len() + data.len() > LIST_BYTES_MAX {
+            return Err(unanswered(&RelayError::TooLong(LIST_BYTES_MAX)));
+        }
+        memory.admit(LIST_FACTOR * data.len() as u64)?;
+        content.extend_from_slice(data);
+    }
+    Ok(content.freeze())
 }
 
 /// Reads the body of a refused stream, as far as it comes.

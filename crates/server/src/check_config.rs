@@ -3,6 +3,7 @@
 //! All files are looked at, so that one run tells all that is wrong. No port is opened, no other server is asked, and the data
 //! directory is left alone: what a start would generate there is made in a temporary folder.
 
+use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch_audit::Policy;
 use ringwatch_tls::certificates::{given_pair, subjects};
@@ -60,7 +61,7 @@ pub fn of_relay(flags: &RelayFlags) -> Vec<StartError> {
         Ok(both) => both,
         Err(error) => return vec![error],
     };
-    let upstream = KubeconfigFile::load(&flags.kubeconfig, &clock).map(drop);
+    let upstream = KubeconfigFile::load(&flags.kubeconfig, &Ledger::unlimited(), &clock).map(drop);
     let checks = [
         upstream,
         credentials(&served, &clock),

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::meta::FieldSchema;
 use ringwatch::storage::cacher::WindowLimits;
@@ -152,7 +153,7 @@ impl Scripted {
             self.port
         );
         let kubeconfig = Kubeconfig::parse(&text, Path::new("kubeconfig")).unwrap();
-        Arc::new(Upstream::new(&kubeconfig, clock).unwrap())
+        Arc::new(Upstream::new(&kubeconfig, Ledger::unlimited(), clock).unwrap())
     }
 
     /// Puts a cache in front of the server.

@@ -26,7 +26,7 @@ pub(crate) fn client(server: &InProcessServer) -> Arc<Upstream> {
 /// Returns the client of the admin of a server that goes by a clock.
 pub(crate) fn client_by(server: &InProcessServer, clock: Clock) -> Arc<Upstream> {
     let kubeconfig = Kubeconfig::parse(&server.kubeconfig(), Path::new("kubeconfig"));
-    Arc::new(Upstream::new(&kubeconfig.unwrap(), clock).unwrap())
+    Arc::new(Upstream::new(&kubeconfig.unwrap(), Ledger::unlimited(), clock).unwrap())
 }
 
 /// Sends a request to a server as its admin, and returns the status and the object of the answer.

@@ -48,6 +48,8 @@ pub(super) struct Assembly<'relay> {
     pub(super) ttls: ReviewTtls,
     pub(super) caches_secrets: bool,
     pub(super) upstream: Arc<Upstream>,
+    /// The memory budget.
+    pub(super) ledger: Ledger,
     /// The address at which the relay listens.
     pub(super) address: SocketAddr,
     /// The steps of a shutdown.
@@ -77,7 +79,7 @@ impl Assembly<'_> {
         background: &mut Background,
     ) -> Result<Assembled, StartError> {
         let mut registry = Registry::default();
-        let ledger = Ledger::new(self.flags.memory_budget());
+        let ledger = self.ledger.clone();
         let responses = Responses::new(ENCODINGS_BYTES_MAX_DEFAULT, &ledger, &mut registry);
         let handshake_errors = handshake_errors(&mut registry);
         let unauthenticated = connection_limits(&mut registry, &self.clock);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch_relay::{Upstream, UpstreamError};
 use ringwatch_tls::error::StartError;
@@ -37,11 +38,15 @@ impl std::fmt::Debug for Contents {
 }
 
 impl KubeconfigFile {
-    /// Reads a kubeconfig, and creates the client of its server.
+    /// Reads a kubeconfig, and creates the client of its server, whose lists count in the memory budget.
     ///
     /// # Errors
     /// A file cannot be read or used.
-    pub(crate) fn load(path: &Path, clock: &Clock) -> Result<(Self, Upstream), StartError> {
+    pub(crate) fn load(
+        path: &Path,
+        memory: &Ledger,
+        clock: &Clock,
+    ) -> Result<(Self, Upstream), StartError> {
         let wrong = |error: String| {
             StartError::new(
                 format!("use the kubeconfig {}", path.display()),
@@ -50,7 +55,7 @@ impl KubeconfigFile {
             )
         };
         let (kubeconfig, seen) = read(path).map_err(|error| wrong(error.to_string()))?;
-        let upstream = Upstream::new(&kubeconfig, clock.clone());
+        let upstream = Upstream::new(&kubeconfig, memory.clone(), clock.clone());
         let upstream = upstream.map_err(|error| wrong(error.to_string()))?;
         let path = path.to_owned();
         Ok((Self { path, seen }, upstream))
@@ -144,7 +149,8 @@ mod tests {
         let path = folder.path().join("kubeconfig");
         let (one, other) = ("http://127.0.0.1:1", "http://127.0.0.1:2");
         write(&path, one, "first");
-        let (mut file, upstream) = KubeconfigFile::load(&path, &Clock::real()).expect("one");
+        let (mut file, upstream) =
+            KubeconfigFile::load(&path, &Ledger::unlimited(), &Clock::real()).expect("one");
         let mut look = |server, token| {
             write(&path, server, token);
             let (kubeconfig, contents) = read(&path).expect("a kubeconfig");

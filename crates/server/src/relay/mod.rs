@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::threads::RuntimeHandles;
@@ -81,10 +82,12 @@ impl Relay {
         controls: Option<Arc<dyn ProcessControls>>,
     ) -> Result<Self, StartError> {
         let clock = Clock::real();
-        let (upstream_file, upstream) = KubeconfigFile::load(&flags.kubeconfig, &clock)?;
+        let served = flags.as_served();
+        let ledger = Ledger::new(served.memory_budget());
+        let kubeconfig = &flags.kubeconfig;
+        let (upstream_file, upstream) = KubeconfigFile::load(kubeconfig, &ledger, &clock)?;
         let upstream = Arc::new(upstream);
         let spans = SpansConfig::load(flags.tracing_config_file.as_deref())?;
-        let served = flags.as_served();
         let data_dir = data_dir(&flags.data_dir)?;
         let subjects = subjects(&addresses(&flags.serving), host_name());
         let files = CredentialFiles::load(&served, subjects, &clock)?;
@@ -103,6 +106,7 @@ impl Relay {
             ttls: flags.review_ttls(),
             caches_secrets: flags.cache_secrets,
             upstream,
+            ledger,
             address: listener.address(),
             steps: &steps,
             spans,
