@@ -6,7 +6,7 @@ use super::{Operator, Step};
 
 /// A walk along a path, which looks at a limited number of values.
 pub(super) struct Walk {
-    /// How many more values it may look at; 0 once there were too many.
+    /// The number of values that it may still look at; 0 once there were too many.
     pub(super) values_left: usize,
 }
 

@@ -429,7 +429,7 @@ mod tests {
         assert_eq!(store.size_bytes().await, Ok(2 * one));
     }
 
-    /// What a server killed for want of memory held must not be more than it may hold after its restart.
+    /// A server that was killed for want of memory must not want as much again when it is started.
     #[tokio::test]
     async fn a_crash_brings_no_more_of_the_history_back_than_was_kept() {
         const WRITES: u64 = 40;

@@ -54,7 +54,7 @@ struct Progress {
     /// The writes that are held back; `None` once the file is accepted.
     held: Option<Held>,
     header: Header,
-    /// What the file has, as far as it was read or written.
+    /// The checksums of what the file has, as far as it was read or written.
     sums: PageSums,
     /// The place from which the file is compared next.
     verified_up_to: u64,
