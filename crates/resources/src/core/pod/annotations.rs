@@ -5,7 +5,9 @@ use ringwatch_apimachinery::path::get;
 use serde_json::{Map, Value};
 
 use super::profile_annotations::APP_ARMOR;
-use super::resize::MIRROR;
+
+/// Annotation of mirror pods, which stand for static pods of a node.
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// Returns an error for each immutable annotation that an update adds, changes or removes.
 pub(super) fn forbidden_changes(object: &Value, old: &Value) -> Vec<FieldError> {

@@ -1,13 +1,27 @@
 //! AppArmor and seccomp profiles in annotations, where they were before there were fields.
 
+use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, get_mut, set, text};
 use ringwatch_registry::RequestContext;
 use serde_json::{Value, json};
 
-use crate::validation::field::Field;
+use crate::validation::field::{Errors, Field};
+use crate::validation::values::below;
 
 /// Prefix of annotations with a container's name and its AppArmor profile.
 pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+/// The annotation with the seccomp profile of a pod.
+const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+/// Prefix of annotations with a container's name and its seccomp profile.
+const SECCOMP_OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+
+/// The names of profiles in annotations, and the prefix of those that are files of the node.
+const DEFAULT: &str = "runtime/default";
+const DOCKER_DEFAULT: &str = "docker/default";
+const UNCONFINED: &str = "unconfined";
+const LOCALHOST: &str = "localhost/";
+const SECCOMP_PROFILES: [&str; 3] = [DEFAULT, DOCKER_DEFAULT, UNCONFINED];
 
 const CONTAINERS: [&str; 3] = [
     "spec.initContainers",
@@ -66,12 +80,12 @@ pub(super) fn warn_of_app_armor(template: &Field<'_, '_>, warnings: &mut Vec<Str
 /// Adds warnings about the seccomp annotations of a pod or template, and of its containers, that have no field instead.
 pub(super) fn warn_of_seccomp(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let annotations = pod.at("metadata.annotations");
-    let of_pod = "seccomp.security.alpha.kubernetes.io/pod".to_owned();
+    let of_pod = SECCOMP_OF_POD.to_owned();
     let of_pod = (!pod.at("spec").at(SECCOMP).is_set()).then_some(of_pod);
     let silent = containers(pod).filter(|it| !it.at(SECCOMP).is_set());
     let of_containers = silent.map(|container| {
         let name = container.at("name").text();
-        format!("container.seccomp.security.alpha.kubernetes.io/{name}")
+        format!("{SECCOMP_OF_CONTAINER}{name}")
     });
     for key in of_pod.into_iter().chain(of_containers) {
         if annotations.value().get(&key).is_some() {
@@ -80,6 +94,118 @@ pub(super) fn warn_of_seccomp(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
                 "{field}[{key}]: non-functional in v1.27+; use the \"seccompProfile\" field instead"
             ));
         }
+    }
+}
+
+/// Checks the profiles in the annotations of a pod or template, which errors name by `path`. Follows
+/// `ValidateSeccompPodAnnotations` and `ValidateAppArmorPodAnnotations`.
+pub(super) fn check(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
+    let invalid = |field: String, value: &str, why: String| {
+        FieldError::invalid(field, &Value::from(value), why)
+    };
+    for (key, profile) in pod.members("metadata.annotations") {
+        let profile = profile.text();
+        if key == SECCOMP_OF_POD || key.starts_with(SECCOMP_OF_CONTAINER) {
+            let (value, wrong) = match profile.strip_prefix(LOCALHOST) {
+                Some(path) => (path, below(path)),
+                None if SECCOMP_PROFILES.contains(&profile) => continue,
+                None => (profile, vec!["must be a valid seccomp profile".to_owned()]),
+            };
+            let field = format!("{path}.{key}");
+            errors.extend(
+                wrong
+                    .into_iter()
+                    .map(|why| invalid(field.clone(), value, why)),
+            );
+        } else if let Some(name) = key.strip_prefix(APP_ARMOR) {
+            let field = format!("{path}[{key}]");
+            if !containers(pod).any(|it| it.at("name").text() == name) {
+                errors.push(invalid(
+                    field.clone(),
+                    name,
+                    "container not found".to_owned(),
+                ));
+            }
+            let is_known = matches!(profile, "" | DEFAULT | UNCONFINED);
+            if !is_known && !profile.starts_with(LOCALHOST) {
+                let why = format!("invalid AppArmor profile name: {profile:?}");
+                errors.push(invalid(field, profile, why));
+            }
+        }
+    }
+}
+
+/// Checks that the seccomp profiles in annotations of a pod or template are those in fields. Follows
+/// `validateSeccompAnnotationsAndFields`.
+pub(super) fn check_seccomp_fields(pod: &Field<'_, '_>, errors: &mut Errors) {
+    let annotations = pod.at("metadata.annotations");
+    let annotation = |key: &str| annotations.value().get(key).and_then(Value::as_str);
+    if let Some(annotation) = annotation(SECCOMP_OF_POD) {
+        let spec = pod.at("spec");
+        contradiction(
+            annotation,
+            &spec.at(SECCOMP),
+            &spec.at(SECCOMP),
+            "seccomp",
+            errors,
+        );
+    }
+    for container in containers(pod) {
+        let key = format!("{SECCOMP_OF_CONTAINER}{}", container.at("name").text());
+        if let Some(annotation) = annotation(&key) {
+            let field = container.at(SECCOMP);
+            contradiction(annotation, &field, &field, "seccomp", errors);
+        }
+    }
+}
+
+/// Checks that the AppArmor profiles in annotations of a new pod are those in fields. Follows
+/// `validateAppArmorAnnotationsAndFieldsMatchOnCreate`.
+pub(super) fn check_app_armor_fields(pod: &Field<'_, '_>, errors: &mut Errors) {
+    let spec = pod.at("spec");
+    if spec.at("os.name").text() == "windows" {
+        return;
+    }
+    let annotations = pod.at("metadata.annotations");
+    for container in containers(pod) {
+        let key = format!("{APP_ARMOR}{}", container.at("name").text());
+        let Some(annotation) = annotations.value().get(&key).and_then(Value::as_str) else {
+            continue;
+        };
+        let (own, of_pod) = (container.at(PROFILE), spec.at(PROFILE));
+        let counts = if own.is_set() { &own } else { &of_pod };
+        contradiction(annotation, counts, &own, "apparmor", errors);
+    }
+}
+
+/// Adds an error, which names a field, if an annotation and a profile that is set differ.
+fn contradiction(
+    annotation: &str,
+    profile: &Field<'_, '_>,
+    blamed: &Field<'_, '_>,
+    what: &str,
+    errors: &mut Errors,
+) {
+    let wrong = match profile.at("type").text() {
+        "Unconfined" => (annotation != UNCONFINED).then_some("type"),
+        "RuntimeDefault" => {
+            let is_default =
+                annotation == DEFAULT || what == "seccomp" && annotation == DOCKER_DEFAULT;
+            (!is_default).then_some("type")
+        }
+        "Localhost" => match annotation.strip_prefix(LOCALHOST) {
+            None => Some("type"),
+            Some(name) => {
+                let named = profile.at("localhostProfile");
+                (!named.is_set() || named.text() != name).then_some("localhostProfile")
+            }
+        },
+        _ => None,
+    };
+    if let Some(member) = wrong {
+        let said = if member == "type" { "type" } else { "profile" };
+        let why = format!("{what} {said} in annotation and field must match");
+        errors.push(blamed.at(member).forbidden(why));
     }
 }
 
@@ -94,10 +220,10 @@ fn deprecated(at: &str, key: &str) -> String {
 /// Returns the profile that an annotation means; `None` if it is none that a field may have.
 fn profile(annotation: &str) -> Option<Value> {
     match annotation {
-        "unconfined" => Some(json!({"type": "Unconfined"})),
-        "runtime/default" => Some(json!({"type": "RuntimeDefault"})),
+        UNCONFINED => Some(json!({"type": "Unconfined"})),
+        DEFAULT => Some(json!({"type": "RuntimeDefault"})),
         _ => {
-            let name = annotation.strip_prefix("localhost/")?;
+            let name = annotation.strip_prefix(LOCALHOST)?;
             let fits = !name.is_empty() && name.trim() == name && name.len() <= NAME_BYTES_MAX;
             fits.then(|| json!({"type": "Localhost", "localhostProfile": name}))
         }
@@ -200,5 +326,107 @@ mod tests {
         assert_eq!(warned(pod(json!({}))), [of_pod, of_container.clone()]);
         let said = json!({"seccompProfile": {"type": "RuntimeDefault"}});
         assert_eq!(warned(pod(said)), [of_container]);
+    }
+
+    #[test]
+    fn profiles_in_annotations_are_known_and_of_containers() {
+        let wrong = |key: &str, profile: &str| {
+            let pod = json!({"metadata": {"annotations": {key: profile}}, "spec": {"initContainers": [{"name": "c"}]}});
+            let mut errors = Vec::new();
+            check(&Field::root(&pod), "annotations", &mut errors);
+            crate::validation::messages(&errors).join("; ")
+        };
+        let [seccomp, app_armor] = [SECCOMP_OF_CONTAINER, APP_ARMOR].map(|it| format!("{it}c"));
+        for profile in [
+            "runtime/default",
+            "docker/default",
+            "unconfined",
+            "localhost/a/b",
+        ] {
+            assert_eq!(wrong(&seccomp, profile), "");
+            assert_eq!(wrong(SECCOMP_OF_POD, profile), "");
+        }
+        assert_eq!(
+            wrong(SECCOMP_OF_POD, "odd"),
+            format!(
+                "annotations.{SECCOMP_OF_POD}: Invalid value: \"odd\": must be a valid seccomp profile"
+            )
+        );
+        assert_eq!(
+            wrong(&seccomp, "localhost/../a"),
+            format!("annotations.{seccomp}: Invalid value: \"../a\": must not contain '..'")
+        );
+        for profile in ["", "runtime/default", "unconfined", "localhost/x"] {
+            assert_eq!(wrong(&app_armor, profile), "");
+        }
+        assert_eq!(
+            wrong(&app_armor, "odd"),
+            format!(
+                "annotations[{app_armor}]: Invalid value: \"odd\": invalid AppArmor profile name: \"odd\""
+            )
+        );
+        let other = format!("{APP_ARMOR}d");
+        assert_eq!(
+            wrong(&other, "unconfined"),
+            format!("annotations[{other}]: Invalid value: \"d\": container not found")
+        );
+    }
+
+    #[test]
+    fn annotations_do_not_contradict_fields() {
+        let pod = |key: String, annotation: &str, field: &str, profile: Value| {
+            json!({"metadata": {"annotations": {key: annotation}},
+                "spec": {"containers": [{"name": "c", "securityContext": {field: profile}}]}})
+        };
+        let local = json!({"type": "Localhost", "localhostProfile": "p"});
+        let of = |kind: &str| json!({"type": kind});
+        for (annotation, profile, of_seccomp, of_app_armor) in [
+            ("unconfined", of("Unconfined"), "", ""),
+            ("unconfined", of("RuntimeDefault"), "type", "type"),
+            ("runtime/default", of("RuntimeDefault"), "", ""),
+            ("docker/default", of("RuntimeDefault"), "", "type"),
+            ("localhost/p", local.clone(), "", ""),
+            ("localhost/q", local.clone(), "profile", "profile"),
+            ("unconfined", local, "type", "type"),
+            ("unconfined", Value::Null, "", ""),
+        ] {
+            for (prefix, field, what, check, said) in [
+                (
+                    SECCOMP_OF_CONTAINER,
+                    "seccompProfile",
+                    "seccomp",
+                    check_seccomp_fields as fn(&Field<'_, '_>, &mut Errors),
+                    of_seccomp,
+                ),
+                (
+                    APP_ARMOR,
+                    "appArmorProfile",
+                    "apparmor",
+                    check_app_armor_fields,
+                    of_app_armor,
+                ),
+            ] {
+                let pod = pod(format!("{prefix}c"), annotation, field, profile.clone());
+                let found = crate::validation::messages(&crate::validation::found(check, &pod));
+                let member = if said == "profile" {
+                    "localhostProfile"
+                } else {
+                    "type"
+                };
+                let expected = format!(
+                    "spec.containers[0].securityContext.{field}.{member}: Forbidden: {what} {said} in annotation and field must match"
+                );
+                let expected = if said.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![expected]
+                };
+                assert_eq!(found, expected, "{annotation} {profile}");
+            }
+        }
+        let mut template = pod(SECCOMP_OF_POD.to_owned(), "unconfined", "x", Value::Null);
+        template["spec"]["securityContext"] = json!({"seccompProfile": {"type": "RuntimeDefault"}});
+        let found = crate::validation::found(check_seccomp_fields, &template);
+        assert_eq!(found[0].field, "spec.securityContext.seccompProfile.type");
     }
 }

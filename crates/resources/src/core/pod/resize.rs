@@ -4,6 +4,7 @@ use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, keep, list, remove, set, text};
 use serde_json::{Value, json};
 
+use super::annotations::MIRROR;
 use super::quality;
 use super::validation;
 use crate::validation::found;
@@ -12,8 +13,6 @@ use crate::validation::found;
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 /// Resources that a resize may change.
 const MUTABLE: [&str; 2] = ["cpu", "memory"];
-/// Annotation of mirror pods, which stand for static pods of a node.
-pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// Restores all of the spec but the resources of the pod and its containers, and their resize policies. Lists with
 /// other containers than before stay, so that validation refuses them.

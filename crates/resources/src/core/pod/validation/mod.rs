@@ -7,7 +7,7 @@ mod container;
 pub(crate) mod env;
 pub(crate) mod mounts;
 mod probes;
-mod resources;
+pub(crate) mod resources;
 pub(crate) mod scheduling;
 pub(crate) mod security;
 
@@ -16,6 +16,8 @@ use std::collections::HashSet;
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
+use super::annotations::MIRROR;
+use super::profile_annotations;
 use super::validation::container::{
     Pod, containers, ephemeral_containers, init_containers, no_spaces_around_image,
 };
@@ -38,6 +40,7 @@ pub(crate) type Claims<'v> = HashSet<&'v str>;
 /// Checks a Pod: its spec, with the rules for pods that do not apply to templates. Follows `ValidatePodCreate`.
 pub(crate) fn pod(pod: &Field<'_, '_>, errors: &mut Errors) {
     let spec = pod.at("spec");
+    annotations(pod, &pod.at("metadata.annotations").field(), errors);
     self::spec(&spec, None, errors);
     if spec.at("serviceAccountName").is_empty() {
         for volume in spec.items("volumes") {
@@ -66,6 +69,8 @@ pub(crate) fn new_pod(pod: &Field<'_, '_>, errors: &mut Errors) {
         let why = "cannot be set until all schedulingGates have been cleared";
         errors.push(spec.at("nodeName").forbidden(why));
     }
+    profile_annotations::check_seccomp_fields(pod, errors);
+    profile_annotations::check_app_armor_fields(pod, errors);
     // Changes cannot bring them in: neither the settings nor the namespaces of a pod change.
     security::host_settings(&spec, errors);
 }
@@ -80,12 +85,27 @@ pub(crate) fn template(template: &Field<'_, '_>, claims: &Claims<'_>, errors: &m
         error.field = template.at("labels").field();
         error
     }));
+    annotations(template, &template.at("annotations").field(), errors);
     let spec = template.at("spec");
     self::spec(&spec, Some(claims), errors);
+    profile_annotations::check_seccomp_fields(template, errors);
     let added = spec.at("ephemeralContainers");
     if !added.is_empty() {
         errors.push(added.forbidden("ephemeral containers not allowed in pod template"));
     }
+}
+
+/// Checks the annotations of a pod or template that mean something, which errors name by `path`. Follows
+/// `ValidatePodSpecificAnnotations`.
+fn annotations(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
+    let all = pod.at("metadata.annotations");
+    if let Some(value) = all.value().get(MIRROR)
+        && pod.at("spec.nodeName").is_empty()
+    {
+        let why = "must set spec.nodeName if mirror pod annotation is set";
+        errors.push(FieldError::invalid(format!("{path}[{MIRROR}]"), value, why));
+    }
+    profile_annotations::check(pod, path, errors);
 }
 
 /// Checks a PodTemplate. Follows `ValidatePodTemplate`.
