@@ -266,7 +266,10 @@ fn template_stays(
         keep(&mut before, now.value(), path);
     }
     // An affinity that nothing is left of is none.
-    if get(&before, "spec.affinity").is_some_and(|it| *it == serde_json::json!({})) {
+    let has_none = |template: &Value| {
+        get(template, "spec.affinity").is_none_or(|it| *it == serde_json::json!({}))
+    };
+    if has_none(&before) && has_none(now.value()) {
         keep(&mut before, now.value(), "spec.affinity");
     }
     for containers in ["spec.containers", "spec.initContainers"] {

@@ -89,6 +89,30 @@ fn jobs_that_are_wrong() {
 }
 
 #[test]
+fn a_suspended_job_may_gain_and_lose_an_affinity_that_says_nothing() {
+    const AFFINITY: &str = "spec.template.spec.affinity";
+    let none = with(&good_job(), "spec.suspend", json!(true));
+    let of = |affinity: Value| with(&none, AFFINITY, affinity);
+    let is_allowed = |old: &Value, new: &Value| {
+        found_in_change(crate::batch::validation::job_update, new, old).is_empty()
+    };
+    let node = of(json!({"nodeAffinity": {}}));
+    let pod = of(json!({"podAffinity": {}}));
+    for (old, new, allowed) in [
+        (&none, &of(json!({})), true),
+        (&of(json!({})), &none, true),
+        (&node, &none, true),
+        (&none, &node, true),
+        (&node, &of(json!({})), true),
+        (&node, &pod, false),
+        (&none, &pod, false),
+        (&pod, &none, false),
+    ] {
+        assert_eq!(is_allowed(old, new), allowed, "{old} {new}");
+    }
+}
+
+#[test]
 fn resources_of_a_suspended_job_change_while_none_of_its_pods_runs() {
     let old = with(&good_job(), "spec.suspend", json!(true));
     let more = json!({"limits": {"cpu": "2"}});
