@@ -75,11 +75,18 @@ impl Store {
     ) -> Result<(), Error> {
         // Quantities are compared by their values. A status leaves the rest of the object as it is written.
         let is_status = context.subresource == "status";
-        let aligned = (!is_status).then(|| written_alike(old, object)).flatten();
-        let old = aligned.as_ref().unwrap_or(old);
-        copy(object, old, "generation");
         let strategy = self.strategy_of(context);
-        strategy.prepare_for_update(context, object, old);
+        let prepare = |object: &mut Value, old: &Value| {
+            copy(object, old, "generation");
+            strategy.prepare_for_update(context, object, old);
+        };
+        prepare(object, old);
+        let aligned = (!is_status).then(|| written_alike(old, object)).flatten();
+        if let Some(aligned) = &aligned {
+            // What is not the client's to change has been restored as it is stored. Only now the rest is compared.
+            prepare(object, aligned);
+        }
+        let old = aligned.as_ref().unwrap_or(old);
         keep_system_fields(object, old);
         self.check_kind(object)?;
         let mut errors =

@@ -17,9 +17,22 @@ async fn created(plural: &str, object: Value) -> Store {
 }
 
 async fn changed(store: &Store, at: &str, value: Value) -> Result<Value, String> {
-    let mut update = patch(|it| *it.pointer_mut(at).expect("a value") = value.clone());
+    updated(store, "", |it| {
+        *it.pointer_mut(at).expect("a value") = value.clone()
+    })
+    .await
+}
+
+/// Updates the object, or a subresource of it.
+async fn updated(
+    store: &Store,
+    subresource: &str,
+    change: impl Fn(&mut Value) + Send + Sync,
+) -> Result<Value, String> {
+    let mut update = patch(change);
     let options = UpdateOptions::default();
-    let context = context();
+    let mut context = context();
+    context.subresource = subresource.to_owned();
     let updated = store
         .update(&context, "a", "o", &mut update, &options)
         .await;
@@ -71,4 +84,41 @@ async fn the_generation_counts_other_quantities_alone() {
         let changed = changed(&store, at, json!(memory)).await.expect("changed");
         assert_eq!(changed["metadata"]["generation"], generation, "{memory}");
     }
+}
+
+#[tokio::test]
+async fn what_is_not_the_clients_to_change_stays_as_it_is_written() {
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "o", "namespace": "a"},
+        "spec": {"hard": {"requests.memory": "1Gi"}}});
+    let store = created("resourcequotas", quota).await;
+    let with_status = updated(&store, "status", |it| {
+        it["status"] =
+            json!({"hard": {"requests.memory": "1Gi"}, "used": {"requests.memory": "1Mi"}});
+    });
+    with_status.await.expect("a status");
+    let written = updated(&store, "", |it| {
+        it["spec"]["hard"]["requests.memory"] = json!("1073741824");
+        it["status"]["used"]["requests.memory"] = json!("1048576");
+    });
+    let written = written.await.expect("written");
+    assert_eq!(written["spec"]["hard"]["requests.memory"], "1073741824");
+    assert_eq!(written["status"]["used"]["requests.memory"], "1Mi");
+
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "o", "namespace": "a"}, "spec": pod_spec("Always")});
+    pod["spec"]["volumes"] = json!([{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}]);
+    let store = created("pods", pod).await;
+    let resized = updated(&store, "resize", |it| {
+        it["spec"]["volumes"][0]["emptyDir"]["sizeLimit"] = json!("1073741824");
+        for which in ["limits", "requests"] {
+            it["spec"]["containers"][0]["resources"][which]["memory"] = json!("1073741824");
+        }
+    });
+    let resized = resized.await.expect("resized");
+    let container = &resized["spec"]["containers"][0];
+    assert_eq!(container["resources"]["limits"]["memory"], "1073741824");
+    assert_eq!(
+        resized["spec"]["volumes"][0]["emptyDir"]["sizeLimit"],
+        "1Gi"
+    );
+    assert_eq!(resized["metadata"]["generation"], 1);
 }
