@@ -58,6 +58,12 @@ impl Quantity {
         self.billionths % BILLION == 0
     }
 
+    /// Returns true if the quantity, rounded up to an integer, is a multiple of a unit that is a positive integer.
+    pub fn is_multiple_of(self, unit: Self) -> bool {
+        let whole = self.billionths.div_euclid(BILLION) + i128::from(!self.is_whole());
+        unit.is_positive() && unit.is_whole() && whole % (unit.billionths / BILLION) == 0
+    }
+
     /// Returns the quantity divided by another one, as an approximation for messages and for comparison with given
     /// ratios.
     #[allow(

@@ -15,7 +15,10 @@ use serde_json::json;
 
 use self::daemon_set::DaemonSets;
 use super::cluster_options::ClusterOptions;
-use super::core::pod::{validation::security, warnings};
+use super::core::pod::{
+    validation::{resources, security},
+    warnings,
+};
 
 use self::stateful_set::StatefulSets;
 use super::strategy::generic::Generic;
@@ -45,6 +48,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
                     .defaults_on_read(stored::spec_template)
                     .check(validation::deployment)
                     .check_unless_old_fails(security::host_settings_of_template)
+                    .check_unless_old_fails(resources::whole_pages_of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::selector_stays)
@@ -64,6 +68,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
                     .defaults_on_read(stored::spec_template)
                     .check(validation::replica_set)
                     .check_unless_old_fails(security::host_settings_of_template)
+                    .check_unless_old_fails(resources::whole_pages_of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::selector_stays)
@@ -85,6 +90,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
                     .check(validation::stateful_set)
                     .check_on_create(validation::new_stateful_set)
                     .check_unless_old_fails(security::host_settings_of_template)
+                    .check_unless_old_fails(resources::whole_pages_of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::stateful_set)
                     .check_on_update(validation::stateful_set_update)
@@ -102,6 +108,7 @@ fn daemon_set(options: &ClusterOptions) -> Generic {
         .hooks(DaemonSets)
         .check(validation::daemon_set)
         .check_unless_old_fails(security::host_settings_of_template)
+        .check_unless_old_fails(resources::whole_pages_of_template)
         .check_if(!options.allow_privileged, security::unprivileged_template)
         .warn_always(warnings::template)
         .check_on_update(validation::selector_stays)

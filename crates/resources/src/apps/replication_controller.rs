@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use super::{status, validation};
 use crate::cluster_options::ClusterOptions;
 use crate::core::pod::defaults::SPEC_TEMPLATE;
-use crate::core::pod::{validation::security, warnings};
+use crate::core::pod::{
+    validation::{resources, security},
+    warnings,
+};
 use crate::defaults::Literal::Int;
 use crate::defaults::Rule::{self, Run, Set};
 use crate::strategy::generic::Generic;
@@ -41,6 +44,7 @@ pub(crate) fn row(options: &ClusterOptions) -> Row {
                 .defaults_on_read(stored::spec_template)
                 .check(validation::replication_controller)
                 .check_unless_old_fails(security::host_settings_of_template)
+                .check_unless_old_fails(resources::whole_pages_of_template)
                 .check_if(!options.allow_privileged, security::unprivileged_template)
                 .warn_always(warnings::named_template)
                 .generation(&["spec"])

@@ -14,7 +14,10 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 
 use self::job_status::job_status_update;
 use super::{
-    core::pod::{validation::security, warnings},
+    core::pod::{
+        validation::{resources, security},
+        warnings,
+    },
     validation::found_in_change,
 };
 
@@ -41,6 +44,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
                     .defaults_on_read(stored::job_template)
                     .check(validation::cron_job)
                     .check_unless_old_fails(security::host_settings_of_cron_job)
+                    .check_unless_old_fails(resources::whole_pages_of_cron_job)
                     .check_if(!options.allow_privileged, security::unprivileged_cron_job)
                     .warn_always(warnings::cron_job)
                     .check_on_create(validation::new_cron_job)
@@ -58,6 +62,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
                     .part("status", status())
                     .check(validation::job)
                     .check_unless_old_fails(security::host_settings_of_template)
+                    .check_unless_old_fails(resources::whole_pages_of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::job_update)

@@ -53,6 +53,14 @@ pub(crate) fn endpoints(object: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// Checks an update of Endpoints: subsets that do not change are not checked. Follows `ValidateEndpointsUpdate` in
+/// pkg/apis/core/validation.
+pub(crate) fn endpoints_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    if object.at("subsets").value() != old.at("subsets").value() {
+        endpoints(object, errors);
+    }
+}
+
 /// Checks an EndpointSlice but for its endpoints. Follows `ValidateEndpointSlice` in pkg/apis/discovery/validation.
 pub(crate) fn slice(object: &Field<'_, '_>, errors: &mut Errors) {
     object

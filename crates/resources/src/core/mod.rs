@@ -26,7 +26,11 @@ use self::volume::persistent_volume::{self, PersistentVolumes};
 
 use super::cluster_options::ClusterOptions;
 use super::core::{
-    pod::{validation as pod_checks, validation::security, warnings},
+    pod::{
+        validation as pod_checks,
+        validation::{resources, security},
+        warnings,
+    },
     service::validation as service_checks,
     volume::claim_validation,
 };
@@ -215,6 +219,7 @@ fn workload(options: &ClusterOptions) -> Vec<Row> {
                     .defaults(pod::defaults::POD)
                     .defaults_on_read(stored::pod)
                     .check(pod_checks::pod)
+                    .check_unless_old_fails(resources::whole_pages_of_pod)
                     .check_if(!options.allow_privileged, security::unprivileged_pod)
                     .warn(warnings::pod)
                     .check_on_create(pod_checks::new_pod)
@@ -236,6 +241,7 @@ fn workload(options: &ClusterOptions) -> Vec<Row> {
                 .defaults_on_read(stored::template)
                 .check(pod_checks::pod_template)
                 .check_unless_old_fails(security::host_settings_of_pod_template)
+                .check_unless_old_fails(resources::whole_pages_of_pod_template)
                 .check_if(
                     !options.allow_privileged,
                     security::unprivileged_pod_template,
@@ -256,7 +262,8 @@ fn network() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .defaults(defaults::ENDPOINTS)
-                    .check(endpoints::endpoints)
+                    .check_on_create(endpoints::endpoints)
+                    .check_on_update(endpoints::endpoints_update)
                     .create_on_update(),
             ),
         V1.namespaced("services", "Service")
@@ -271,7 +278,7 @@ fn network() -> Vec<Row> {
                     .initial_status(json!({"loadBalancer": {}}))
                     .status_update(SubresourceMetadata::Free, ingress_points::of_service)
                     .defaults(defaults::SERVICE)
-                    .check(service_checks::service)
+                    .check_on_create(service_checks::new_service)
                     .warn_always(warnings::service)
                     .check_on_update(service_checks::service_update)
                     .hooks(Services)

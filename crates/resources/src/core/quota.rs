@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::strategy::kind_hooks::KindHooks;
 use crate::validation::field::{Errors, Field};
-use crate::validation::quantities::is_quota;
 use crate::validation::quantities::{amount, container_name, name, quota_name};
+use crate::validation::quantities::{is_overcommitted, is_quota};
 
 /// The types of a LimitRange's items.
 const LIMIT_TYPES: &[&str] = &["Container", "PersistentVolumeClaim", "Pod"];
@@ -163,11 +163,51 @@ fn order(limit: &Field<'_, '_>, errors: &mut Errors) {
         }
     }
     let one: Option<Quantity> = "1".parse().ok();
-    for (_, ratio) in limit.members("maxLimitRequestRatio") {
+    for (resource, ratio) in limit.members("maxLimitRequestRatio") {
+        let text = ratio.quantity_text();
         if ratio.quantity() < one {
-            let text = ratio.quantity_text();
             let why = format!("ratio {text} is less than 1");
+            errors.push(ratio.invalid_value(text.as_str(), why));
+        }
+        let bound = |list: &str| {
+            limit
+                .at(list)
+                .value()
+                .get(resource)
+                .map(Field::root)?
+                .quantity()
+        };
+        let (Some(least), Some(most)) = (bound("min"), bound("max")) else {
+            continue;
+        };
+        let largest = most.ratio(least);
+        if ratio
+            .quantity()
+            .zip(one)
+            .is_some_and(|(ratio, one)| ratio.ratio(one) > largest)
+        {
+            let why = format!("ratio {text} is greater than max/min = {largest:.6}");
             errors.push(ratio.invalid_value(text, why));
+        }
+    }
+    if !of_pods {
+        equal_defaults(limit, errors);
+    }
+}
+
+/// Checks that the default request of what cannot be overcommitted, such as huge pages, is its default limit.
+fn equal_defaults(limit: &Field<'_, '_>, errors: &mut Errors) {
+    let limits = limit.at("default");
+    for (resource, request) in limit.members("defaultRequest") {
+        let Some(most) = limits.value().get(resource).map(Field::root) else {
+            continue;
+        };
+        if !is_overcommitted(resource) && most.quantity() != request.quantity() {
+            let (most, request_text) = (most.quantity_text(), request.quantity_text());
+            let why = format!(
+                "default value {most} must equal to defaultRequest value {request_text} in {resource}"
+            );
+            errors.push(request.invalid_value(request_text, why));
         }
     }
 }

@@ -6,7 +6,7 @@ use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::validation::formats;
 
 use crate::validation::field::{Errors, Field};
-use crate::validation::values::{address, cidr, network};
+use crate::validation::values::{canonical_cidr, canonical_ip, network};
 
 const RANGES_MAX: usize = 2;
 const IMMUTABLE: &str = "field is immutable";
@@ -36,33 +36,7 @@ pub(crate) fn service_cidr(object: &Field<'_, '_>, errors: &mut Errors) {
         return;
     }
     for range in ranges.items("") {
-        range.must_conform(canonical_range, errors);
-    }
-}
-
-/// Returns a range as it is written: nothing is set beyond the bits that its addresses share.
-fn canonical_range(text: &str) -> Vec<String> {
-    let Some((first, bits)) = network(text) else {
-        return cidr(text);
-    };
-    let (value, width) = match first {
-        std::net::IpAddr::V4(first) => (u128::from(first.to_bits()), 32),
-        std::net::IpAddr::V6(first) => (first.to_bits(), 128),
-    };
-    let free = width - u32::from(bits);
-    let beyond = if free == 128 {
-        u128::MAX
-    } else {
-        (1 << free) - 1
-    };
-    if value & beyond != 0 {
-        return vec!["must not have bits set beyond the prefix length".to_owned()];
-    }
-    let canonical = format!("{first}/{bits}");
-    if text == canonical {
-        Vec::new()
-    } else {
-        vec![format!("must be in canonical form ({canonical:?})")]
+        range.must_conform(canonical_cidr, errors);
     }
 }
 
@@ -93,18 +67,8 @@ pub(crate) fn service_cidr_update(
 /// Checks an IPAddress: it is named by its address and has a parent. Follows `ValidateIPAddress`.
 pub(crate) fn ip_address(object: &Field<'_, '_>, errors: &mut Errors) {
     let name = object.at("metadata.name");
-    match address(name.text()) {
-        // That there must be a name is said of all objects.
-        None if name.is_empty() => {}
-        None => {
-            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            errors.push(name.invalid(why));
-        }
-        Some(ip) if ip.to_string() != name.text() => {
-            errors.push(name.invalid(format!("must be in canonical form ({:?})", ip.to_string())));
-        }
-        Some(_) => {}
-    }
+    // That there must be a name is said of all objects.
+    name.may_conform(canonical_ip, errors);
     let parent = object.at("spec.parentRef");
     if !parent.is_set() {
         errors.push(parent.required(""));

@@ -53,7 +53,8 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .defaults(defaults::NETWORK_POLICY)
-                    .check(validation::network_policy)
+                    .check_on_create(validation::new_network_policy)
+                    .check_on_update(validation::network_policy_update)
                     .generation(&["spec"]),
             ),
         V1.cluster("servicecidrs", "ServiceCIDR").status().strategy(

@@ -2,6 +2,8 @@
 //!
 //! Follows pkg/apis/networking/validation/validation.go of Kubernetes 1.36.
 
+use std::collections::HashSet;
+
 use ringwatch_apimachinery::NameRule;
 use ringwatch_apimachinery::validation::formats;
 
@@ -12,6 +14,8 @@ use crate::validation::values::{PROTOCOLS, address, cidr, network, port_name};
 /// Parts that paths may not contain, and ends that they may not have.
 const PATH_PARTS: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
 const PATH_ENDS: &[&str] = &["/..", "/."];
+/// The lists of a policy's rules, and in each rule that of peers.
+const PEERS: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
 const CONTROLLER_BYTES_MAX: usize = 250;
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
@@ -224,18 +228,43 @@ fn domain_prefixed_path(at: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a NetworkPolicy. Follows `ValidateNetworkPolicy`.
-pub(crate) fn network_policy(object: &Field<'_, '_>, errors: &mut Errors) {
+/// Checks a new NetworkPolicy. Follows `ValidateNetworkPolicy`.
+pub(crate) fn new_network_policy(object: &Field<'_, '_>, errors: &mut Errors) {
+    network_policy(object, &HashSet::new(), errors);
+}
+
+/// Checks an update of a NetworkPolicy: networks that the old one has, in whatever rule, stay as they are. Follows
+/// `ValidateNetworkPolicyUpdate`.
+pub(crate) fn network_policy_update(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
+    let mut known = HashSet::new();
+    for (rules, peers) in PEERS {
+        for rule in old.at("spec").items(rules) {
+            for peer in rule.items(peers) {
+                let block = peer.at("ipBlock");
+                known.insert(block.at("cidr").text());
+                known.extend(block.items("except").map(|it| it.text()));
+            }
+        }
+    }
+    network_policy(object, &known, errors);
+}
+
+/// Checks a NetworkPolicy, but not its known networks.
+fn network_policy(object: &Field<'_, '_>, known: &HashSet<&str>, errors: &mut Errors) {
     const DIRECTIONS: &[&str] = &["Ingress", "Egress"];
     let spec = object.at("spec");
     selector(&spec.at("podSelector"), errors);
-    for (rules, peers) in [("ingress", "from"), ("egress", "to")] {
+    for (rules, peers) in PEERS {
         for rule in spec.items(rules) {
             for port in rule.items("ports") {
                 policy_port(&port, errors);
             }
             for peer in rule.items(peers) {
-                policy_peer(&peer, errors);
+                policy_peer(&peer, known, errors);
             }
         }
     }
@@ -275,7 +304,7 @@ fn policy_port(at: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn policy_peer(at: &Field<'_, '_>, errors: &mut Errors) {
+fn policy_peer(at: &Field<'_, '_>, known: &HashSet<&str>, errors: &mut Errors) {
     let selectors = ["podSelector", "namespaceSelector"];
     for one in selectors {
         selector(&at.at(one), errors);
@@ -283,7 +312,7 @@ fn policy_peer(at: &Field<'_, '_>, errors: &mut Errors) {
     let block = at.at("ipBlock");
     let selects = selectors.iter().any(|one| at.at(one).is_set());
     if block.is_set() {
-        ip_block(&block, errors);
+        ip_block(&block, known, errors);
         if selects {
             errors.push(at.forbidden("may not specify both ipBlock and another peer"));
         }
@@ -292,18 +321,18 @@ fn policy_peer(at: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn ip_block(at: &Field<'_, '_>, errors: &mut Errors) {
+fn ip_block(at: &Field<'_, '_>, known: &HashSet<&str>, errors: &mut Errors) {
     let whole = at.at("cidr");
     if whole.is_empty() {
         errors.push(whole.required(""));
         return;
     }
-    whole.must_conform(cidr, errors);
+    whole.must_conform_unless_known(cidr, known, errors);
     let Some(outer) = network(whole.text()) else {
         return;
     };
     for except in at.items("except") {
-        except.must_conform(cidr, errors);
+        except.must_conform_unless_known(cidr, known, errors);
         if network(except.text()).is_some_and(|inner| !is_strictly_within(inner, outer)) {
             errors.push(except.invalid("must be a strict subset of `cidr`"));
         }

@@ -3,6 +3,8 @@
 //! The path is put together only when there is something to say, so that checking what is right
 //! costs no memory.
 
+use std::collections::HashSet;
+
 use ringwatch_apimachinery::path;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
@@ -257,6 +259,19 @@ impl Field<'_, '_> {
     /// Adds the errors of the text against a format, if it is not empty.
     pub(crate) fn may_conform(&self, format: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
         if !self.text().is_empty() {
+            self.must_conform(format, errors);
+        }
+    }
+
+    /// Adds the errors of a text that is not among the known ones, which the old object has: it may have been stored
+    /// under earlier rules.
+    pub(crate) fn must_conform_unless_known(
+        &self,
+        format: impl Fn(&str) -> Vec<String>,
+        known: &HashSet<&str>,
+        errors: &mut Errors,
+    ) {
+        if !known.contains(self.text()) {
             self.must_conform(format, errors);
         }
     }

@@ -7,7 +7,8 @@ use ringwatch_apimachinery::validation::formats;
 
 use super::field::{Errors, Field};
 
-const PAGES: &str = "hugepages-";
+/// Prefix of the names of huge pages, before their size.
+pub(crate) const PAGES: &str = "hugepages-";
 const NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// The resources that a container may ask for.
@@ -96,7 +97,7 @@ pub(crate) fn requirements(at: &Field<'_, '_>, name: NameCheck, errors: &mut Err
     let requests = at.at("requests");
     for (resource, wanted) in at.members("requests") {
         let limit = limits.value().get(resource);
-        let fixed = !is_native(resource) || is_pages(resource);
+        let fixed = !is_overcommitted(resource);
         let Some(limit) = limit.map(Field::root) else {
             if fixed {
                 let why = "Limit must be set for non overcommitable resources";
@@ -136,6 +137,11 @@ pub(crate) fn positive(at: &Field<'_, '_>, errors: &mut Errors) {
 
 pub(crate) fn is_pages(resource: &str) -> bool {
     resource.starts_with(PAGES)
+}
+
+/// Returns true if more of a resource may be promised than there is. Follows `IsOvercommitAllowed`.
+pub(crate) fn is_overcommitted(resource: &str) -> bool {
+    is_native(resource) && !is_pages(resource)
 }
 
 /// Returns true if the name of a resource has no domain or one of Kubernetes.

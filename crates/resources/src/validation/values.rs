@@ -16,7 +16,7 @@ pub(crate) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 /// The largest number of a port.
 const PORT_MAX: i64 = 0xffff;
 /// The largest id of a user or group.
-const ID_MAX: i64 = 0xffff_ffff;
+const ID_MAX: i64 = i32::MAX as i64;
 
 /// Returns the errors in the name of a port.
 pub(crate) fn port_name(name: &str) -> Vec<String> {
@@ -96,29 +96,35 @@ pub(crate) fn percentage(text: &str) -> Vec<String> {
     )]
 }
 
-/// Returns the errors in an IP address.
+/// Returns the errors in an IP address, which need not be in the canonical form. Other programs read one with leading
+/// zeros, or one of IPv4 written as one of IPv6, as another address. Follows `IsValidIPForLegacyField` in apimachinery's
+/// pkg/util/validation.
 pub(crate) fn ip(text: &str) -> Vec<String> {
-    match address(text) {
-        Some(_) => Vec::new(),
-        None => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".into()],
-    }
+    let why = match (address(text), text.parse()) {
+        (None, _) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+        (_, Err(_)) => "must not have leading 0s",
+        (_, Ok(ip)) if is_mapped(ip) => "must not be an IPv4-mapped IPv6 address",
+        _ => return Vec::new(),
+    };
+    vec![why.to_owned()]
 }
 
 /// Returns the errors in an IP address that must be written in the canonical form. Follows `IsValidIP` in
 /// apimachinery's pkg/util/validation.
 pub(crate) fn canonical_ip(text: &str) -> Vec<String> {
-    let why = match (text.parse::<IpAddr>(), address(text)) {
-        (_, None) => return ip(text),
-        (Err(_), Some(_)) => "must not have leading 0s".to_owned(),
-        (Ok(IpAddr::V6(it)), _) if it.to_ipv4_mapped().is_some() => {
-            "must not be an IPv4-mapped IPv6 address".to_owned()
+    let canonical = address(text).map(|it| it.to_string());
+    let wrong = ip(text);
+    match canonical.filter(|it| it != text) {
+        Some(canonical) if wrong.is_empty() => {
+            vec![format!("must be in canonical form ({canonical:?})")]
         }
-        (Ok(it), _) if it.to_string() != text => {
-            format!("must be in canonical form ({:?})", it.to_string())
-        }
-        _ => return Vec::new(),
-    };
-    vec![why]
+        _ => wrong,
+    }
+}
+
+/// Returns true if an address of IPv4 is written as one of IPv6.
+fn is_mapped(ip: IpAddr) -> bool {
+    ip != ip.to_canonical()
 }
 
 /// Returns an address, be it with leading zeros, as Kubernetes reads it for the sake of old objects. One of IPv4 that
@@ -142,12 +148,46 @@ fn written_address(text: &str) -> Option<IpAddr> {
     trimmed.join(".").parse().ok()
 }
 
-/// Returns the errors in a CIDR.
+/// Returns the errors in a CIDR, which need not be in the canonical form. Follows `IsValidCIDRForLegacyField` in
+/// apimachinery's pkg/util/validation.
 pub(crate) fn cidr(text: &str) -> Vec<String> {
-    match network(text) {
-        Some(_) => Vec::new(),
-        None => vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".into()],
+    let why = match network(text) {
+        None => "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+        Some(_) if has_leading_zeros(text) => "must not have leading 0s in IP or prefix length",
+        Some((ip, _)) if is_mapped(ip) => "must not have an IPv4-mapped IPv6 address",
+        Some((first, bits)) if has_bits_beyond(first, bits) => {
+            "must not have bits set beyond the prefix length"
+        }
+        _ => return Vec::new(),
+    };
+    vec![why.to_owned()]
+}
+
+/// Returns the errors in a CIDR that must be written in the canonical form. Follows `IsValidCIDR` in apimachinery's
+/// pkg/util/validation.
+pub(crate) fn canonical_cidr(text: &str) -> Vec<String> {
+    let canonical = network(text).map(|(first, bits)| format!("{first}/{bits}"));
+    let wrong = cidr(text);
+    match canonical.filter(|it| it != text) {
+        Some(canonical) if wrong.is_empty() => {
+            vec![format!("must be in canonical form ({canonical:?})")]
+        }
+        _ => wrong,
     }
+}
+
+fn has_leading_zeros(cidr: &str) -> bool {
+    let (first, bits) = cidr.split_once('/').unwrap_or_default();
+    first.parse::<IpAddr>().is_err() || bits.len() > 1 && bits.starts_with('0')
+}
+
+fn has_bits_beyond(first: IpAddr, bits: u8) -> bool {
+    let left_aligned = match first {
+        IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,
+        IpAddr::V6(ip) => ip.to_bits(),
+    };
+    let rest = left_aligned.checked_shl(u32::from(bits));
+    rest.is_some_and(|rest| rest != 0)
 }
 
 /// Returns the first address of a CIDR, and the length of its prefix.
@@ -228,7 +268,8 @@ impl Field<'_, '_> {
         }
     }
 
-    /// Adds an error if the number is set and out of the range of ids of users and groups.
+    /// Adds an error if the number is set and out of the range of ids of users and groups. Follows `IsValidUserID` and
+    /// `IsValidGroupID` in apimachinery's pkg/util/validation.
     pub(crate) fn may_be_an_id(&self, errors: &mut Errors) {
         self.must_be_between(0, ID_MAX, errors);
     }
@@ -282,13 +323,37 @@ mod tests {
             (percentage, &["0%", "150%"], &["", "%", "-1%", "1.5%", "25"]),
             (
                 ip,
-                &["10.0.0.1", "010.0.0.01", "::1"],
-                &["", "10.0.0", "1.2.3.256", "x"],
+                &["10.0.0.1", "::1", "FD00:0::01"],
+                &[
+                    "",
+                    "10.0.0",
+                    "1.2.3.256",
+                    "x",
+                    "10.0.0.01",
+                    "::ffff:10.0.0.1",
+                ],
             ),
             (
                 cidr,
-                &["10.0.0.0/8", "fd00::/64"],
-                &["10.0.0.0", "10.0.0.0/33", "10.0.0.0/+8", "x/8"],
+                &[
+                    "10.0.0.0/8",
+                    "fd00::/64",
+                    "0.0.0.0/0",
+                    "10.0.0.1/32",
+                    "FD00:0::/64",
+                ],
+                &[
+                    "10.0.0.0",
+                    "10.0.0.0/33",
+                    "10.0.0.0/+8",
+                    "x/8",
+                    "010.0.0.0/8",
+                    "10.0.0.0/08",
+                    "10.0.0.1/8",
+                    "fd00::1/64",
+                    "::ffff:10.0.0.0/104",
+                    "10.0.0.1/0",
+                ],
             ),
             (below, &["a/b", "..a"], &["/a", "a/../b", ".."]),
         ];
@@ -299,6 +364,54 @@ mod tests {
             for text in wrong {
                 assert_ne!(format(text), [""; 0], "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn addresses_that_programs_read_in_different_ways_are_told() {
+        for (format, text, wrong) in [
+            (
+                ip as fn(&str) -> Vec<String>,
+                "010.0.0.1",
+                "must not have leading 0s",
+            ),
+            (
+                ip,
+                "::ffff:1.2.3.4",
+                "must not be an IPv4-mapped IPv6 address",
+            ),
+            (
+                canonical_ip,
+                "FD00::1",
+                "must be in canonical form (\"fd00::1\")",
+            ),
+            (
+                cidr,
+                "10.0.0.0/08",
+                "must not have leading 0s in IP or prefix length",
+            ),
+            (
+                cidr,
+                "::ffff:10.0.0.0/104",
+                "must not have an IPv4-mapped IPv6 address",
+            ),
+            (
+                cidr,
+                "10.0.0.1/8",
+                "must not have bits set beyond the prefix length",
+            ),
+            (
+                canonical_cidr,
+                "10.0.0.1/8",
+                "must not have bits set beyond the prefix length",
+            ),
+            (
+                canonical_cidr,
+                "FD00::/8",
+                "must be in canonical form (\"fd00::/8\")",
+            ),
+        ] {
+            assert_eq!(format(text), [wrong], "{text}");
         }
     }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::pod::validation::scheduling::taints;
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities;
-use crate::validation::values::cidr;
+use crate::validation::values::{cidr, network};
 
 /// The finalizers of namespaces that need no prefix.
 const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
@@ -35,6 +35,11 @@ pub(crate) fn node(object: &Field<'_, '_>, errors: &mut Errors) {
         if !seen.insert(range.text()) {
             errors.push(range.duplicate());
         }
+    }
+    let families = ranges.items("").filter_map(|it| network(it.text()));
+    let families: Vec<bool> = families.map(|(first, _)| first.is_ipv4()).collect();
+    if ranges.len() > 1 && !matches!(families[..], [one, other] if one != other) {
+        errors.push(ranges.invalid("may specify no more than one CIDR for each IP family"));
     }
 }
 

@@ -11,12 +11,11 @@ use crate::core::volume::defaults::VOLUME;
 use crate::defaults::Literal::{Empty, False, Int, Text, True};
 use crate::defaults::Rule::{self, Fill, In, Quantities, Run, Set, With, Zero};
 use crate::defaults::is_absent;
+use crate::validation::quantities::is_pages;
 use crate::{RequestsOrLimits, resources_of_containers};
 
 /// Resources with pod-level limits of which a pod may request less.
 const SHARED: [&str; 2] = ["cpu", "memory"];
-/// Prefix of the names of huge page resources.
-const PAGES: &str = "hugepages-";
 
 /// The paths of the ports that a pod in the host's network takes on the host.
 const HOST_PORTS: &[&str] = &[
@@ -163,7 +162,7 @@ fn whole_limits(spec: &mut Value) {
     let of_containers = resources_of_containers(spec, RequestsOrLimits::Limits);
     let unsaid = of_containers.only(|name, _| requests.get(name).is_none());
     fill(spec, RequestsOrLimits::Limits, &unsaid, |name| {
-        name.starts_with(PAGES)
+        is_pages(name)
     });
 }
 
@@ -179,7 +178,7 @@ fn whole_requests(spec: &mut Value) {
         SHARED.contains(&name)
     });
     fill(spec, RequestsOrLimits::Requests, &limits, |name| {
-        SHARED.contains(&name) || name.starts_with(PAGES)
+        SHARED.contains(&name) || is_pages(name)
     });
 }
 

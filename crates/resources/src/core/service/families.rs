@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::validation::addresses;
 use super::{HEADLESS, has_address};
 use crate::service_ranges::{Families, Family};
-use crate::validation::found;
 use crate::validation::values::address;
+use crate::validation::{CheckOfChange, found_in_change};
 
 const IPS: &str = "spec.clusterIPs";
 const FAMILIES: &str = "spec.ipFamilies";
@@ -41,7 +41,9 @@ impl Completion {
             set(service, POLICY, default_policy(service, old));
         }
         // Contradictions within the fields are told alone, and what follows need not consider them.
-        let wrong = found(|it, errors| addresses(&it.at("spec"), errors), service);
+        let check: CheckOfChange =
+            |it, old, errors| addresses(&it.at("spec"), &old.at("spec"), errors);
+        let wrong = found_in_change(check, service, old.unwrap_or(&Value::Null));
         if !wrong.is_empty() {
             return Err(wrong);
         }

@@ -2,10 +2,11 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
+use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::validation::formats;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::labels;
@@ -21,9 +22,17 @@ const FAMILY_POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "Singl
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
 const LOAD_BALANCERS_ALONE: &str = "may only be used when `type` is 'LoadBalancer'";
 
-/// Checks a Service. Follows `validateService`.
-pub(crate) fn service(object: &Field<'_, '_>, errors: &mut Errors) {
-    let spec = object.at("spec");
+/// The annotation with the addresses from which a load balancer takes traffic, which was there before the field.
+const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+
+/// Checks a new Service. Follows `ValidateServiceCreate`.
+pub(crate) fn new_service(object: &Field<'_, '_>, errors: &mut Errors) {
+    service(object, &Field::root(&Value::Null), errors);
+}
+
+/// Checks a Service; addresses that the old one has stay as they are. Follows `validateService`.
+fn service(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    let (spec, was) = (object.at("spec"), old.at("spec"));
     let kind = spec.at("type").text();
     let headless = is_headless(&spec);
     if spec.at("ports").is_empty() && !headless && kind != "ExternalName" {
@@ -42,11 +51,12 @@ pub(crate) fn service(object: &Field<'_, '_>, errors: &mut Errors) {
     labels(&spec.at("selector"), errors);
     affinity(&spec, errors);
     if kind != "ExternalName" {
-        addresses(&spec, errors);
+        addresses(&spec, &was, errors);
     }
+    let known = texts(&was, "externalIPs");
     for address in spec.items("externalIPs") {
         let before = errors.len();
-        address.must_conform(ip, errors);
+        address.must_conform_unless_known(ip, &known, errors);
         if errors.len() == before {
             ordinary_address(&address, errors);
         }
@@ -54,7 +64,13 @@ pub(crate) fn service(object: &Field<'_, '_>, errors: &mut Errors) {
     spec.at("type").must_be_one_of(TYPES, errors);
     port_numbers(&spec, errors);
     load_balancer(&spec, errors);
+    source_ranges(object, old, errors);
     traffic(&spec, errors);
+}
+
+/// Returns the texts of a list without the spaces around them.
+fn texts<'v>(at: &Field<'v, '_>, list: &str) -> HashSet<&'v str> {
+    at.items(list).map(|one| one.text().trim()).collect()
 }
 
 /// Returns true if the service is headless: its only cluster IP is `None`.
@@ -132,7 +148,7 @@ fn affinity(spec: &Field<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks that the cluster IPs and the IP families go together. Follows `ValidateServiceClusterIPsRelatedFields`.
-pub(super) fn addresses(spec: &Field<'_, '_>, errors: &mut Errors) {
+pub(super) fn addresses(spec: &Field<'_, '_>, was: &Field<'_, '_>, errors: &mut Errors) {
     let (own, ips) = (spec.at("clusterIP"), spec.at("clusterIPs"));
     let first = ips.items("").next().map(|first| first.text());
     if !own.is_empty() {
@@ -156,13 +172,14 @@ pub(super) fn addresses(spec: &Field<'_, '_>, errors: &mut Errors) {
     spec.at("ipFamilyPolicy")
         .may_be_one_of(FAMILY_POLICIES, errors);
     let before = errors.len();
+    let known = texts(was, "clusterIPs");
     for (index, one) in spec.items("clusterIPs").enumerate() {
         if index == 0 && one.text() == "None" {
             if ips.len() > 1 {
                 errors.push(ips.invalid("'None' must be the first and only value"));
             }
         } else {
-            one.must_conform(ip, errors);
+            one.must_conform_unless_known(ip, &known, errors);
         }
     }
     if ips.len() > 2 {
@@ -228,20 +245,6 @@ fn port_numbers(spec: &Field<'_, '_>, errors: &mut Errors) {
 
 fn load_balancer(spec: &Field<'_, '_>, errors: &mut Errors) {
     let balanced = spec.at("type").text() == "LoadBalancer";
-    let ranges = spec.at("loadBalancerSourceRanges");
-    // Kubernetes begins this field's name with a capital letter.
-    let blamed = spec.at("LoadBalancerSourceRanges");
-    if !ranges.is_empty() && !balanced {
-        errors.push(blamed.forbidden(LOAD_BALANCERS_ALONE));
-    }
-    for (index, range) in ranges.items("").enumerate() {
-        let text = range.text().trim();
-        for why in cidr(text) {
-            let mut error = range.invalid_value(text, why);
-            error.field = format!("{}[{index}]", blamed.field());
-            errors.push(error);
-        }
-    }
     for member in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
         if !balanced {
             spec.at(member).must_be_unset(LOAD_BALANCERS_ALONE, errors);
@@ -250,6 +253,59 @@ fn load_balancer(spec: &Field<'_, '_>, errors: &mut Errors) {
     if balanced && spec.at("loadBalancerClass").is_set() {
         spec.at("loadBalancerClass")
             .must_conform(formats::label_key, errors);
+    }
+}
+
+/// Checks the networks from which a load balancer takes traffic, in the field or else in the annotation.
+fn source_ranges(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    let balanced = object.at("spec.type").text() == "LoadBalancer";
+    let (spec, was) = (object.at("spec"), old.at("spec"));
+    let ranges = spec.at("loadBalancerSourceRanges");
+    if ranges.is_empty() {
+        source_ranges_in_annotation(object, old, balanced, errors);
+        return;
+    }
+    // Kubernetes begins this field's name with a capital letter.
+    let blamed = spec.at("LoadBalancerSourceRanges");
+    if !balanced {
+        errors.push(blamed.forbidden(LOAD_BALANCERS_ALONE));
+    }
+    let known = texts(&was, "loadBalancerSourceRanges");
+    for (index, range) in ranges.items("").enumerate() {
+        let text = range.text().trim();
+        for why in cidr(text).into_iter().filter(|_| !known.contains(text)) {
+            let mut error = range.invalid_value(text, why);
+            error.field = format!("{}[{index}]", blamed.field());
+            errors.push(error);
+        }
+    }
+}
+
+fn source_ranges_in_annotation(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    balanced: bool,
+    errors: &mut Errors,
+) {
+    let in_annotation = |object: &Field<'_, '_>| {
+        let annotations = object.at("metadata.annotations");
+        annotations.value().get(SOURCE_RANGES).cloned()
+    };
+    let Some(ranges) = in_annotation(object) else {
+        return;
+    };
+    let annotations = object.at("metadata.annotations");
+    let field = format!("{}[{SOURCE_RANGES}]", annotations.field());
+    if !balanced {
+        errors.push(FieldError::forbidden(field.clone(), LOAD_BALANCERS_ALONE));
+    }
+    let text = ranges.as_str().unwrap_or_default().trim();
+    if text.is_empty() || in_annotation(old).as_ref() == Some(&ranges) {
+        return;
+    }
+    for range in text.split(',').map(str::trim) {
+        let wrong = cidr(range).into_iter();
+        errors.extend(wrong.map(|why| FieldError::invalid(&field, &json!(range), why)));
     }
 }
 
@@ -285,6 +341,7 @@ fn traffic(spec: &Field<'_, '_>, errors: &mut Errors) {
 /// Checks an update of a Service: cluster IPs are immutable as long as its type has any. Follows
 /// `ValidateServiceUpdate`.
 pub(crate) fn service_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    service(object, old, errors);
     let (spec, was) = (object.at("spec"), old.at("spec"));
     let external = |spec: &Field<'_, '_>| spec.at("type").text() == "ExternalName";
     let headless = (is_headless(&spec), is_headless(&was));
@@ -382,13 +439,11 @@ fn must_be_single(spec: &Field<'_, '_>, kept: usize, why: &str, errors: &mut Err
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     fn messages(spec: Value) -> Vec<String> {
         let object = json!({"spec": spec});
-        crate::validation::messages(&crate::validation::found(service, &object))
+        crate::validation::messages(&crate::validation::found(new_service, &object))
     }
 
     fn good() -> Value {

@@ -61,12 +61,23 @@ fn kinds_of_the_cluster_that_are_wrong() {
     refused(
         crate::core::cluster::node,
         &json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}),
-        &[(
-            "spec.taints",
-            json!([{"key": "a", "effect": "Odd"}]),
-            &[
-                "metadata.taints[0].effect: Unsupported value: \"Odd\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
-            ],
-        )],
+        &[
+            (
+                "spec.taints",
+                json!([{"key": "a", "effect": "Odd"}]),
+                &[
+                    "metadata.taints[0].effect: Unsupported value: \"Odd\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
+                ],
+            ),
+            (
+                "spec.podCIDRs",
+                json!(["10.0.0.1/24", "10.0.1.0/24"]),
+                &[
+                    "spec.podCIDRs[0]: Invalid value: \"10.0.0.1/24\": must not have bits set beyond the prefix length",
+                    "spec.podCIDRs: Invalid value: [\"10.0.0.1/24\",\"10.0.1.0/24\"]: may specify no more than one CIDR for each IP family",
+                ],
+            ),
+            ("spec.podCIDRs", json!(["10.0.0.0/24", "fd00::/64"]), &[]),
+        ],
     );
 }

@@ -133,7 +133,7 @@ fn how_containers_live() -> Vec<(String, Value, &'static [&'static str])> {
             at("securityContext"),
             json!({"runAsUser": -1, "allowPrivilegeEscalation": false, "privileged": true}),
             &[
-                "spec.containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 4294967295, inclusive",
+                "spec.containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive",
                 "spec.containers[0].securityContext: Invalid value: {\"allowPrivilegeEscalation\":false,\"privileged\":true,\"runAsUser\":-1}: cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
             ],
         ),

@@ -17,7 +17,7 @@ fn slices_that_are_wrong() {
     );
     const NO_IP: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
     let table: &[(&str, Value, &[String])] = &[
-        ("IPv4", json!({"addresses": ["010.1.2.3"]}), &[]),
+        ("IPv4", json!({"addresses": ["010.1.2.3"]}), &["endpoints[0].addresses[0]: Invalid value: \"010.1.2.3\": must not have leading 0s".into()]),
         (
             "IPv4",
             json!({"addresses": ["::1"]}),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::refused;
+use super::{found, found_in_change, messages, refused};
 
 #[test]
 fn ingresses_that_are_wrong() {
@@ -67,7 +67,7 @@ fn network_policies_that_are_wrong() {
         "ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}],
             "ports": [{"port": 80, "endPort": 90, "protocol": "TCP"}]}]}});
     refused(
-        crate::networking::validation::network_policy,
+        crate::networking::validation::new_network_policy,
         &good,
         &[
             (
@@ -80,6 +80,13 @@ fn network_policies_that_are_wrong() {
                 json!(["11.0.0.0/16"]),
                 &[
                     "spec.ingress[0].from[0].ipBlock.except[0]: Invalid value: \"11.0.0.0/16\": must be a strict subset of `cidr`",
+                ],
+            ),
+            (
+                "spec.ingress.0.from.0/ipBlock.cidr",
+                json!("10.0.0.1/8"),
+                &[
+                    "spec.ingress[0].from[0].ipBlock.cidr: Invalid value: \"10.0.0.1/8\": must not have bits set beyond the prefix length",
                 ],
             ),
             (
@@ -98,4 +105,81 @@ fn network_policies_that_are_wrong() {
             ),
         ],
     );
+}
+
+#[test]
+fn a_policy_keeps_networks_that_it_was_allowed_earlier() {
+    use crate::networking::validation::{network_policy_update, new_network_policy};
+    let policy = |cidr: &str, except: &str| json!({"spec": {"podSelector": {}, "egress": [{"to": [{"ipBlock": {"cidr": cidr, "except": [except]}}]}]}});
+    let old = policy("10.0.0.1/8", "10.1.0.01/16");
+    assert_eq!(found(new_network_policy, &old).len(), 2);
+    let changed = |new: &Value| messages(&found_in_change(network_policy_update, new, &old));
+    assert!(changed(&old).is_empty());
+    assert_eq!(
+        changed(&policy("10.0.0.1/8", "10.2.0.1/16")),
+        [
+            "spec.egress[0].to[0].ipBlock.except[0]: Invalid value: \"10.2.0.1/16\": must not have bits set beyond the prefix length"
+        ]
+    );
+}
+
+#[test]
+fn a_service_keeps_addresses_that_it_was_allowed_earlier() {
+    use crate::core::service::validation::{new_service, service_update};
+    let service = |ip: &str, range: &str| {
+        json!({"spec": {"type": "LoadBalancer", "sessionAffinity": "None", "clusterIP": ip, "clusterIPs": [ip],
+            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "externalTrafficPolicy": "Cluster",
+            "internalTrafficPolicy": "Cluster", "allocateLoadBalancerNodePorts": true,
+            "externalIPs": ["010.1.1.1"], "loadBalancerSourceRanges": [range],
+            "ports": [{"port": 80, "targetPort": 80, "protocol": "TCP"}]}})
+    };
+    let old = service("10.0.0.077", "10.0.0.1/8");
+    assert_eq!(
+        messages(&found(new_service, &old)),
+        [
+            "spec.clusterIPs[0]: Invalid value: \"10.0.0.077\": must not have leading 0s",
+            "spec.externalIPs[0]: Invalid value: \"010.1.1.1\": must not have leading 0s",
+            "spec.LoadBalancerSourceRanges[0]: Invalid value: \"10.0.0.1/8\": must not have bits set beyond the prefix length",
+        ]
+    );
+    let changed = |new: &Value| messages(&found_in_change(service_update, new, &old));
+    assert!(changed(&old).is_empty());
+    assert!(changed(&service("10.0.0.077", " 10.0.0.1/8")).is_empty());
+    assert_eq!(changed(&service("10.0.0.077", "10.0.0.2/8")).len(), 1);
+}
+
+#[test]
+fn source_ranges_in_an_annotation_are_looked_at_as_those_in_the_field() {
+    use crate::core::service::validation::{new_service, service_update};
+    const FIELD: &str =
+        "metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]";
+    let service = |kind: &str, ranges: &str| {
+        json!({"metadata": {"annotations": {"service.beta.kubernetes.io/load-balancer-source-ranges": ranges}},
+            "spec": {"type": kind, "sessionAffinity": "None", "externalTrafficPolicy": "Cluster",
+                "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"],
+                "ports": [{"port": 80, "targetPort": 80, "protocol": "TCP"}]}})
+    };
+    let wrong = |service: &Value| {
+        let errors = messages(&found(new_service, service)).into_iter();
+        errors
+            .filter(|it| it.starts_with(FIELD))
+            .collect::<Vec<_>>()
+    };
+    assert!(wrong(&service("LoadBalancer", "10.0.0.0/8, fd00::/8 ")).is_empty());
+    assert!(wrong(&service("LoadBalancer", " ")).is_empty());
+    let old = service("LoadBalancer", "10.0.0.0/8,x");
+    assert_eq!(
+        wrong(&old),
+        [format!(
+            "{FIELD}: Invalid value: \"x\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+        )]
+    );
+    assert_eq!(
+        wrong(&service("NodePort", "10.0.0.0/8")),
+        [format!(
+            "{FIELD}: Forbidden: may only be used when `type` is 'LoadBalancer'"
+        )]
+    );
+    let stays = messages(&found_in_change(service_update, &old, &old));
+    assert!(!stays.iter().any(|it| it.starts_with(FIELD)), "{stays:?}");
 }

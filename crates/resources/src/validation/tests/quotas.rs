@@ -18,6 +18,26 @@ fn limits_and_quotas_that_are_wrong() {
                 ],
             ),
             (
+                "spec.limits.0/maxLimitRequestRatio",
+                json!({"cpu": "3", "memory": "3"}),
+                &[
+                    "spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: \"3\": ratio 3 is greater than max/min = 2.000000",
+                ],
+            ),
+            (
+                "spec.limits.0/maxLimitRequestRatio",
+                json!({"cpu": "2"}),
+                &[],
+            ),
+            (
+                "spec.limits",
+                json!([{"type": "Container", "default": {"hugepages-2Mi": "4Mi", "memory": "2"},
+                    "defaultRequest": {"hugepages-2Mi": "2Mi", "memory": "1"}}]),
+                &[
+                    "spec.limits[0].defaultRequest[hugepages-2Mi]: Invalid value: \"2Mi\": default value 4Mi must equal to defaultRequest value 2Mi in hugepages-2Mi",
+                ],
+            ),
+            (
                 "spec.limits.0/type",
                 json!("Odd"),
                 &[
