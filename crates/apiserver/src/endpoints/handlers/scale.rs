@@ -51,6 +51,10 @@ fn scale_kind(group_version: &GroupVersion) -> Expected<'_> {
     }
 }
 
+/// The replicas in the Scale of an object that has none: the smallest number of the type, as kube-apiserver has it, by which
+/// a change is known that sets no replicas.
+const NO_REPLICAS: i64 = i32::MIN as i64;
+
 /// The members of a Scale's metadata.
 const METADATA: &[&str] = &[
     "name",
@@ -71,6 +75,12 @@ pub(crate) async fn get_scale(call: &Call<'_>) -> Result<Response<ResponseBody>,
         .get(call.namespace(), call.name(), get_options(call)?)
         .await
         .map_err(|error| call.fail(error))?;
+    let tree = codec::tree(&object).map_err(Failure::internal)?;
+    let path = &paths(call)?.spec_replicas;
+    if find(&tree, path).is_none() {
+        let why = format!("the spec replicas field \".{path}\" does not exist");
+        return Err(call.fail(Error::Internal(why)));
+    }
     respond(call, output, &object)
 }
 
@@ -171,7 +181,7 @@ fn respond(
     object: &Object,
 ) -> Result<Response<ResponseBody>, Failure> {
     let object = codec::tree(object).map_err(Failure::internal)?;
-    let scale = scale_of(&object, paths(call)?);
+    let scale = scale_of(&object, paths(call)?).map_err(|error| call.fail(error))?;
     if let Form::Table(form) = output.form {
         let tables = call.tables(form).with_printer(Printer::for_scale());
         let table = tables.value_table(&scale, true)?;
@@ -245,7 +255,7 @@ impl Scaled {
         let patch = match &self.change {
             Change::Replace(scale) => return Ok(scale.clone()),
             Change::Apply { scale, .. } => {
-                let mut after = scale_of(existing, &self.paths);
+                let mut after = self.before(existing)?;
                 let version = scale.pointer("/metadata/resourceVersion");
                 match version.filter(|it| !it.is_null()) {
                     Some(version) => set(&mut after, "metadata.resourceVersion", version.clone()),
@@ -255,7 +265,7 @@ impl Scaled {
             }
             Change::Patch(patch) => patch,
         };
-        let before = scale_of(existing, &self.paths);
+        let before = self.before(existing)?;
         let mut scale = patch.apply(&before)?;
         check_patched(
             &mut scale,
@@ -270,8 +280,22 @@ impl Scaled {
         Ok(scale)
     }
 
+    /// Returns the Scale of an object before its change.
+    fn before(&self, existing: &Value) -> Result<Value, Error> {
+        let mut scale = scale_of(existing, &self.paths)?;
+        if find(existing, &self.paths.spec_replicas).is_none() {
+            set(&mut scale, "spec.replicas", json!(NO_REPLICAS));
+        }
+        Ok(scale)
+    }
+
     /// Returns the existing object with the replicas that a Scale wants.
     fn object(&self, scale: &Value, existing: &Value) -> Result<Value, Error> {
+        if find(scale, "spec.replicas") == Some(&json!(NO_REPLICAS)) {
+            let path = &self.paths.spec_replicas;
+            let why = format!("the spec replicas field \".{path}\" cannot be empty");
+            return Err(Error::BadRequest(why));
+        }
         let replicas = replicas_of(scale, &self.name)?;
         let mut object = existing.clone();
         set(&mut object, &self.paths.spec_replicas, json!(replicas));
@@ -307,7 +331,7 @@ impl UpdatedObject for AdmittedScale<'_> {
         };
         let base = scaled.base(context, existing)?;
         let mut scale = scaled.scale(context, &base)?;
-        let before = scale_of(existing, &scaled.paths);
+        let before = scale_of(existing, &scaled.paths)?;
         self.store
             .admit_other(
                 context,
@@ -355,21 +379,31 @@ fn replicas_of(scale: &Value, name: &str) -> Result<i64, Error> {
     }
 }
 
-/// Returns the Scale of an object.
-fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
+/// Returns the Scale of an object. Follows `scaleFromCustomResource`.
+///
+/// # Errors
+/// Replicas of a custom resource that are no integers.
+fn scale_of(object: &Value, paths: &ScalePaths) -> Result<Value, Error> {
     let mut metadata = Map::new();
     for name in METADATA {
         if let Some(value) = object.get("metadata").and_then(|meta| meta.get(name)) {
             metadata.insert((*name).to_owned(), value.clone());
         }
     }
-    let number = |path: &str| find(object, path).and_then(Value::as_i64).unwrap_or(0);
+    let number = |path: &str| match find(object, path) {
+        None => Ok(0),
+        Some(found) => found.as_i64().ok_or_else(|| {
+            Error::Internal(format!(
+                ".{path} accessor error: {found} is not of the type int64"
+            ))
+        }),
+    };
     let mut spec = Map::new();
-    let wanted = number(&paths.spec_replicas);
+    let wanted = number(&paths.spec_replicas)?;
     if wanted != 0 {
         spec.insert("replicas".to_owned(), json!(wanted));
     }
-    let mut status = json!({"replicas": number(&paths.status_replicas)});
+    let mut status = json!({"replicas": number(&paths.status_replicas)?});
     let selector = paths
         .selector
         .as_deref()
@@ -378,8 +412,10 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
     if let Some(text) = selector.filter(|text| !text.is_empty()) {
         status["selector"] = Value::String(text);
     }
-    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec,
-        "status": status})
+    Ok(
+        json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec,
+        "status": status}),
+    )
 }
 
 /// Returns a selector as text.
@@ -429,7 +465,7 @@ mod tests {
             "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "d"},
                 "matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]}}});
         assert_eq!(
-            scale_of(&object, &paths()),
+            scale_of(&object, &paths()).expect("a Scale"),
             json!({"kind": "Scale", "apiVersion": "autoscaling/v1",
                 "metadata": {"name": "d", "uid": "u"}, "spec": {"replicas": 2},
                 "status": {"replicas": 0, "selector": "a in (x,y),app=d"}})
@@ -463,5 +499,42 @@ mod tests {
         assert_eq!(scaled_up["metadata"]["resourceVersion"], "5");
         scaled.change = Change::Replace(json!({"spec": {"replicas": -1}}));
         assert!(next(&scaled).is_err());
+    }
+
+    #[test]
+    fn a_change_of_an_object_without_replicas_sets_them() {
+        let existing = json!({"metadata": {"name": "d"}, "spec": {}});
+        let change = |patch: Value| {
+            let patch = Patch::read(Syntax::Merge, patch, Vec::new(), FieldValidation::Strict);
+            let scaled = Scaled {
+                change: Change::Patch(patch.expect("a patch")),
+                paths: paths(),
+                resource: "things.example.com".to_owned(),
+                name: "d".to_owned(),
+                validation: FieldValidation::Strict,
+            };
+            let context = RequestContext::new(
+                ringwatch_apimachinery::User::default(),
+                String::new(),
+                ringwatch::clock::Clock::real(),
+            );
+            let scale = scaled.scale(&context, &existing)?;
+            scaled.object(&scale, &existing)
+        };
+        let set = change(json!({"spec": {"replicas": 0}})).expect("replicas");
+        assert_eq!(set["spec"], json!({"replicas": 0}));
+        let error = change(json!({"metadata": {"name": "d"}})).expect_err("none");
+        let why = "the spec replicas field \".spec.replicas\" cannot be empty";
+        assert_eq!(error.to_string(), why);
+    }
+
+    #[test]
+    fn replicas_are_integers() {
+        for wrong in [json!("1"), json!(1.5), Value::Null, json!({})] {
+            let object = json!({"spec": {"replicas": wrong}});
+            let error = scale_of(&object, &paths()).expect_err("no integer");
+            let found = error.to_string();
+            assert!(found.contains(".spec.replicas accessor error"), "{found}");
+        }
     }
 }
