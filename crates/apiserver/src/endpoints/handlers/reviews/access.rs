@@ -1,7 +1,8 @@
 //! Access reviews: reads and checks the attributes in a SubjectAccessReview, and fills in the decision.
 
 use ringwatch::meta::{FieldSelector, LabelSelector};
-use ringwatch_apimachinery::{Error, FieldError, User};
+use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::{Error, FieldError, FieldErrorKind, User};
 use ringwatch_authorization::{Attributes, Authorizer, Rule, SelfRules};
 use serde_json::{Map, Value, json};
 
@@ -208,23 +209,29 @@ fn texts(list: &Value) -> Vec<String> {
     list.filter_map(Value::as_str).map(String::from).collect()
 }
 
-/// Checks that a review asks either about resources or about paths.
+/// Checks that a review asks either about resources or about paths. Follows `ValidateSelfSubjectAccessReview`.
 pub(super) fn check_attributes(review: &Value) -> Result<(), Error> {
-    refuse(attribute_errors(review))
+    let mut errors = attribute_errors(review);
+    errors.extend(selector_errors(review));
+    errors.extend(metadata_error(review, false));
+    refuse(errors)
 }
 
-/// Checks that it also names a user or group.
+/// Checks that it also names a user or group. Follows `ValidateSubjectAccessReview`.
 pub(super) fn check_subject(review: &Value) -> Result<(), Error> {
-    refuse(subject_errors(review))
+    let mut errors = subject_errors(review);
+    errors.extend(metadata_error(review, false));
+    refuse(errors)
 }
 
-/// Checks that it also stays in its namespace.
+/// Checks that it also stays in its namespace. Follows `ValidateLocalSubjectAccessReview`.
 pub(super) fn check_local(review: &Value, namespace: &str) -> Result<(), Error> {
     let own = review
         .pointer("/metadata/namespace")
         .and_then(Value::as_str);
     let own = own.unwrap_or(namespace);
     let mut errors = subject_errors(review);
+    errors.extend(metadata_error(review, true));
     if let Some(resource) = attributes(review, "resourceAttributes") {
         let named = resource["namespace"].as_str().unwrap_or_default();
         if named != own {
@@ -253,19 +260,19 @@ fn attributes<'a>(review: &'a Value, name: &str) -> Option<&'a Value> {
 fn attribute_errors(review: &Value) -> Vec<FieldError> {
     let resource = attributes(review, "resourceAttributes");
     let error = match (resource, attributes(review, "nonResourceAttributes")) {
-        (None, None) => FieldError::invalid(
+        (None, None) => Some(FieldError::invalid(
             "spec.resourceAttributes",
             &Value::Null,
             "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-        ),
-        (Some(_), Some(path)) => FieldError::invalid(
+        )),
+        (Some(_), Some(path)) => Some(FieldError::invalid(
             "spec.nonResourceAttributes",
             path,
             "cannot be specified in combination with resourceAttributes",
-        ),
-        _ => return Vec::new(),
+        )),
+        _ => None,
     };
-    vec![error]
+    error.into_iter().collect()
 }
 
 fn subject_errors(review: &Value) -> Vec<FieldError> {
@@ -275,7 +282,111 @@ fn subject_errors(review: &Value) -> Vec<FieldError> {
         let why = "at least one of user or group must be specified";
         errors.push(FieldError::invalid("spec.user", &json!(""), why));
     }
+    errors.extend(selector_errors(review));
     errors
+}
+
+/// Returns the errors in the selectors of a review. Requirements with operators that are not known here are ignored:
+/// newer clients may know them. Follows `validateResourceAttributes`.
+fn selector_errors(review: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for member in ["fieldSelector", "labelSelector"] {
+        let path = format!("spec.resourceAttributes.{member}");
+        let selector = review.pointer(&format!("/spec/resourceAttributes/{member}"));
+        let Some(selector) = selector.filter(|it| !it.is_null()) else {
+            continue;
+        };
+        let raw = selector["rawSelector"].as_str().unwrap_or_default();
+        let requirements = selector["requirements"].as_array();
+        let requirements = requirements.map_or(&[][..], Vec::as_slice);
+        match (raw.is_empty(), requirements.is_empty()) {
+            (false, false) => errors.push(FieldError::invalid(
+                format!("{path}.rawSelector"),
+                &json!(raw),
+                "may not specified at the same time as requirements",
+            )),
+            (true, true) => {
+                let why =
+                    format!("when {path} is specified, requirements or rawSelector is required");
+                let field = format!("{path}.requirements");
+                errors.push(FieldError::new(FieldErrorKind::Required, field, why));
+            }
+            _ => {}
+        }
+        for (index, requirement) in requirements.iter().enumerate() {
+            let path = format!("{path}.requirements[{index}]");
+            let of_labels = member == "labelSelector";
+            errors.extend(requirement_errors(requirement, &path, of_labels));
+        }
+    }
+    errors
+}
+
+/// Follows `ValidateFieldSelectorRequirement` and `ValidateLabelSelectorRequirement` in apimachinery's
+/// pkg/apis/meta/v1/validation.
+fn requirement_errors(requirement: &Value, path: &str, of_labels: bool) -> Vec<FieldError> {
+    let key = requirement["key"].as_str().unwrap_or_default();
+    let key_field = format!("{path}.key");
+    let mut of_key: Vec<FieldError> = if of_labels {
+        let wrong = formats::label_key(key).into_iter();
+        let error = |why: String| FieldError::invalid(&key_field, &json!(key), why);
+        wrong.map(error).collect()
+    } else if key.is_empty() {
+        let kind = FieldErrorKind::Required;
+        vec![FieldError::new(kind, key_field, "must be specified")]
+    } else {
+        Vec::new()
+    };
+    let values = texts(&requirement["values"]);
+    let values_field = format!("{path}.values");
+    let of_values = match (requirement["operator"].as_str(), values.is_empty()) {
+        (Some("In" | "NotIn"), true) => Some(FieldError::new(
+            FieldErrorKind::Required,
+            values_field.clone(),
+            "must be specified when `operator` is 'In' or 'NotIn'",
+        )),
+        (Some("Exists" | "DoesNotExist"), false) => Some(FieldError::forbidden(
+            values_field.clone(),
+            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        )),
+        _ => None,
+    };
+    // Labels' values come first in kube-apiserver, fields' keys.
+    if of_labels {
+        let mut errors: Vec<FieldError> = of_values.into_iter().collect();
+        errors.append(&mut of_key);
+        for (index, value) in values.iter().enumerate() {
+            let wrong = formats::label_value(value).into_iter();
+            let field = format!("{values_field}[{index}]");
+            errors.extend(wrong.map(|why| FieldError::invalid(&field, &json!(value), why)));
+        }
+        return errors;
+    }
+    of_key.extend(of_values);
+    of_key
+}
+
+/// Returns the error in the metadata of a review, which has none but managed fields and, of a local one, a namespace.
+fn metadata_error(review: &Value, is_local: bool) -> Option<FieldError> {
+    let metadata = review.get("metadata")?.as_object()?;
+    let may_be = |name: &str| name == "managedFields" || is_local && name == "namespace";
+    let is_zero = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::Bool(_) => false,
+    };
+    let found = metadata
+        .iter()
+        .any(|(name, value)| !may_be(name) && !is_zero(value));
+    let why = if is_local {
+        "must be empty except for namespace"
+    } else {
+        "must be empty"
+    };
+    found.then(|| FieldError::invalid("metadata", &json!(metadata), why))
 }
 
 fn refuse(errors: Vec<FieldError>) -> Result<(), Error> {
@@ -287,4 +398,81 @@ fn refuse(errors: Vec<FieldError>) -> Result<(), Error> {
         name: String::new(),
         errors,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(attributes: Value, metadata: Value) -> String {
+        let review =
+            json!({"metadata": metadata, "spec": {"user": "u", "resourceAttributes": attributes}});
+        let errors = check_subject(&review).err().map(|it| match it {
+            Error::Invalid { errors, .. } => errors,
+            other => panic!("{other}"),
+        });
+        let errors = errors.unwrap_or_default();
+        let line = |it: &FieldError| {
+            let field = it.field.replace("spec.resourceAttributes.", "");
+            format!("{field}: {}", it.message())
+        };
+        errors.iter().map(line).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn selectors_of_reviews_say_something() {
+        for (attributes, why) in [
+            (json!({"fieldSelector": {"rawSelector": "a=b"}}), ""),
+            (
+                json!({"labelSelector": {}}),
+                "labelSelector.requirements: Required value: when spec.resourceAttributes.labelSelector is specified, requirements or rawSelector is required",
+            ),
+            (
+                json!({"fieldSelector": {"rawSelector": "a=b", "requirements": [
+                    {"key": "a", "operator": "In", "values": ["b"]}]}}),
+                "fieldSelector.rawSelector: Invalid value: \"a=b\": may not specified at the same time as requirements",
+            ),
+            (
+                json!({"fieldSelector": {"requirements": [{"key": "a", "operator": "Exists", "values": ["b"]},
+                    {"operator": "In"}, {"key": "a", "operator": "Odd"}]}}),
+                "fieldSelector.requirements[0].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'; \
+                 fieldSelector.requirements[1].key: Required value: must be specified; \
+                 fieldSelector.requirements[1].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+            ),
+            (
+                json!({"labelSelector": {"requirements": [{"key": "a", "operator": "In", "values": ["ok"]},
+                    {"key": "a", "operator": "NotIn"}]}}),
+                "labelSelector.requirements[1].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+            ),
+        ] {
+            assert_eq!(wrong(attributes.clone(), Value::Null), why, "{attributes}");
+        }
+        let bad = json!({"labelSelector": {"requirements": [
+            {"key": "a b", "operator": "In", "values": ["c d"]}]}});
+        let found = wrong(bad, Value::Null);
+        assert!(
+            found.contains("requirements[0].key: Invalid value: \"a b\""),
+            "{found}"
+        );
+        assert!(
+            found.contains("requirements[0].values[0]: Invalid value: \"c d\""),
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn reviews_have_no_metadata() {
+        assert_eq!(
+            wrong(json!({}), json!({"managedFields": [{}], "name": ""})),
+            ""
+        );
+        assert!(wrong(json!({}), json!({"name": "x"})).starts_with("metadata: Invalid value: "));
+        let local = |metadata: Value| {
+            let review = json!({"metadata": metadata,
+                "spec": {"user": "u", "resourceAttributes": {"namespace": "n"}}});
+            check_local(&review, "n").is_ok()
+        };
+        assert!(local(json!({"namespace": "n"})));
+        assert!(!local(json!({"namespace": "n", "labels": {"a": "b"}})));
+    }
 }
