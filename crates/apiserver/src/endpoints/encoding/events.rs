@@ -124,13 +124,21 @@ impl TableEvents {
         frame::event(Format::Json, kind.name(), &table)
     }
 
-    /// Encodes a bookmark as a table with one row, of an object that has only a version.
+    /// Encodes a bookmark as a table with one row, of an object that has only a version. The end of the initial events is told
+    /// by the object, which comes whatever was asked for. Follows `asTable` in apiserver's pkg/endpoints/handlers.
     fn bookmark(&mut self, revision: u64, initial_events_end: bool) -> Result<Bytes, Failure> {
         let resource = self.tables.store().resource();
         let object = frame::bookmark(resource, false, revision, initial_events_end);
         let object = serde_json::from_str(&object).map_err(Failure::internal)?;
-        let table = self.tables.value_table(&object, !self.columns_sent)?;
+        let with_columns = !self.columns_sent;
+        let table = if initial_events_end {
+            self.tables
+                .with_metadata()
+                .value_table(&object, with_columns)
+        } else {
+            self.tables.value_table(&object, with_columns)
+        };
         self.columns_sent = true;
-        frame::event(Format::Json, "BOOKMARK", &table)
+        frame::event(Format::Json, "BOOKMARK", &table?)
     }
 }

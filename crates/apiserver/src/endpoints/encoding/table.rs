@@ -50,6 +50,15 @@ impl Tables {
         Self { printer, ..self }
     }
 
+    /// Tables whose rows carry the objects' metadata if they would carry nothing.
+    pub(crate) fn with_metadata(&self) -> Self {
+        let mut tables = self.clone();
+        if tables.form.include == IncludeObject::None {
+            tables.form.include = IncludeObject::Metadata;
+        }
+        tables
+    }
+
     /// Returns the store of the objects.
     pub(crate) fn store(&self) -> &Store {
         &self.store

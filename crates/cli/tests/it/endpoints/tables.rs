@@ -287,6 +287,29 @@ async fn a_watch_tells_the_columns_once_and_follows_its_selector() {
 }
 
 #[tokio::test]
+async fn the_end_of_the_initial_events_comes_with_an_object() {
+    let fixture = Fixture::start(true).await;
+    fixture.config_map("a", json!({"k": "v"})).await;
+    let query = "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&includeObject=None\
+                 &resourceVersionMatch=NotOlderThan";
+    let watch = asking(
+        "GET",
+        &format!("{CONFIG_MAPS}?{query}"),
+        TABLE,
+        &Value::Null,
+    );
+    let frames = frames(fixture.send(watch).await, |frames| {
+        frames.iter().any(|it| it["type"] == "BOOKMARK")
+    })
+    .await;
+    let object = |frame: &Value| frame["object"]["rows"][0]["object"].clone();
+    let (end, others) = frames.split_last().expect("events");
+    assert!(others.iter().all(|it| object(it).is_null()));
+    let annotations = json!({"k8s.io/initial-events-end": "true"});
+    assert_eq!(object(end)["metadata"]["annotations"], annotations);
+}
+
+#[tokio::test]
 async fn a_watch_of_tables_fails_with_a_status() {
     let fixture = Fixture::start(true).await;
     let future = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
