@@ -133,7 +133,7 @@ impl Run {
         unchanged: bool,
     ) -> ControlFlow<()> {
         let runs = |rule: &&Rule| match (rule.uses_old, old) {
-            (true, None) => rule.optional_old,
+            (true, None) => rule.optional_old == Some(true),
             (true, Some(_)) => true,
             (false, _) => !unchanged,
         };
@@ -145,7 +145,7 @@ impl Run {
         let mut scope = Scope::default();
         scope.add("self", to_cel(value, Some(node)));
         for rule in rules {
-            if rule.optional_old {
+            if rule.optional_old == Some(true) {
                 scope.add("oldSelf", old.clone().map_or_else(none_value, some_value));
             } else if let (true, Some(old)) = (rule.uses_old, &old) {
                 scope.add("oldSelf", old.clone());
@@ -156,7 +156,10 @@ impl Run {
     }
 
     fn rule(&mut self, rule: &Rule, scope: &Scope, node: &Node, value: &Value) -> ControlFlow<()> {
-        let words = rule.message.as_deref().unwrap_or(&rule.text);
+        let words = rule
+            .message
+            .as_deref()
+            .map_or(rule.text.as_str(), str::trim);
         let failure = match execute(&rule.program, scope, &mut self.meter) {
             Ok(CelValue::Bool(true)) => return ControlFlow::Continue(()),
             Ok(_) => {
@@ -193,7 +196,7 @@ impl Run {
         let made = rule.message_program.as_ref();
         let made = made.and_then(|program| message(program, scope, &mut self.meter));
         let text = made.unwrap_or_else(|| match &rule.message {
-            Some(message) => message.clone(),
+            Some(message) => message.trim().to_owned(),
             None => format!("failed rule: {}", rule.text),
         });
         let (path, outcome) = (&self.path, &mut self.outcome);

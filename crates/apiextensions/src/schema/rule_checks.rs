@@ -133,7 +133,7 @@ impl Walk<'_> {
         let fits = fitting(own.min_bytes + 1);
         let count = count.unwrap_or(fits);
         let mut names = Names::default();
-        let old = if rule.optional_old {
+        let old = if rule.optional_old == Some(true) {
             Declared {
                 form: Form::Plain(Type::optional(own.type_of())),
                 ..own.clone()
@@ -150,6 +150,7 @@ impl Walk<'_> {
             gives: Type::Bool,
         };
         self.expression(&expression, &names, count);
+        self.texts(rule);
         if let (Some(text), Some(program)) = (&rule.message_text, &rule.message_program) {
             let expression = Expression {
                 member: "messageExpression",
@@ -158,6 +159,31 @@ impl Walk<'_> {
                 gives: Type::String,
             };
             self.expression(&expression, &names, count);
+        }
+    }
+
+    /// Checks what is said of a rule beside its expressions.
+    fn texts(&mut self, rule: &Rule) {
+        let mut wrong = |member: &str, kind: FieldErrorKind, detail: String| {
+            let mark = self.path.member(member);
+            let error = FieldError::new(kind, self.path.field(), detail);
+            self.path.leave(mark);
+            self.found.wrong.push(error);
+        };
+        match &rule.message {
+            Some(message) if message.trim().is_empty() => {
+                let detail = format!("{}: must be non-empty if specified", json!(message));
+                wrong("message", FieldErrorKind::Invalid, detail);
+            }
+            None if rule.text.contains(['\n', '\r']) => {
+                let detail = "message must be specified if rule contains line breaks";
+                wrong("message", FieldErrorKind::Required, detail.to_owned());
+            }
+            _ => {}
+        }
+        if let Some(optional) = rule.optional_old.filter(|_| !rule.uses_old) {
+            let detail = format!("{optional}: may not be set if oldSelf is not used in rule");
+            wrong("optionalOldSelf", FieldErrorKind::Invalid, detail);
         }
     }
 

@@ -291,7 +291,19 @@ fn rules_that_cannot_be_run_are_refused() {
         ),
         (
             json!({"rule": "self > 0", "message": "a\nb"}),
-            r#"message: Invalid value: "a\nb": message must not contain line breaks"#,
+            r#"message: Invalid value: "a\nb": must not contain line breaks"#,
+        ),
+        (
+            json!({"rule": "self > 0", "message": " "}),
+            r#"message: Invalid value: " ": must be non-empty if specified"#,
+        ),
+        (
+            json!({"rule": "self\n> 0"}),
+            "message: Required value: message must be specified if rule contains line breaks",
+        ),
+        (
+            json!({"rule": "self > 0", "optionalOldSelf": false}),
+            "optionalOldSelf: Invalid value: false: may not be set if oldSelf is not used in rule",
         ),
         (
             json!({"rule": "self > 0", "reason": "Because"}),

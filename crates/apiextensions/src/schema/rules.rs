@@ -28,7 +28,7 @@ pub(super) struct Rule {
     pub(super) text: String,
     /// The compiled `rule`.
     pub(super) program: Program,
-    /// The message for objects that violate the rule.
+    /// The message for objects that violate the rule, as it was given.
     pub(super) message: Option<String>,
     /// The compiled `messageExpression`, whose result is preferred to the message.
     pub(super) message_program: Option<Program>,
@@ -40,8 +40,8 @@ pub(super) struct Rule {
     pub(super) field: String,
     /// True if the rule uses `oldSelf`: a transition rule.
     pub(super) uses_old: bool,
-    /// True if a transition rule runs without an older value too: `optionalOldSelf`.
-    pub(super) optional_old: bool,
+    /// True if a transition rule runs without an older value too: `optionalOldSelf`; `None` if that is not said.
+    pub(super) optional_old: Option<bool>,
 }
 
 impl Reader {
@@ -88,7 +88,7 @@ impl Reader {
         }
         let message = text("message").filter(|message| !message.is_empty());
         if message.is_some_and(|message| message.trim().contains(['\n', '\r'])) {
-            self.wrong("message", message, "message must not contain line breaks");
+            self.wrong("message", message, "must not contain line breaks");
         }
         let reason = text("reason").unwrap_or("FieldValueInvalid");
         let known = REASONS.iter().find(|(name, _)| *name == reason);
@@ -102,12 +102,10 @@ impl Reader {
             None => None,
         };
         let uses_old = program.names("oldSelf");
-        let optional_old = rule
-            .get("optionalOldSelf")
-            .is_some_and(|value| value == true);
+        let optional_old = rule.get("optionalOldSelf").and_then(Value::as_bool);
         Some(Rule {
             text: source.to_owned(),
-            message: message.map(|message| message.trim().to_owned()),
+            message: message.map(str::to_owned),
             reason: known?.1,
             field: self.field_path(text("fieldPath"), node)?,
             program,
