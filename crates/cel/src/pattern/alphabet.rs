@@ -6,10 +6,10 @@
 //! those from 128 on. A pattern and its texts are translated to symbols, of which a class is one state.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
-use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, Hir, HirKind};
+use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, ClassUnicodeRange, Hir, HirKind};
 
 /// The first symbol, and the first character, that is not of ASCII.
 const FIRST: u8 = 0x80;
@@ -32,21 +32,26 @@ pub(super) struct Alphabet {
 }
 
 impl Alphabet {
-    /// Returns the alphabet of a pattern; `None` if it tells too many characters apart.
-    pub(super) fn of(pattern: &Hir) -> Option<Self> {
-        let mut classes = BTreeSet::new();
-        collect(pattern, &mut classes);
-        if classes.len() > CLASSES_MAX {
-            return None;
+    /// Returns the alphabet of a pattern, `None` if it tells too many characters apart, and the number of ranges of
+    /// characters that were looked at for it: a class has its ranges as often as it stands in the pattern.
+    pub(super) fn of(pattern: &Hir) -> (Option<Self>, usize) {
+        let mut classes = Classes::default();
+        classes.collect(pattern);
+        let mut looked_at = classes.ranges;
+        if classes.beyond_ascii.len() > CLASSES_MAX {
+            return (None, looked_at);
         }
         let mut ranges = vec![(FIRST_CHARACTER, 0)];
-        for class in &classes {
-            ranges = split(&ranges, class)?;
+        for class in &classes.beyond_ascii {
+            let Some(more) = split(&ranges, class) else {
+                return (None, looked_at);
+            };
+            ranges = more;
+            looked_at += ranges.len();
         }
         let symbol = |(first, number): (u32, u8)| (first, FIRST + number);
-        Some(Self {
-            ranges: ranges.into_iter().map(symbol).collect(),
-        })
+        let ranges = ranges.into_iter().map(symbol).collect();
+        (Some(Self { ranges }), looked_at)
     }
 
     /// Returns the bytes that it takes.
@@ -78,33 +83,16 @@ impl Alphabet {
 
     /// Translates a pattern of characters to one of symbols.
     pub(super) fn translate(&self, pattern: &Hir) -> Hir {
-        match pattern.kind() {
-            HirKind::Empty => Hir::empty(),
-            HirKind::Literal(literal) => {
-                let text = String::from_utf8_lossy(&literal.0);
-                Hir::literal(self.read(&text).into_owned())
-            }
-            HirKind::Class(class) => Hir::class(Class::Bytes(self.class(class))),
-            HirKind::Look(look) => Hir::look(*look),
-            HirKind::Repetition(repetition) => {
-                Hir::repetition(repetition.with(self.translate(&repetition.sub)))
-            }
-            HirKind::Capture(capture) => self.translate(&capture.sub),
-            HirKind::Concat(parts) => {
-                Hir::concat(parts.iter().map(|it| self.translate(it)).collect())
-            }
-            HirKind::Alternation(parts) => {
-                Hir::alternation(parts.iter().map(|it| self.translate(it)).collect())
-            }
-        }
+        let mut translation = Translation {
+            alphabet: self,
+            classes: BTreeMap::new(),
+        };
+        translation.of(pattern)
     }
 
-    fn class(&self, class: &Class) -> ClassBytes {
-        let Class::Unicode(class) = class else {
-            return ClassBytes::empty();
-        };
+    fn symbols(&self, class: &[ClassUnicodeRange]) -> ClassBytes {
         let mut symbols = ClassBytes::empty();
-        for range in class.ranges() {
+        for range in class {
             let (start, end) = (u32::from(range.start()), u32::from(range.end()));
             if let Ok(low @ 0..FIRST) = u8::try_from(start) {
                 let high = u8::try_from(end).unwrap_or(u8::MAX).min(FIRST - 1);
@@ -121,32 +109,82 @@ impl Alphabet {
     }
 }
 
-/// Collects the classes of a pattern, and its single characters.
-fn collect(pattern: &Hir, classes: &mut BTreeSet<Ranges>) {
-    if classes.len() > CLASSES_MAX {
-        return;
+/// A translation of one pattern, which translates each different class once.
+struct Translation<'p> {
+    alphabet: &'p Alphabet,
+    classes: BTreeMap<&'p [ClassUnicodeRange], ClassBytes>,
+}
+
+impl<'p> Translation<'p> {
+    fn of(&mut self, pattern: &'p Hir) -> Hir {
+        match pattern.kind() {
+            HirKind::Empty => Hir::empty(),
+            HirKind::Literal(literal) => {
+                let text = String::from_utf8_lossy(&literal.0);
+                Hir::literal(self.alphabet.read(&text).into_owned())
+            }
+            HirKind::Class(class) => Hir::class(Class::Bytes(self.class(class))),
+            HirKind::Look(look) => Hir::look(*look),
+            HirKind::Repetition(repetition) => {
+                Hir::repetition(repetition.with(self.of(&repetition.sub)))
+            }
+            HirKind::Capture(capture) => self.of(&capture.sub),
+            HirKind::Concat(parts) => Hir::concat(parts.iter().map(|it| self.of(it)).collect()),
+            HirKind::Alternation(parts) => {
+                Hir::alternation(parts.iter().map(|it| self.of(it)).collect())
+            }
+        }
     }
-    match pattern.kind() {
-        HirKind::Empty | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => {}
-        HirKind::Literal(literal) => {
-            let text = String::from_utf8_lossy(&literal.0);
-            let beyond = text.chars().filter(|it| !it.is_ascii()).map(u32::from);
-            classes.extend(beyond.map(|it| vec![(it, it)]));
+
+    fn class(&mut self, class: &'p Class) -> ClassBytes {
+        let Class::Unicode(class) = class else {
+            return ClassBytes::empty();
+        };
+        let translated = self.classes.entry(class.ranges());
+        let translated = translated.or_insert_with_key(|class| self.alphabet.symbols(class));
+        translated.clone()
+    }
+}
+
+/// The classes of a pattern, and its single characters.
+#[derive(Default)]
+struct Classes<'p> {
+    /// The different classes.
+    known: BTreeSet<&'p [ClassUnicodeRange]>,
+    /// The different parts of them that lie beyond ASCII.
+    beyond_ascii: BTreeSet<Ranges>,
+    /// The number of ranges of all classes, counted as often as each stands in the pattern.
+    ranges: usize,
+}
+
+impl<'p> Classes<'p> {
+    fn collect(&mut self, pattern: &'p Hir) {
+        if self.beyond_ascii.len() > CLASSES_MAX {
+            return;
         }
-        HirKind::Class(Class::Unicode(class)) => {
-            let ranges = class.ranges().iter();
-            let ranges = ranges.map(|it| (u32::from(it.start()), u32::from(it.end())));
-            let beyond = ranges.filter(|(_, end)| *end >= FIRST_CHARACTER);
-            classes.insert(
-                beyond
-                    .map(|(start, end)| (start.max(FIRST_CHARACTER), end))
-                    .collect(),
-            );
-        }
-        HirKind::Repetition(repetition) => collect(&repetition.sub, classes),
-        HirKind::Capture(capture) => collect(&capture.sub, classes),
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-            parts.iter().for_each(|it| collect(it, classes));
+        match pattern.kind() {
+            HirKind::Empty | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => {}
+            HirKind::Literal(literal) => {
+                let text = String::from_utf8_lossy(&literal.0);
+                let beyond = text.chars().filter(|it| !it.is_ascii()).map(u32::from);
+                self.beyond_ascii.extend(beyond.map(|it| vec![(it, it)]));
+            }
+            HirKind::Class(Class::Unicode(class)) => {
+                let ranges = class.ranges();
+                self.ranges += ranges.len();
+                if self.known.insert(ranges) {
+                    let ranges = ranges.iter();
+                    let ranges = ranges.map(|it| (u32::from(it.start()), u32::from(it.end())));
+                    let beyond = ranges.filter(|(_, end)| *end >= FIRST_CHARACTER);
+                    let beyond = beyond.map(|(start, end)| (start.max(FIRST_CHARACTER), end));
+                    self.beyond_ascii.insert(beyond.collect());
+                }
+            }
+            HirKind::Repetition(repetition) => self.collect(&repetition.sub),
+            HirKind::Capture(capture) => self.collect(&capture.sub),
+            HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+                parts.iter().for_each(|it| self.collect(it));
+            }
         }
     }
 }

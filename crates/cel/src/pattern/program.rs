@@ -45,8 +45,16 @@ const BYTES_PER_STEP: usize = 16;
 /// Bytes of an NFA that are compiled in that time.
 const COMPILED_BYTES_PER_STEP: usize = 2;
 
+/// Maximum number of ranges of characters that are looked at for the classes of a pattern. Five hundred classes of all letters
+/// have two thirds of that.
+const RANGES_MAX: usize = 1 << 19;
+
+/// Steps of reading, telling apart and translating one of these ranges.
+const STEPS_PER_RANGE: usize = 2;
+
 /// Steps of compiling a pattern, as far as it may take.
-pub(crate) const COMPILING_STEPS_MAX: usize = PROGRAM_BYTES_MAX / COMPILED_BYTES_PER_STEP;
+pub(crate) const COMPILING_STEPS_MAX: usize =
+    PROGRAM_BYTES_MAX / COMPILED_BYTES_PER_STEP + RANGES_MAX * STEPS_PER_RANGE;
 
 /// A budget of work, in steps of a simulated NFA. A step takes some ten nanoseconds.
 #[derive(Debug)]
@@ -90,6 +98,8 @@ pub(super) fn size(pattern: &str) -> Result<usize, PatternError> {
 struct Machine {
     nfa: NFA,
     alphabet: Option<Alphabet>,
+    /// The number of ranges that were looked at for the alphabet.
+    ranges: usize,
 }
 
 impl Machine {
@@ -110,7 +120,10 @@ fn build(pattern: &str) -> Result<Machine, PatternError> {
         tracing::warn!(%error, pattern, "a pattern of Go's syntax could not be written for the regex crate");
         PatternError::TooLarge
     })?;
-    let alphabet = Alphabet::of(&parsed);
+    let (alphabet, ranges) = Alphabet::of(&parsed);
+    if ranges > RANGES_MAX {
+        return Err(PatternError::TooLarge);
+    }
     let parsed = match &alphabet {
         Some(alphabet) => alphabet.translate(&parsed),
         None => parsed,
@@ -121,7 +134,11 @@ fn build(pattern: &str) -> Result<Machine, PatternError> {
         .which_captures(WhichCaptures::Implicit);
     let nfa = Compiler::new().configure(config).build_from_hir(&parsed);
     let nfa = nfa.map_err(|_| PatternError::TooLarge)?;
-    Ok(Machine { nfa, alphabet })
+    Ok(Machine {
+        nfa,
+        alphabet,
+        ranges,
+    })
 }
 
 /// A text as a pattern reads it.
@@ -152,6 +169,8 @@ pub struct Program {
     dfa: DFA,
     simulation: PikeVM,
     alphabet: Option<Alphabet>,
+    /// The number of ranges that were looked at for the alphabet.
+    ranges: usize,
     /// States that the last match made, unless somebody is using them.
     states: Mutex<Option<Box<Cache>>>,
     /// Bytes that these take at most.
@@ -167,7 +186,11 @@ impl Program {
     /// # Errors
     /// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
     pub(super) fn compile(pattern: &str) -> Result<Self, PatternError> {
-        let Machine { nfa, alphabet } = machine(pattern)?;
+        let Machine {
+            nfa,
+            alphabet,
+            ranges,
+        } = machine(pattern)?;
         let config = DFA::config()
             .cache_capacity(CACHE_BYTES_MAX)
             .skip_cache_capacity_check(true)
@@ -182,6 +205,7 @@ impl Program {
             states: Mutex::new(Some(empty)),
             dfa,
             alphabet,
+            ranges,
         })
     }
 
@@ -193,7 +217,7 @@ impl Program {
 
     /// Returns the work of compiling it, in steps.
     pub(crate) fn compiling_steps(&self) -> usize {
-        self.nfa().memory_usage() / COMPILED_BYTES_PER_STEP
+        self.nfa().memory_usage() / COMPILED_BYTES_PER_STEP + self.ranges * STEPS_PER_RANGE
     }
 
     fn nfa(&self) -> &NFA {

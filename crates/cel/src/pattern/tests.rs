@@ -219,6 +219,23 @@ fn classes_of_all_scripts_take_little_memory() {
 }
 
 #[test]
+fn each_class_of_a_pattern_is_paid_for() {
+    const CLASSES: usize = 500;
+    let letters = |count: usize| Program::compile(&r"\pL".repeat(count)).expect("a pattern");
+    let of_one = letters(1).compiling_steps() - letters(0).compiling_steps();
+    assert!(of_one > 1_000, "{of_one}");
+    let of_all = letters(CLASSES).compiling_steps();
+    assert!(of_all > CLASSES * 1_000, "{of_all}");
+    assert!(of_all <= COMPILING_STEPS_MAX);
+    // Different ones are told apart, one after the other, which takes more.
+    let different = |it: usize| format!(r"[\pL\x{{{:x}}}]", 0x1f600 + it % 50);
+    let different: String = (0..CLASSES).map(different).collect();
+    let of_different = Program::compile(&different).expect("a pattern");
+    assert!(of_different.compiling_steps() > of_all);
+    assert!(matches(&different, &"a".repeat(CLASSES)));
+}
+
+#[test]
 fn names_of_classes_are_those_of_go() {
     for name in [
         "L",
