@@ -1,5 +1,7 @@
 //! The walk along a path, which looks at a limited number of values.
 
+use std::iter::once;
+
 use serde_json::Value;
 
 use super::{Operator, Step};
@@ -35,7 +37,10 @@ impl Walk {
             Step::Literal(value) => found.push(value),
             Step::Union(paths) => {
                 for path in paths {
-                    found.extend(self.steps(path, from.to_vec())?);
+                    // Each path looks at all of them, whatever it finds.
+                    self.values_left = self.values_left.checked_sub(from.len())?;
+                    let found_there = self.steps(path, from.to_vec())?;
+                    self.collect(found_there.into_iter(), &mut found)?;
                 }
             }
             Step::Member(name) => found.extend(from.iter().filter_map(|value| value.get(name))),
@@ -54,7 +59,7 @@ impl Walk {
                 for value in from {
                     for item in value.as_array()? {
                         if self.is_chosen(item, left, comparison.as_ref())? {
-                            found.push(item);
+                            self.collect(once(item), &mut found)?;
                         }
                     }
                 }
@@ -146,5 +151,23 @@ mod tests {
         found.clear();
         let collected = Walk::new(20).collect(parts(&many), &mut found);
         assert_eq!((collected, found.len()), (Some(()), 20));
+    }
+
+    #[test]
+    fn what_unions_and_filters_find_is_bounded_while_they_look() {
+        let many = Value::from(vec![0; 8]);
+        let union = Step::Union(vec![vec![Step::All]; 4]);
+        let filter = Step::Filter {
+            left: vec![Step::Literal(Value::from(0))],
+            comparison: None,
+        };
+        for (step, most) in [(&union, 4 * 8 + 4 + 4 * 8), (&filter, 8 + 8 + 8)] {
+            let found = |values_max: usize| {
+                let mut walk = Walk::new(values_max);
+                walk.step(step, &[&many]).map(|found| found.len())
+            };
+            assert!(found(most).is_some());
+            assert!((0..most).all(|less| found(less).is_none()));
+        }
     }
 }
