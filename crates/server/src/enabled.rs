@@ -41,17 +41,10 @@ impl Enabled {
         let flow_control = has_fairness.then(|| FlowControl::new(&flags.limits, stores, registry));
         let flow_control = flow_control.flatten();
         let hooks = PostStartHooks {
-            bootstrapped: Done::default(),
-            admission_initialized: Done::default(),
-            storage_awaited: Done::default(),
-            address_published: Done::default(),
-            definitions_synced: Done::default(),
-            aggregation_synced: Done::default(),
-            custom_apis_published: Done::default(),
             roles: roles.as_ref().map(|_| RoleHooks::default()),
             nodes_synced: authorizer.node_graph().map(|_| Done::default()),
             flows_ensured: flow_control.as_ref().map(|_| Done::default()),
-            encryption_followed: None,
+            ..PostStartHooks::default()
         };
         let (objects, initialized) = (
             resources.admission.objects.clone(),
