@@ -59,12 +59,25 @@ async fn custom_objects_are_answered_as_they_are_read() {
     }
     let body = thing("b", json!({"list": [1, 2], "i": 7})).to_string();
     let body = body.replace(":7", ":7.0").replace("[1,2]", "[1e0,2E+0]");
-    let created = fixture.ask(request("POST", THINGS, body.into())).await;
+    let created = fixture.ask(request("POST", THINGS, body.clone().into()));
+    let created = created.await;
     assert!(
         created.text().contains(r#""i":7,"list":[1,2]"#),
         "{}",
         created.text()
     );
+    let path = format!("{THINGS}/b");
+    let replaced = fixture.ask(request("PUT", &path, body.into())).await;
+    assert_eq!(replaced.head.status, 200, "{}", replaced.text());
+    assert!(
+        replaced.text().contains(r#""i":7,"list":[1,2]"#),
+        "{}",
+        replaced.text()
+    );
+    let metadata = |answer: &Answer, member: &str| answer.json()["metadata"][member].clone();
+    for member in ["generation", "resourceVersion"] {
+        assert_eq!(metadata(&replaced, member), metadata(&created, member));
+    }
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
     let table = fixture.accepting(THINGS, table).await.json();
     assert_eq!(table["rows"][0]["cells"], json!(["b", "2"]));
