@@ -196,43 +196,67 @@ fn merge_list(
             let all = current.iter().chain(new);
             all.cloned().collect()
         }
-        ListMerge::ByKey(key) if replaces_list(patch) => {
-            let items = plain_items(patch);
-            for item in patch {
-                let members = object(item, name)?;
-                if directive(members)? != Some(Directive::Replace) {
-                    key_of(members, key)?;
-                }
+        ListMerge::ByKey(key) => {
+            let patch = ItemsByKey::read(patch, key, name)?;
+            if patch.replaces {
+                let items: Vec<Value> = patch
+                    .items
+                    .into_iter()
+                    .map(without_directives)
+                    .map(Value::Object)
+                    .collect();
+                let own = items.clone();
+                return Ok(ordered(items, order.unwrap_or_default(), &own, by));
             }
-            let own = items.clone();
-            return Ok(ordered(items, order.unwrap_or_default(), &own, by));
+            merge_by_key(current, &patch, key, place.below(name), depth)?
         }
-        ListMerge::ByKey(key) => merge_by_key(current, patch, key, place.below(name), depth)?,
     };
     Ok(ordered(merged, order.unwrap_or(patch), current, by))
+}
+
+/// A patch of a list whose items merge by a key, in which each has one.
+struct ItemsByKey<'p> {
+    /// True if the items replace the list, which any of the patch's items may say.
+    replaces: bool,
+    /// The keys of items to delete.
+    deleted: HashSet<&'p Value>,
+    /// The items that are no directives.
+    items: Vec<&'p Map<String, Value>>,
+}
+
+impl<'p> ItemsByKey<'p> {
+    fn read(patch: &'p [Value], key: &str, list: &str) -> Result<Self, Error> {
+        let mut read = Self {
+            replaces: false,
+            deleted: HashSet::new(),
+            items: Vec::new(),
+        };
+        for item in patch {
+            let members = object(item, list)?;
+            match directive(members)? {
+                Some(Directive::Replace) => read.replaces = true,
+                Some(Directive::Delete) => drop(read.deleted.insert(key_of(members, key)?)),
+                None => {
+                    key_of(members, key)?;
+                    read.items.push(members);
+                }
+            }
+        }
+        Ok(read)
+    }
 }
 
 /// Merges the items of two lists by a key: first removes the items that the patch deletes, then merges the others.
 fn merge_by_key(
     current: &[Value],
-    patch: &[Value],
+    patch: &ItemsByKey<'_>,
     key: &str,
     place: Place<'_>,
     depth: usize,
 ) -> Result<Vec<Value>, Error> {
-    let mut deleted = HashSet::new();
-    let mut rest = Vec::new();
-    for item in patch {
-        let members = object(item, place.name)?;
-        match directive(members)? {
-            None => rest.push(members),
-            Some(Directive::Replace) => {}
-            Some(Directive::Delete) => drop(deleted.insert(key_of(members, key)?)),
-        }
-    }
     let stays = |item: &&Value| {
         let value = item.get(key);
-        value.is_none_or(|value| !deleted.contains(value))
+        value.is_none_or(|value| !patch.deleted.contains(value))
     };
     let kept: Vec<&Value> = current.iter().filter(stays).collect();
     let mut places = HashMap::new();
@@ -242,7 +266,7 @@ fn merge_by_key(
         }
     }
     let mut merged: Vec<Value> = kept.into_iter().cloned().collect();
-    for members in rest {
+    for members in &patch.items {
         let at = *places.entry(key_of(members, key)?).or_insert(merged.len());
         if at == merged.len() {
             merged.push(Value::Object(Map::new()));
@@ -254,13 +278,6 @@ fn merge_by_key(
         merged[at] = Value::Object(merge_map(old, members, place, depth)?);
     }
     Ok(merged)
-}
-
-/// Returns true if a patch replaces a list by its other items, wherever among them it says so.
-fn replaces_list(patch: &[Value]) -> bool {
-    patch
-        .iter()
-        .any(|item| item.get(PATCH).is_some_and(|it| it == "replace"))
 }
 
 /// Returns the members of a list's item, which merge by one of them.
