@@ -6,8 +6,11 @@
 //! the signatures that webpki takes (none with SHA-1, no RSA key of fewer than 2048 bits); a certificate that constrains
 //! names or policies is left to webpki.
 
+use std::sync::Arc;
+
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::{CertificateError, Error, OtherError};
 use webpki::RawPublicKeyEntity;
 use x509_parser::oid_registry::{
     OID_X509_EXT_BASIC_CONSTRAINTS, OID_X509_EXT_EXTENDED_KEY_USAGE,
@@ -56,6 +59,12 @@ pub(crate) enum ChainError {
     Constrained,
 }
 
+impl From<ChainError> for Error {
+    fn from(error: ChainError) -> Self {
+        CertificateError::Other(OtherError(Arc::new(error))).into()
+    }
+}
+
 /// The extensions that this verifier knows.
 const KNOWN: [Oid<'static>; 4] = [
     OID_X509_EXT_BASIC_CONSTRAINTS,
@@ -95,8 +104,10 @@ pub(crate) fn verify(
     let parsed = parse(leaf)?;
     check_validity(&parsed, rules.now)?;
     if rules.authorities.iter().any(|it| it == leaf) {
+        // It constrains what it signs, and not itself.
         return check_purpose(&[&parsed], rules.purpose);
     }
+    check_unconstrained(&parsed)?;
     // One that cannot be read vouches for nothing.
     let roots: Vec<_> = rules.authorities.iter().flat_map(|it| parse(it)).collect();
     let intermediates: Vec<_> = intermediates.iter().flat_map(|it| parse(it)).collect();
@@ -141,6 +152,7 @@ impl<'a> Search<'a> {
                 continue;
             }
             let tried = check_validity(parent, self.rules.now).and_then(|()| {
+                check_unconstrained(parent)?;
                 chain.push(parent);
                 let completed = match is_root {
                     true => check_purpose(chain, self.rules.purpose),
@@ -172,7 +184,7 @@ fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>,
 fn check_validity(certificate: &X509Certificate<'_>, now: UnixTime) -> Result<(), ChainError> {
     for extension in certificate.extensions() {
         if CONSTRAINTS.contains(&extension.oid) {
-            return Err(ChainError::Constrained);
+            continue;
         }
         let is_read = !matches!(
             extension.parsed_extension(),
@@ -189,6 +201,15 @@ fn check_validity(certificate: &X509Certificate<'_>, now: UnixTime) -> Result<()
         return Err(ChainError::Expired);
     }
     Ok(())
+}
+
+/// Checks that a certificate constrains neither names nor policies.
+fn check_unconstrained(certificate: &X509Certificate<'_>) -> Result<(), ChainError> {
+    let mut extensions = certificate.extensions().iter();
+    match extensions.any(|it| CONSTRAINTS.contains(&it.oid)) {
+        true => Err(ChainError::Constrained),
+        false => Ok(()),
+    }
 }
 
 /// Checks that no certificate of a chain is for other purposes alone. Follows `checkChainForKeyUsage`.

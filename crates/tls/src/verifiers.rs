@@ -11,8 +11,7 @@ use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 use super::chain::{self, Purpose, Rules};
 use super::handshake_signature;
@@ -120,23 +119,23 @@ impl ServerCertVerifier for ServerVerifier {
         let Some(trusted) = &self.trusted else {
             return Ok(ServerCertVerified::assertion());
         };
-        if trusted.certificates.iter().any(|it| it == certificate) {
-            is_a_servers_now(certificate, now)?;
+        let refused = if trusted.certificates.iter().any(|it| it == certificate) {
+            None
         } else {
             let vouched = &trusted.vouched;
-            let verified =
-                vouched.verify_server_cert(certificate, intermediates, name, ocsp_response, now);
-            let Err(error) = verified else {
-                return verified;
-            };
-            let rules = Rules {
-                authorities: &trusted.certificates,
-                algorithms: self.algorithms,
-                purpose: Purpose::Server,
-                now,
-            };
-            chain::verify(certificate, intermediates, rules).map_err(|_| error)?;
-        }
+            match vouched.verify_server_cert(certificate, intermediates, name, ocsp_response, now) {
+                Ok(verified) => return Ok(verified),
+                Err(error) => Some(error),
+            }
+        };
+        let rules = Rules {
+            authorities: &trusted.certificates,
+            algorithms: self.algorithms,
+            purpose: Purpose::Server,
+            now,
+        };
+        chain::verify(certificate, intermediates, rules)
+            .map_err(|why| refused.unwrap_or_else(|| why.into()))?;
         verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
         Ok(ServerCertVerified::assertion())
     }
@@ -162,29 +161,6 @@ impl ServerCertVerifier for ServerVerifier {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
     }
-}
-
-/// Checks that a certificate is for servers, and valid at this time.
-fn is_a_servers_now(
-    certificate: &CertificateDer<'_>,
-    now: UnixTime,
-) -> Result<(), CertificateError> {
-    let (_, certificate) =
-        X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
-    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    let validity = certificate.validity();
-    if seconds < validity.not_before.timestamp() {
-        return Err(CertificateError::NotValidYet);
-    }
-    if seconds > validity.not_after.timestamp() {
-        return Err(CertificateError::Expired);
-    }
-    let usages = certificate.extended_key_usage();
-    let usages = usages.map_err(|_| CertificateError::BadEncoding)?;
-    if usages.is_some_and(|it| !it.value.any && !it.value.server_auth) {
-        return Err(CertificateError::InvalidPurpose);
-    }
-    Ok(())
 }
 
 #[cfg(test)]
