@@ -4,6 +4,8 @@
 //! so it can be replaced, copied and tested; an operation without a value has null; an index may be negative, counted
 //! from the end, and have a sign or leading zeros.
 
+use std::num::IntErrorKind;
+
 use serde_json::Value;
 
 /// An operation of a JSON patch, which may turn out to be none when it is applied.
@@ -15,27 +17,19 @@ pub struct Operation {
     value: Value,
 }
 
-/// The reason why an operation cannot be applied to an object.
+/// The reason why an operation cannot be applied to an object, in the words of the library.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OperationError {
-    /// The operation is none, or lacks a path.
+    /// The operation is none, lacks a path, or names something that is not there.
     #[error("{0}")]
-    Incomplete(String),
-    /// The operation names something that is not there.
-    #[error("{operation} operation does not apply: doc is missing path: {path:?}: missing value")]
-    Missing {
-        /// The name of the operation.
-        operation: &'static str,
-        /// The path that leads nowhere.
-        path: String,
-    },
+    Impossible(String),
     /// The value at the path is another one than the operation tests for.
     #[error("testing value {0} failed: test failed")]
     TestFailed(String),
-    /// The operation would replace the object by a value without members.
-    #[error("replace operation value must be object or array")]
-    NoObject,
 }
+
+/// The words for what is not there.
+const MISSING: &str = "missing value";
 
 impl Operation {
     /// Reads an operation. Members of other types than theirs are as absent.
@@ -66,45 +60,120 @@ impl Operation {
     /// The reason why it does not apply.
     pub fn apply(&self, object: &mut Value) -> Result<(), OperationError> {
         match self.name.as_str() {
-            "add" => add(object, "add", self.path("add")?, self.value.clone()),
-            "remove" => remove(object, "remove", self.path("remove")?).map(drop),
+            "add" => self.add(object),
+            "remove" => self.remove(object),
             "replace" => self.replace(object),
-            "move" => {
-                let moved = remove(object, "move", self.source_path("move")?)?;
-                add(object, "move", self.path("move")?, moved)
-            }
-            "copy" => {
-                let source = value_at(object, "copy", self.source_path("copy")?)?;
-                let copied = source.cloned().unwrap_or_default();
-                add(object, "copy", self.path("copy")?, copied)
-            }
+            "move" => self.move_value(object),
+            "copy" => self.copy(object),
             "test" => self.test(object),
-            other => Err(OperationError::Incomplete(format!(
-                "Unexpected kind: {other}"
-            ))),
+            other => impossible(format!("Unexpected kind: {other}")),
         }
+    }
+
+    fn add(&self, object: &mut Value) -> Result<(), OperationError> {
+        let Some(path) = &self.path else {
+            return impossible(format!("add operation failed to decode path: {MISSING}"));
+        };
+        let Some((container, key)) = container_mut(object, path) else {
+            let why =
+                format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}");
+            return impossible(why);
+        };
+        put(container, key, self.value.clone())
+            .or_else(|why| impossible(format!("error in add for path: '{path}': {why}")))
+    }
+
+    fn remove(&self, object: &mut Value) -> Result<(), OperationError> {
+        let Some(path) = &self.path else {
+            return impossible(format!("remove operation failed to decode path: {MISSING}"));
+        };
+        let Some((container, key)) = container_mut(object, path) else {
+            let why = format!(
+                "remove operation does not apply: doc is missing path: \"{path}\": {MISSING}"
+            );
+            return impossible(why);
+        };
+        take(container, &key)
+            .map(drop)
+            .or_else(|why| impossible(format!("error in remove for path: '{path}': {why}")))
     }
 
     fn replace(&self, object: &mut Value) -> Result<(), OperationError> {
         let path = self.path("replace")?;
         if path.is_empty() {
             if !self.value.is_object() && !self.value.is_array() {
-                return Err(OperationError::NoObject);
+                // As Go shows an error that is none.
+                let why = "replace operation value must be object or array: %!w(<nil>)";
+                return impossible(why.to_owned());
             }
             *object = self.value.clone();
             return Ok(());
         }
-        let missing = || missing("replace", path);
-        let (container, key) = container_mut(object, path).ok_or_else(missing)?;
+        let Some((container, key)) = container_mut(object, path) else {
+            let why =
+                format!("replace operation does not apply: doc is missing path: {path}: {MISSING}");
+            return impossible(why);
+        };
         match container {
             Value::Object(members) => drop(members.insert(key, self.value.clone())),
-            Value::Array(items) => {
-                let at = index(&key, items.len()).ok_or_else(missing)?;
-                items[at] = self.value.clone();
-            }
-            _ => return Err(missing()),
+            Value::Array(items) => match index(&key, items.len()) {
+                Ok(at) => items[at] = self.value.clone(),
+                Err(_) => {
+                    let why = format!(
+                        "replace operation does not apply: doc is missing key: {path}: {MISSING}"
+                    );
+                    return impossible(why);
+                }
+            },
+            _ => {}
         }
         Ok(())
+    }
+
+    fn move_value(&self, object: &mut Value) -> Result<(), OperationError> {
+        let from = self.source_path("move")?;
+        let Some((container, key)) = container_mut(object, from) else {
+            let why = format!(
+                "move operation does not apply: doc is missing from path: {from}: {MISSING}"
+            );
+            return impossible(why);
+        };
+        // The library names the key here, and the path below.
+        let moved = take(container, &key)
+            .or_else(|why| impossible(format!("error in move for path: '{key}': {why}")))?;
+        let path = self.path("move")?;
+        let Some((container, key)) = container_mut(object, path) else {
+            let why = format!(
+                "move operation does not apply: doc is missing destination path: {path}: {MISSING}"
+            );
+            return impossible(why);
+        };
+        put(container, key, moved)
+            .or_else(|why| impossible(format!("error in move for path: '{path}': {why}")))
+    }
+
+    fn copy(&self, object: &mut Value) -> Result<(), OperationError> {
+        let from = self.source_path("copy")?;
+        let Some((source, key)) = container(object, from) else {
+            let why = format!(
+                "copy operation does not apply: doc is missing from path: {from}: {MISSING}"
+            );
+            return impossible(why);
+        };
+        let found = value_in(source, &key)
+            .or_else(|why| impossible(format!("error in copy for from: '{from}': {why}")))?;
+        let copied = found.cloned().unwrap_or_default();
+        let Some(path) = &self.path else {
+            return impossible(format!("copy operation failed to decode path: {MISSING}"));
+        };
+        let Some((container, key)) = container_mut(object, path) else {
+            let why = format!(
+                "copy operation does not apply: doc is missing destination path: {path}: {MISSING}"
+            );
+            return impossible(why);
+        };
+        put(container, key, copied)
+            .or_else(|why| impossible(format!("error while adding value during copy: {why}")))
     }
 
     fn test(&self, object: &Value) -> Result<(), OperationError> {
@@ -112,7 +181,13 @@ impl Operation {
         let found = if path.is_empty() {
             Some(object)
         } else {
-            value_at(object, "test", path)?
+            let Some((container, key)) = container(object, path) else {
+                let why =
+                    format!("test operation does not apply: is missing path: {path}: {MISSING}");
+                return impossible(why);
+            };
+            value_in(container, &key)
+                .or_else(|why| impossible(format!("error in test for path: '{path}': {why}")))?
         };
         if *found.unwrap_or(&Value::Null) == self.value {
             Ok(())
@@ -145,9 +220,8 @@ impl Operation {
 
     /// Returns what the operation copies or moves.
     pub(super) fn source<'a>(&self, object: &'a Value) -> Option<&'a Value> {
-        value_at(object, "copy", self.from.as_deref()?)
-            .ok()
-            .flatten()
+        let (container, key) = container(object, self.from.as_deref()?)?;
+        value_in(container, &key).ok().flatten()
     }
 
     /// Returns the number of items behind the one at the path.
@@ -161,11 +235,23 @@ impl Operation {
     }
 
     fn path(&self, operation: &str) -> Result<&str, OperationError> {
-        said(self.path.as_deref(), operation, "path")
+        let missing = || {
+            let why = format!(
+                "{operation} operation failed to decode path: operation missing path field"
+            );
+            OperationError::Impossible(format!("{why}: {MISSING}"))
+        };
+        self.path.as_deref().ok_or_else(missing)
     }
 
     fn source_path(&self, operation: &str) -> Result<&str, OperationError> {
-        said(self.from.as_deref(), operation, "from")
+        let missing = || {
+            let why = format!(
+                "{operation} operation failed to decode from: operation, missing from field"
+            );
+            OperationError::Impossible(format!("{why}: {MISSING}"))
+        };
+        self.from.as_deref().ok_or_else(missing)
     }
 }
 
@@ -180,77 +266,46 @@ pub(super) enum Effect<'a> {
     None,
 }
 
-fn said<'a>(
-    path: Option<&'a str>,
-    operation: &str,
-    member: &str,
-) -> Result<&'a str, OperationError> {
-    path.ok_or_else(|| {
-        let why = format!("{operation} operation failed to decode {member}: missing value");
-        OperationError::Incomplete(why)
-    })
+fn impossible<T>(why: String) -> Result<T, OperationError> {
+    Err(OperationError::Impossible(why))
 }
 
-fn missing(operation: &'static str, path: &str) -> OperationError {
-    OperationError::Missing {
-        operation,
-        path: path.to_owned(),
-    }
-}
-
-fn add(
-    object: &mut Value,
-    operation: &'static str,
-    path: &str,
-    value: Value,
-) -> Result<(), OperationError> {
-    let missing = || missing(operation, path);
-    let (container, key) = container_mut(object, path).ok_or_else(missing)?;
+/// Adds a value to a map or list.
+fn put(container: &mut Value, key: String, value: Value) -> Result<(), String> {
     match container {
         Value::Object(members) => drop(members.insert(key, value)),
         Value::Array(items) if key == "-" => items.push(value),
         Value::Array(items) => {
             // One more place than there are items.
-            let at = index(&key, items.len() + 1).ok_or_else(missing)?;
+            let at = index(&key, items.len() + 1).map_err(|wrong| match wrong {
+                WrongIndex::NoNumber(why) => {
+                    format!("value was not a proper array index: '{key}': {why}")
+                }
+                WrongIndex::Outside(why) => why,
+            })?;
             items.insert(at, value);
         }
-        _ => return Err(missing()),
+        _ => {}
     }
     Ok(())
 }
 
-fn remove(
-    object: &mut Value,
-    operation: &'static str,
-    path: &str,
-) -> Result<Value, OperationError> {
-    let missing = || missing(operation, path);
-    let (container, key) = container_mut(object, path).ok_or_else(missing)?;
+/// Takes a value out of a map or list.
+fn take(container: &mut Value, key: &str) -> Result<Value, String> {
     match container {
-        Value::Object(members) => members.remove(&key).ok_or_else(missing),
-        Value::Array(items) => {
-            let at = index(&key, items.len()).ok_or_else(missing)?;
-            Ok(items.remove(at))
-        }
-        _ => Err(missing()),
+        Value::Object(members) => members
+            .remove(key)
+            .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: {MISSING}")),
+        Value::Array(items) => Ok(items.remove(index(key, items.len())?)),
+        _ => Ok(Value::Null),
     }
 }
 
-/// Returns the value at a path; `None` for a member that a map does not have.
-fn value_at<'a>(
-    object: &'a Value,
-    operation: &'static str,
-    path: &str,
-) -> Result<Option<&'a Value>, OperationError> {
-    let missing = || missing(operation, path);
-    let (container, key) = container(object, path).ok_or_else(missing)?;
+/// Returns the value in a map or list; `None` for a member that a map does not have.
+fn value_in<'a>(container: &'a Value, key: &str) -> Result<Option<&'a Value>, String> {
     match container {
-        Value::Object(members) => Ok(members.get(&key)),
-        Value::Array(items) => {
-            let at = index(&key, items.len()).ok_or_else(missing)?;
-            Ok(Some(&items[at]))
-        }
-        _ => Err(missing()),
+        Value::Array(items) => Ok(Some(&items[index(key, items.len())?])),
+        other => Ok(other.get(key)),
     }
 }
 
@@ -259,10 +314,10 @@ fn container<'a>(object: &'a Value, path: &str) -> Option<(&'a Value, String)> {
     let (mut keys, last) = keys(path)?;
     let container = keys.try_fold(object, |at, key| match at {
         Value::Object(members) => members.get(&key),
-        Value::Array(items) => items.get(index(&key, items.len())?),
+        Value::Array(items) => items.get(index(&key, items.len()).ok()?),
         _ => None,
     })?;
-    Some((container, last))
+    is_container(container).then_some((container, last))
 }
 
 fn container_mut<'a>(object: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
@@ -270,12 +325,16 @@ fn container_mut<'a>(object: &'a mut Value, path: &str) -> Option<(&'a mut Value
     let container = keys.try_fold(object, |at, key| match at {
         Value::Object(members) => members.get_mut(&key),
         Value::Array(items) => {
-            let at = index(&key, items.len())?;
+            let at = index(&key, items.len()).ok()?;
             items.get_mut(at)
         }
         _ => None,
     })?;
-    Some((container, last))
+    is_container(container).then_some((container, last))
+}
+
+fn is_container(value: &Value) -> bool {
+    value.is_object() || value.is_array()
 }
 
 /// Returns the keys of a path, the last apart. A path has none before its first slash.
@@ -289,12 +348,37 @@ fn keys(path: &str) -> Option<(impl Iterator<Item = String>, String)> {
     Some((parents.map(decoded), decoded(last)))
 }
 
+/// An index that leads nowhere, in the library's words.
+enum WrongIndex {
+    NoNumber(String),
+    Outside(String),
+}
+
+impl From<WrongIndex> for String {
+    fn from(wrong: WrongIndex) -> Self {
+        let (WrongIndex::NoNumber(why) | WrongIndex::Outside(why)) = wrong;
+        why
+    }
+}
+
 /// Returns the place of an index among so many, as Go reads numbers.
-fn index(key: &str, count: usize) -> Option<usize> {
-    let number: i64 = key.parse().ok()?;
-    let count = i64::try_from(count).ok()?;
-    let at = if number < 0 { number + count } else { number };
-    usize::try_from(at).ok().filter(|_| at < count)
+fn index(key: &str, count: usize) -> Result<usize, WrongIndex> {
+    let number: i64 = key.parse().map_err(|error: std::num::ParseIntError| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        WrongIndex::NoNumber(format!("strconv.Atoi: parsing {key:?}: {why}"))
+    })?;
+    let from_end = if number < 0 { count } else { 0 };
+    let at = i64::try_from(from_end)
+        .ok()
+        .and_then(|it| it.checked_add(number));
+    let at = at.and_then(|at| usize::try_from(at).ok());
+    at.filter(|at| *at < count).ok_or_else(|| {
+        let why = "invalid index referenced";
+        WrongIndex::Outside(format!("Unable to access invalid index: {number}: {why}"))
+    })
 }
 
 fn levels(path: Option<&str>) -> usize {
@@ -305,7 +389,7 @@ fn items_behind(object: &Value, path: Option<&str>) -> usize {
     let behind = || {
         let (list, key) = container(object, path?)?;
         let count = list.as_array()?.len();
-        Some(count - index(&key, count)?)
+        Some(count - index(&key, count).ok()?)
     };
     behind().unwrap_or_default()
 }
@@ -432,31 +516,142 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_nowhere_is_refused() {
-        for operation in [
-            json!({"op": "remove", "path": "/a/z"}),
-            json!({"op": "move", "from": "/a/z", "path": "/a/y"}),
-            json!({"op": "add", "path": "/z/a", "value": 1}),
-            json!({"op": "add", "path": "/a/b/c", "value": 1}),
-            json!({"op": "add", "path": "/null/c", "value": 1}),
-            json!({"op": "add", "path": "", "value": {}}),
-            json!({"op": "add", "path": "a", "value": {}}),
-            json!({"op": "add", "path": "/list/4", "value": 1}),
-            json!({"op": "add", "path": "/list/-5", "value": 1}),
-            json!({"op": "add", "path": "/list/x", "value": 1}),
-            json!({"op": "replace", "path": "/list/3", "value": 1}),
-            json!({"op": "replace", "path": "/list/-", "value": 1}),
-            json!({"op": "replace", "path": "", "value": 1}),
-            json!({"op": "test", "path": "/list/3", "value": null}),
-            json!({"op": "test", "path": "/z/a", "value": null}),
-            json!({"op": "copy", "from": "/list/3", "path": "/a/c"}),
-            json!({"op": "copy", "path": "/a/c"}),
-            json!({"op": "add", "value": 1}),
-            json!({"op": "merge", "path": "/a"}),
-            json!({}),
-            Value::Null,
+    fn what_leads_nowhere_is_refused_in_the_words_of_the_operation() {
+        for (operation, words) in [
+            (
+                json!({"op": "remove", "path": "/a/z"}),
+                "error in remove for path: '/a/z': Unable to remove nonexistent key: z: missing value",
+            ),
+            (
+                json!({"op": "remove", "path": "/z/a"}),
+                "remove operation does not apply: doc is missing path: \"/z/a\": missing value",
+            ),
+            (
+                json!({"op": "remove", "path": "/list/3"}),
+                "error in remove for path: '/list/3': Unable to access invalid index: 3: invalid index referenced",
+            ),
+            (
+                json!({"op": "remove"}),
+                "remove operation failed to decode path: missing value",
+            ),
+            (
+                json!({"op": "move", "from": "/a/z", "path": "/a/y"}),
+                "error in move for path: 'z': Unable to remove nonexistent key: z: missing value",
+            ),
+            (
+                json!({"op": "move", "from": "/z/a", "path": "/a/y"}),
+                "move operation does not apply: doc is missing from path: /z/a: missing value",
+            ),
+            (
+                json!({"op": "move", "from": "/a/b", "path": "/z/y"}),
+                "move operation does not apply: doc is missing destination path: /z/y: missing value",
+            ),
+            (
+                json!({"op": "move", "from": "/a/b", "path": "/list/x"}),
+                "error in move for path: '/list/x': value was not a proper array index: 'x': strconv.Atoi: parsing \"x\": invalid syntax",
+            ),
+            (
+                json!({"op": "move", "from": "/a/b"}),
+                "move operation failed to decode path: operation missing path field: missing value",
+            ),
+            (
+                json!({"op": "add", "path": "/z/a", "value": 1}),
+                "add operation does not apply: doc is missing path: \"/z/a\": missing value",
+            ),
+            (
+                json!({"op": "add", "path": "/a/b/c", "value": 1}),
+                "add operation does not apply: doc is missing path: \"/a/b/c\": missing value",
+            ),
+            (
+                json!({"op": "add", "path": "/null/c", "value": 1}),
+                "add operation does not apply: doc is missing path: \"/null/c\": missing value",
+            ),
+            (
+                json!({"op": "add", "path": "", "value": {}}),
+                "add operation does not apply: doc is missing path: \"\": missing value",
+            ),
+            (
+                json!({"op": "add", "path": "a", "value": {}}),
+                "add operation does not apply: doc is missing path: \"a\": missing value",
+            ),
+            (
+                json!({"op": "add", "path": "/list/4", "value": 1}),
+                "error in add for path: '/list/4': Unable to access invalid index: 4: invalid index referenced",
+            ),
+            (
+                json!({"op": "add", "path": "/list/-5", "value": 1}),
+                "error in add for path: '/list/-5': Unable to access invalid index: -5: invalid index referenced",
+            ),
+            (
+                json!({"op": "add", "path": "/list/99999999999999999999", "value": 1}),
+                "error in add for path: '/list/99999999999999999999': value was not a proper array index: '99999999999999999999': strconv.Atoi: parsing \"99999999999999999999\": value out of range",
+            ),
+            (
+                json!({"op": "replace", "path": "/list/3", "value": 1}),
+                "replace operation does not apply: doc is missing key: /list/3: missing value",
+            ),
+            (
+                json!({"op": "replace", "path": "/list/-", "value": 1}),
+                "replace operation does not apply: doc is missing key: /list/-: missing value",
+            ),
+            (
+                json!({"op": "replace", "path": "/z/a", "value": 1}),
+                "replace operation does not apply: doc is missing path: /z/a: missing value",
+            ),
+            (
+                json!({"op": "replace", "path": "", "value": 1}),
+                "replace operation value must be object or array: %!w(<nil>)",
+            ),
+            (
+                json!({"op": "test", "path": "/list/3", "value": null}),
+                "error in test for path: '/list/3': Unable to access invalid index: 3: invalid index referenced",
+            ),
+            (
+                json!({"op": "test", "path": "/list/x"}),
+                "error in test for path: '/list/x': strconv.Atoi: parsing \"x\": invalid syntax",
+            ),
+            (
+                json!({"op": "test", "path": "/z/a", "value": null}),
+                "test operation does not apply: is missing path: /z/a: missing value",
+            ),
+            (
+                json!({"op": "test", "path": "/a/b", "value": 2}),
+                "testing value /a/b failed: test failed",
+            ),
+            (
+                json!({"op": "copy", "from": "/list/3", "path": "/a/c"}),
+                "error in copy for from: '/list/3': Unable to access invalid index: 3: invalid index referenced",
+            ),
+            (
+                json!({"op": "copy", "from": "/z/a", "path": "/a/c"}),
+                "copy operation does not apply: doc is missing from path: /z/a: missing value",
+            ),
+            (
+                json!({"op": "copy", "from": "/a/b", "path": "/z/c"}),
+                "copy operation does not apply: doc is missing destination path: /z/c: missing value",
+            ),
+            (
+                json!({"op": "copy", "from": "/a/b", "path": "/list/9"}),
+                "error while adding value during copy: Unable to access invalid index: 9: invalid index referenced",
+            ),
+            (
+                json!({"op": "copy", "path": "/a/c"}),
+                "copy operation failed to decode from: operation, missing from field: missing value",
+            ),
+            (
+                json!({"op": "add", "value": 1}),
+                "add operation failed to decode path: missing value",
+            ),
+            (
+                json!({"op": "merge", "path": "/a"}),
+                "Unexpected kind: merge",
+            ),
+            (json!({}), "Unexpected kind: unknown"),
+            (Value::Null, "Unexpected kind: unknown"),
         ] {
-            assert!(patched(object(), operation.clone()).is_err(), "{operation}");
+            let failed = patched(object(), operation.clone());
+            let failed = failed.map_err(|error| error.to_string());
+            assert_eq!(failed, Err(words.to_owned()), "{operation}");
         }
     }
 
