@@ -134,6 +134,19 @@ pub fn given_pair(directory: &Path) -> Result<Option<(PathBuf, PathBuf)>, StartE
     }
 }
 
+/// Returns the paths of the certificate and the key that are generated for a server in its directory.
+#[must_use]
+pub fn generated_pair(directory: &Path) -> (PathBuf, PathBuf) {
+    let files = PairFiles::new(directory, SERVING_NAME, SERVING_SUBJECT);
+    (files.certificate, files.key)
+}
+
+/// Returns true if a certificate is one that this program makes for its servers.
+#[must_use]
+pub fn is_generated_for_a_server(certificate: &str) -> bool {
+    PairFiles::new(Path::new(""), SERVING_NAME, SERVING_SUBJECT).is_made(certificate)
+}
+
 /// Returns true if a directory has an authority that this program made, as earlier versions did in that of
 /// `--cert-dir`, or one that cannot be read. It may lack its key: only a start there tells what is wrong.
 #[must_use]
@@ -186,6 +199,12 @@ impl Authority {
                 ),
             )
         };
+        if let Some(key) = files.key_alone().map_err(&broken)? {
+            tracing::info!("the certificate authority has a key alone; making its certificate");
+            let key = KeyPair::from_pem(&key)
+                .map_err(|error| broken(format!("the key cannot be read: {error}")))?;
+            return Self::generate(&files, &key, now);
+        }
         match files.read().map_err(&broken)? {
             Stored::Missing if files.certificate.exists() => {
                 Err(broken("its key is missing".to_owned()))
@@ -239,6 +258,7 @@ impl Authority {
             })
         };
         let identity = make().map_err(|error| cannot_make("ca", &error))?;
+        files.write_key(&identity.key)?;
         files.write(&identity)?;
         Self::new(identity).map_err(|error| cannot_make("ca", &error))
     }
@@ -523,6 +543,47 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains('\n'), "{text}");
+    }
+
+    #[test]
+    fn a_start_that_is_killed_at_any_file_leaves_a_directory_that_starts() {
+        let whole = tempfile::tempdir().expect("a directory");
+        generate(whole.path(), now());
+        let written = [
+            "ca.key",
+            "ca.crt",
+            "admin.crt",
+            "admin.key",
+            "apiserver.crt",
+            "apiserver.key",
+        ];
+        assert_eq!(content(whole.path()).len(), written.len());
+        let time = |name: &&str| {
+            let file = fs::metadata(whole.path().join(name)).expect("a file");
+            file.modified().expect("a time")
+        };
+        assert!(
+            written.iter().map(time).is_sorted(),
+            "written in this order"
+        );
+        for killed_after in 0..=written.len() {
+            let directory = tempfile::tempdir().expect("a directory");
+            for name in &written[..killed_after] {
+                fs::copy(whole.path().join(name), directory.path().join(name)).expect("copied");
+            }
+            let there = content(directory.path());
+            generate(directory.path(), now());
+            let after = content(directory.path());
+            assert_eq!(after.len(), written.len());
+            let mut keys = there.iter().filter(|(name, _)| name.ends_with(".key"));
+            assert!(
+                keys.all(|(name, key)| after[name] == *key),
+                "{killed_after}"
+            );
+        }
+        fs::remove_file(whole.path().join("ca.key")).expect("removed");
+        let lost = load(whole.path(), &[], now()).expect_err("a lost key");
+        assert!(lost.to_string().contains("its key is missing"), "{lost}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! Files of others are never written over. A certificate tells: it is this program's if
 //! [`AUTHORITY_NAME`] has signed it for the subject that this program gives to files of its name, and if it is alone in
 //! its file. A key does not tell, so it is never written over: a new certificate is made for the key that is there. A
-//! certificate is written before its key, so that what a crash leaves is the half that tells. An authority's certificate
-//! without its key is refused all the same, since the key may have been lost.
+//! certificate is written before its key, so that what a crash leaves is the half that tells. An authority's key comes
+//! first: without the key, which may have been lost, its certificate is refused, and a key alone gets a certificate.
 
 use std::fs;
 use std::io;
@@ -119,6 +119,17 @@ impl PairFiles {
         }
     }
 
+    /// Returns the key if there is no certificate with it.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(crate) fn key_alone(&self) -> Result<Option<String>, String> {
+        match content(&self.certificate)? {
+            None => content(&self.key),
+            Some(_) => Ok(None),
+        }
+    }
+
     /// Returns true if the certificate is there and is this program's, or cannot be read.
     pub(crate) fn may_be_made(&self) -> bool {
         match content(&self.certificate) {
@@ -132,11 +143,6 @@ impl PairFiles {
     /// # Errors
     /// A file cannot be written, or would have to be written over that this program did not make.
     pub(crate) fn write(&self, identity: &Identity) -> Result<(), StartError> {
-        let advice =
-            "choose another directory with --data-dir or --cert-dir, or make this one writable";
-        let cannot_write = |path: &Path, why: &dyn std::fmt::Display| {
-            StartError::new(format!("write {}", path.display()), why, advice)
-        };
         let text = identity.certificate.as_bytes();
         let path = &self.certificate;
         let written = match content(path).map_err(|why| cannot_write(path, &why))? {
@@ -145,7 +151,15 @@ impl PairFiles {
             Some(_) => return Err(self.would_overwrite()),
         };
         written.map_err(|error| cannot_write(path, &error))?;
-        match create(&self.key, identity.key.as_bytes(), Access::Owner) {
+        self.write_key(&identity.key)
+    }
+
+    /// Writes a key unless there is one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn write_key(&self, key: &str) -> Result<(), StartError> {
+        match create(&self.key, key.as_bytes(), Access::Owner) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             created => created.map_err(|error| cannot_write(&self.key, &error)),
         }
@@ -177,6 +191,12 @@ impl PairFiles {
             authority.is(certificate.issuer()) && self.subject.is(certificate.subject())
         })
     }
+}
+
+fn cannot_write(path: &Path, why: &dyn std::fmt::Display) -> StartError {
+    let advice =
+        "choose another directory with --data-dir or --cert-dir, or make this one writable";
+    StartError::new(format!("write {}", path.display()), why, advice)
 }
 
 /// Reads a file; `None` if there is none.
