@@ -16,7 +16,7 @@ use super::outcome::{Outcome, shown};
 use super::path::Path;
 use super::patterns::Patterns;
 use super::walk::Walk;
-use super::{prune, rules, structure, validate};
+use super::{numbers, prune, rules, structure, validate};
 
 /// Levels of schemas in schemas. JSON is parsed to 127 levels, of which each schema takes two; what
 /// comes in another way is bounded here, and with it everything that walks along a schema.
@@ -120,7 +120,10 @@ impl Reader {
             preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
             embedded: flag("x-kubernetes-embedded-resource"),
             atomic: schema.get("x-kubernetes-map-type") == Some(&json!("atomic")),
-            default: present(schema, "default").cloned(),
+            default: present(schema, "default").cloned().map(|mut default| {
+                numbers::normalize(&mut default);
+                default
+            }),
             properties: self.properties(schema, below(Place::Field)),
             additional: self.additional(schema, below(Place::Field)),
             items: present(schema, "items").map(|items| {

@@ -46,6 +46,19 @@ fn defaults_fill_what_is_not_said_and_nulls_that_are_not_allowed() {
 }
 
 #[test]
+fn whole_numbers_in_defaults_have_no_point() {
+    let default = r#"{"type": "object", "default": {"n": 1.0, "list": [2e0, 1.5]}, "properties": {
+        "n": {"type": "integer"}, "list": {"type": "array", "items": {"type": "number", "default": 3.0}}}}"#;
+    let spec = about_x(serde_json::from_str(default).expect("a schema"));
+    let mut object = json!({"spec": {}});
+    spec.default(&mut object);
+    assert_eq!(
+        object.to_string(),
+        r#"{"spec":{"x":{"list":[2,1.5],"n":1}}}"#
+    );
+}
+
+#[test]
 fn pruning_follows_what_schemas_say_about_unknown_members() {
     for (x, value, kept, removed) in [
         (
