@@ -203,8 +203,8 @@ fn not_typed(config: &Value, why: &str) -> Error {
 /// once nothing in it is owned. One that the configuration leaves empty is owned, and stays; but a list counts by its
 /// items alone, so that it goes with the last of them.
 fn prune(schema: Schema<'_>, merged: Value, last: &FieldSet, claimed: &FieldSet) -> Value {
-    let is_named = |path: &[_]| schema.is_named(path);
-    let named = |set: &FieldSet| set.with_named_fields(&mut Vec::new(), &is_named);
+    let names_at = |path: &[_]| schema.names_at(path);
+    let named = |set: &FieldSet| set.with_named_fields(&mut Vec::new(), &names_at);
     let (last, claimed) = (named(last), named(claimed));
     if last.difference(&claimed).is_empty() {
         return merged;

@@ -121,22 +121,28 @@ impl<'a> Schema<'a> {
                 || (scale_target && applies(".spec.scaleTargetRef", path)))
     }
 
-    /// Returns true if the last step of a path is the name of a field that the type has, rather than a key that a client
-    /// chose, or an item.
-    pub(super) fn is_named(&self, path: &[PathElement]) -> bool {
-        let Some((PathElement::Field(_), parent)) = path.split_last() else {
-            return false;
+    /// Returns a test of the paths one step from this one: true if the step is the name of a field that the type has, rather
+    /// than a key that a client chose, or an item.
+    pub(super) fn names_at(
+        &self,
+        parent: &[PathElement],
+    ) -> impl Fn(&[PathElement]) -> bool + use<'_, 'a> {
+        let in_metadata = matches!(parent, [PathElement::Field(first), ..] if first == "metadata");
+        let is_defined = self.custom.is_some() && !in_metadata;
+        let has_names = if is_defined {
+            self.defined(parent) == Some(Merging::Members { named: true })
+        } else {
+            let own = if self.built_in { MAPS } else { &[] };
+            let mut maps = METADATA_MAPS.iter().chain(own);
+            !maps.any(|rule| applies(rule, parent))
         };
-        let in_metadata = matches!(path, [PathElement::Field(first), ..] if first == "metadata");
-        if self.custom.is_some() && !in_metadata {
-            let keys_are_named = self.defined(parent) == Some(Merging::Members { named: true });
-            return keys_are_named && self.defined(path).is_some();
+        move |path| match path {
+            [PathElement::Field(name)] if name == "metadata" => true,
+            [.., PathElement::Field(_)] => {
+                has_names && (!is_defined || self.defined(path).is_some())
+            }
+            _ => false,
         }
-        let own = if self.built_in { MAPS } else { &[] };
-        !METADATA_MAPS
-            .iter()
-            .chain(own)
-            .any(|rule| applies(rule, parent))
     }
 
     /// Returns the fields that a write through a subresource cannot change, or of the object itself if the name is empty:
@@ -344,7 +350,9 @@ mod tests {
             ("metadata.labels", true),
             ("metadata.labels.app", false),
         ] {
-            assert_eq!(pod.is_named(&path(text)), named, "{text}");
+            let path = path(text);
+            let is_named = pod.names_at(&path[..path.len() - 1]);
+            assert_eq!(is_named(&path), named, "{text}");
         }
     }
 }

@@ -180,17 +180,18 @@ impl FieldSet {
         }
     }
 
-    /// Returns this set and, of each path in it, all steps on the way that are names of fields, by `is_named` of the path up
-    /// to them.
+    /// Returns this set and, of each path in it, all steps on the way that are names of fields: `names_at` a path returns the
+    /// test of those one step further.
     #[must_use]
-    pub(super) fn with_named_fields(
+    pub(super) fn with_named_fields<N: Fn(&[PathElement]) -> bool>(
         &self,
         path: &mut Vec<PathElement>,
-        is_named: &dyn Fn(&[PathElement]) -> bool,
+        names_at: &impl Fn(&[PathElement]) -> N,
     ) -> Self {
+        let is_named = names_at(path);
         let children = self.children.iter().map(|(element, child)| {
             path.push(element.clone());
-            let mut child = child.with_named_fields(path, is_named);
+            let mut child = child.with_named_fields(path, names_at);
             child.member |= is_named(path);
             path.pop();
             (element.clone(), child)

@@ -135,9 +135,10 @@ fn collect(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value, set: 
         set.insert(path);
         return;
     }
+    let is_named = schema.names_at(path);
     for (element, values) in children(shape, Some(value)) {
         path.push(element);
-        if !schema.is_named(path) {
+        if !is_named(path) {
             set.insert(path);
         }
         if let [value] = values.as_slice() {
