@@ -71,4 +71,20 @@ mod tests {
         let read = json!({"apiVersion": "a.b/v1", "i": 1000, "metadata": {"name": "a"}});
         assert_eq!(object, read);
     }
+
+    #[test]
+    fn what_a_webhook_converts_gets_numbers_of_go_and_no_defaults() {
+        let schema = json!({"type": "object", "properties": {
+            "i": {"type": "integer"}, "f": {"type": "number"}, "d": {"type": "integer", "default": 1}}});
+        let schema = StructuralSchema::read(&schema, false).expect("a schema");
+        let version = GroupVersion::new("a.b", "v1");
+        let schemas = SchemaCompletion::new([(version, Arc::new(schema))].into_iter());
+        let converted = r#"{"apiVersion": "a.b/v1", "i": 1.0, "f": 1e3, "d": null, "odd": 1.0}"#;
+        let mut object: Value = serde_json::from_str(converted).expect("an object");
+        schemas.coerce(&mut object);
+        assert_eq!(
+            object.to_string(),
+            json!({"apiVersion": "a.b/v1", "i": 1, "f": 1000, "d": null}).to_string()
+        );
+    }
 }
