@@ -14,7 +14,7 @@ use super::meter::{Extent, Meter, PARTS_MAX, size};
 use super::optional;
 use super::scope::Scope;
 use super::signatures::is_function;
-use super::{authorizer, images, lists, patterns};
+use super::{authorizer, lists, patterns};
 
 /// Bytes that are charged for a number in a string, with quotes and commas around it.
 const NUMBER_BYTES: u64 = 80;
@@ -34,9 +34,6 @@ pub(super) fn call(
     if let Some(target) = &target
         && let Some(made) = authorizer::call(scope.judge.as_ref(), meter, name, target, &arguments)
     {
-        return made;
-    }
-    if let Some(made) = images::call(meter, name, target.as_ref(), &arguments) {
         return made;
     }
     if let Some(made) = lists::call(meter, name, target.as_ref(), &arguments) {

@@ -18,7 +18,6 @@ pub mod execute;
 mod expression;
 mod failure;
 mod functions;
-mod images;
 mod interpreter;
 mod lists;
 mod macros;
