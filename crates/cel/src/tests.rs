@@ -216,3 +216,27 @@ fn a_budget_is_for_all_expressions_together() {
     assert_eq!(failure, Failure::OutOfBudget);
     assert!((5..100).contains(&runs), "{runs}");
 }
+
+#[test]
+fn each_list_that_flatten_comes_to_is_charged() {
+    let cost = |this: &Value, source: &str| {
+        let mut scope = Scope::default();
+        scope.add("self", plain(this));
+        let program = compile(source).expect("an expression");
+        let mut meter = Meter::new();
+        on_large_stack(|| execute(&program, &scope, &mut meter)).expect("a list");
+        meter::CALL_COST_MAX - meter.left()
+    };
+    const LISTS: u64 = 1000;
+    let lists = |inner: Value| json!(vec![inner; 1000]);
+    let of_numbers = cost(&lists(json!(0)), "self.flatten()");
+    let of_nothing = cost(&lists(json!([])), "self.flatten()");
+    assert!(
+        of_nothing > of_numbers + LISTS / 2,
+        "{of_nothing}, {of_numbers}"
+    );
+    let of_nothing_in_lists = cost(&lists(json!([[]])), "self.flatten(2)");
+    assert!(of_nothing_in_lists > of_nothing + LISTS * 3 / 2);
+    let of_many = cost(&lists(json!(vec![0; 20])), "self.flatten()");
+    assert!(of_many > of_nothing + LISTS);
+}
