@@ -25,7 +25,7 @@ pub(crate) struct CompletionFlags {
 /// Write a manual page for each subcommand into a directory.
 #[derive(Args, Debug)]
 pub(crate) struct ManPagesFlags {
-    /// The directory, which is created if it does not exist.
+    /// The directory, which is created if it does not exist. Pages of the same names in it are written over.
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
