@@ -248,7 +248,7 @@ fn values_are_checked_as_kubernetes_checks_them() {
         (
             json!({"type": "array", "items": {"type": "string"}, "maxItems": 1}),
             json!(["a", "b"]),
-            "spec.x: Too many: 2: must have at most 1 items",
+            "spec.x: Too many: 2: must have at most 1 item",
         ),
         (
             json!({"type": "array", "items": {"type": "string"}, "minItems": 1}),
@@ -263,7 +263,7 @@ fn values_are_checked_as_kubernetes_checks_them() {
         (
             json!({"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 1}),
             json!({"a": "", "b": ""}),
-            "spec.x: Too many: 2: must have at most 1 items",
+            "spec.x: Too many: 2: must have at most 1 item",
         ),
         (
             json!({"type": "object", "additionalProperties": {"type": "string"}}),
@@ -313,6 +313,20 @@ fn a_fraction_is_neither_of_the_type_nor_in_the_range_of_an_integer() {
         [
             r#"spec.x: Invalid value: "number": spec.x in body must be of type integer: "number""#,
             r#"<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.x"#,
+        ]
+    );
+}
+
+#[test]
+fn members_are_checked_beside_their_number() {
+    let x = json!({"type": "object", "maxProperties": 1, "properties": {
+        "a": {"type": "string", "enum": ["x"]}, "b": {"type": "string"}}, "required": ["c"]});
+    assert_eq!(
+        said_of_x(x, json!({"a": "y", "b": ""})),
+        [
+            "spec.x: Too many: 2: must have at most 1 item",
+            r#"spec.x.a: Unsupported value: "y": supported values: "x""#,
+            "spec.x.c: Required value",
         ]
     );
 }

@@ -254,30 +254,28 @@ impl Sizes {
     }
 }
 
-/// Checks a number of characters, items or members; returns true if it is allowed.
+/// Checks a number of characters, items or members.
 fn check_count(
     count: usize,
     sizes: Option<(Option<i64>, Option<i64>, &'static str)>,
     path: &Path,
     outcome: &mut Outcome,
-) -> bool {
+) {
     let Some((min, max, what)) = sizes else {
-        return true;
+        return;
     };
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     if let Some(min) = min.filter(|min| count < *min) {
         let text = format!("should have at least {min} {what}");
         outcome.invalid(path, &Value::from(count), &text);
-        return false;
     }
     if let Some(max) = max.filter(|max| count > *max) {
         outcome.push(path, || {
-            let detail = format!("{count}: must have at most {max} items");
+            let items = if max == 1 { "item" } else { "items" };
+            let detail = format!("{count}: must have at most {max} {items}");
             FieldError::new(FieldErrorKind::TooMany, path.field(), detail)
         });
-        return false;
     }
-    true
 }
 
 fn check_allowed(checks: &Checks, value: &Value, path: &Path, outcome: &mut Outcome) {
@@ -309,9 +307,7 @@ fn check_object(
     outcome.applied += 1;
     let checks = node.checks.as_deref();
     let sizes = checks.map(|checks| checks.sizes.properties());
-    if !check_count(members.len(), sizes, path, outcome) {
-        return;
-    }
+    check_count(members.len(), sizes, path, outcome);
     if let Some(Additional::Schema(additional)) = &node.additional {
         let others = members
             .iter()
