@@ -193,10 +193,12 @@ impl Definition {
             texts.map(str::to_owned).collect()
         };
         let kind = text(names, "kind").to_owned();
+        let scale = get(version, "subresources.scale").map(scale_paths);
         let strategy = CustomResource::new(
             self.schema(version)?,
             &group_version,
             get(version, "subresources.status").is_some(),
+            scale.clone(),
             text(&self.object, "spec.conversion.strategy") == "Webhook",
         );
         Ok(Resource {
@@ -215,7 +217,7 @@ impl Definition {
             served: Served::Store,
             schema: fields(selectable(version)),
             field_aliases: &[],
-            scale: get(version, "subresources.scale").map(scale_paths),
+            scale,
             printer_columns: Some(Arc::new(PrinterColumns::read(version))),
             deprecated: deprecation::warning(&self.object, version),
             strategy: Arc::new(strategy),

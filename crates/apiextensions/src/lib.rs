@@ -13,7 +13,9 @@ mod completion;
 pub mod conversion;
 mod definition;
 mod deprecation;
+mod finalizer_warnings;
 mod name_conflicts;
+mod scale_validation;
 pub mod schema;
 mod strategy;
 

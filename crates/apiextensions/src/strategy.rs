@@ -7,9 +7,11 @@ use ringwatch_apimachinery::path::{keep, remove, set};
 use ringwatch_apimachinery::{FieldError, GroupVersion};
 use ringwatch_apply::MergeSchema;
 use ringwatch_registry::subresource::SubresourceMetadata;
-use ringwatch_registry::{RequestContext, Strategy};
+use ringwatch_registry::{RequestContext, ScalePaths, Strategy};
 use serde_json::{Value, json};
 
+use super::finalizer_warnings::warnings_about_finalizers;
+use super::scale_validation;
 use super::schema::{StructuralSchema, normalize_numbers};
 use ringwatch_registry::subresource::SubresourceStrategy;
 
@@ -21,6 +23,8 @@ pub(super) struct CustomResource {
     served: String,
     /// The strategy of the subresource `status`, if there is one.
     status: Option<StatusPart>,
+    /// The paths of the subresource `scale`, if there is one.
+    scale: Option<ScalePaths>,
     /// True if versions differ in content, so that a webhook converts.
     by_webhook: bool,
 }
@@ -30,14 +34,17 @@ impl CustomResource {
         schema: Arc<StructuralSchema>,
         served: &GroupVersion,
         has_status: bool,
+        scale: Option<ScalePaths>,
         by_webhook: bool,
     ) -> Self {
         Self {
             status: has_status.then(|| StatusPart {
                 part: SubresourceStrategy::new("status", SubresourceMetadata::KeepsAll),
                 schema: Arc::clone(&schema),
+                scale: scale.clone(),
             }),
             schema,
+            scale,
             served: served.to_string(),
             by_webhook,
         }
@@ -49,6 +56,7 @@ impl CustomResource {
 struct StatusPart {
     part: SubresourceStrategy,
     schema: Arc<StructuralSchema>,
+    scale: Option<ScalePaths>,
 }
 
 impl Strategy for StatusPart {
@@ -57,7 +65,11 @@ impl Strategy for StatusPart {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        self.schema.check(object, Some(old))
+        let mut errors = self.schema.check(object, Some(old));
+        if let Some(paths) = &self.scale {
+            errors.extend(scale_validation::status_errors(object, paths));
+        }
+        errors
     }
 
     fn allow_unconditional_update(&self) -> bool {
@@ -94,7 +106,12 @@ impl Strategy for CustomResource {
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        self.schema.check(object, None)
+        let errors = self.schema.check(object, None);
+        self.with_scale_errors(errors, object)
+    }
+
+    fn warnings_on_create(&self, object: &Value) -> Vec<String> {
+        warnings_about_finalizers(object, None)
     }
 
     fn allow_unconditional_update(&self) -> bool {
@@ -110,7 +127,12 @@ impl Strategy for CustomResource {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        self.schema.check(object, Some(old))
+        let errors = self.schema.check(object, Some(old));
+        self.with_scale_errors(errors, object)
+    }
+
+    fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
+        warnings_about_finalizers(object, Some(old))
     }
 
     /// Names this version in an object of another, as admission sees it. Not for what a webhook has to convert.
@@ -134,6 +156,15 @@ impl Strategy for CustomResource {
 }
 
 impl CustomResource {
+    /// Adds the errors of the fields that the object's Scale is read from.
+    fn with_scale_errors(&self, mut errors: Vec<FieldError>, object: &Value) -> Vec<FieldError> {
+        if let Some(paths) = &self.scale {
+            errors.extend(scale_validation::spec_errors(object, paths));
+            errors.extend(scale_validation::status_errors(object, paths));
+        }
+        errors
+    }
+
     /// Returns true if the generation changes: anything but metadata has changed, and but status if that is a
     /// subresource.
     fn is_changed(&self, object: &Value, old: &Value) -> bool {
@@ -146,5 +177,48 @@ impl CustomResource {
             members
         };
         content(object) != content(old)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Definition;
+    use super::*;
+
+    #[test]
+    fn writes_are_checked_by_what_the_definition_says_of_subresources() {
+        let definition = Definition::new(json!({
+            "spec": {"group": "example.com", "scope": "Namespaced", "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+                "subresources": {"status": {}, "scale": {
+                    "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}},
+            }]},
+            "status": {"acceptedNames": {"plural": "widgets", "kind": "Widget"}},
+        }));
+        let resources = definition.resources().expect("resources");
+        let strategy = &resources[0].strategy;
+        let fields = |errors: Vec<FieldError>| -> Vec<String> {
+            errors.into_iter().map(|it| it.field).collect()
+        };
+        let right = json!({"metadata": {}, "spec": {"size": 1}, "status": {"size": 1}});
+        let wrong = json!({"metadata": {"finalizers": ["short"]},
+            "spec": {"size": -1}, "status": {"size": "1"}});
+        assert_eq!(fields(strategy.validate(&right)), [""; 0]);
+        assert_eq!(
+            fields(strategy.validate(&wrong)),
+            [".spec.size", ".status.size"]
+        );
+        let update = strategy.validate_update(&wrong, &right);
+        assert_eq!(fields(update), [".spec.size", ".status.size"]);
+        let status = strategy.subresource("status").expect("a status");
+        assert_eq!(
+            fields(status.validate_update(&wrong, &right)),
+            [".status.size"]
+        );
+        assert_eq!(strategy.warnings_on_create(&wrong).len(), 1);
+        assert_eq!(strategy.warnings_on_update(&wrong, &right).len(), 1);
+        assert!(strategy.warnings_on_update(&wrong, &wrong).is_empty());
     }
 }
