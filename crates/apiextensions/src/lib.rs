@@ -9,6 +9,7 @@
 //!                                    +--> a Resource for each served version, with its strategy
 //! ```
 
+pub mod approval;
 mod completion;
 pub mod conversion;
 mod definition;

@@ -12,6 +12,7 @@ use ringwatch_apimachinery::path::{get, list, remove, set, text};
 use serde_json::{Value, json};
 
 use super::Definition;
+use super::approval::Approval;
 
 /// A name that only one definition of a group may have.
 struct Name {
@@ -93,7 +94,12 @@ pub fn accept<'a>(
             names,
         );
     }
-    for (kind, (holds, reason, message)) in conditions {
+    let approval = Approval::of(object).map(|approval| {
+        let holds = approval == Approval::Approved;
+        let state = (holds, approval.reason(), approval.message(object));
+        ("KubernetesAPIApprovalPolicyConformant", state)
+    });
+    for (kind, (holds, reason, message)) in conditions.into_iter().chain(approval) {
         let status = if holds { "True" } else { "False" };
         let known = list(object, "status.conditions").iter();
         let unchanged = known.filter(|it| text(it, "type") == kind).any(|it| {
@@ -162,5 +168,30 @@ fn texts(names: &Value) -> Vec<&str> {
         Value::String(text) if !text.is_empty() => vec![text],
         Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_of_kubernetes_domains_tell_their_approval() {
+        let conditions = |group: &str| {
+            let definition = Definition::new(json!({"spec": {"group": group},
+                "metadata": {"annotations": {"api-approved.kubernetes.io": "https://example.com"}}}));
+            let accepted = accept(&definition, std::iter::empty(), Timestamp::UNIX_EPOCH);
+            let accepted = accepted.expect("a status");
+            let conditions = list(&accepted, "status.conditions").iter();
+            let shown = |it: &Value| format!("{} {}", text(it, "type"), text(it, "reason"));
+            conditions.map(shown).collect::<Vec<_>>()
+        };
+        let usual = [
+            "NamesAccepted NoConflicts",
+            "Established InitialNamesAccepted",
+        ];
+        assert_eq!(conditions("example.com"), usual);
+        let approved = "KubernetesAPIApprovalPolicyConformant ApprovedAnnotation";
+        assert_eq!(conditions("x.k8s.io"), [usual[0], usual[1], approved]);
     }
 }

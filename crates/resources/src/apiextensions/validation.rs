@@ -5,18 +5,13 @@
 
 use std::collections::BTreeSet;
 
+use ringwatch_apiextensions::approval::{APPROVED, Approval, annotation};
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::validation::formats::{dns_1035_label, dns_subdomain};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use crate::built_in;
-
-/// Domains of Kubernetes itself. A definition in one of them needs the annotation [`APPROVED`].
-const PROTECTED: [&str; 2] = ["k8s.io", "kubernetes.io"];
-
-/// Annotation with the approval of a definition in a protected domain.
-const APPROVED: &str = "api-approved.kubernetes.io";
 
 /// Validates a definition, be it new or updated, and returns the errors of its fields.
 pub(super) fn validate(object: &Value) -> Vec<FieldError> {
@@ -37,7 +32,7 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
 /// Validates a new definition and returns the errors that only new ones can have.
 pub(super) fn validate_create(object: &Value) -> Vec<FieldError> {
     let errors = name_errors(object).into_iter();
-    let errors = errors.chain(approval_errors(object));
+    let errors = errors.chain(approval_errors(object, None));
     let errors = errors.chain(built_in_errors(object));
     errors.chain(preserve_errors(object)).collect()
 }
@@ -53,18 +48,19 @@ fn preserves(object: &Value) -> bool {
     get(object, "spec.preserveUnknownFields") == Some(&Value::Bool(true))
 }
 
-fn approval_errors(object: &Value) -> Option<FieldError> {
-    let group = text(object, "spec.group");
-    let within = |domain: &&str| group == *domain || group.ends_with(&format!(".{domain}"));
-    let approved = get(object, "metadata.annotations").and_then(|it| it.get(APPROVED));
-    if !PROTECTED.iter().any(within) || approved.is_some() {
+/// Returns an error if a definition of a group of Kubernetes has no approval, unless it was so before. Follows `validateAPIApproval`.
+fn approval_errors(object: &Value, old: Option<&Value>) -> Option<FieldError> {
+    let approval = Approval::of(object)?;
+    if old.and_then(Approval::of) == Some(approval) {
         return None;
     }
-    let why = format!(
-        "protected groups must have approval annotation {APPROVED:?}, see https://github.com/kubernetes/enhancements/pull/1111"
-    );
     let field = format!("metadata.annotations[{APPROVED}]");
-    Some(FieldError::new(FieldErrorKind::Required, field, why))
+    let why = approval.message(object);
+    match approval {
+        Approval::Approved | Approval::Bypassed => None,
+        Approval::Missing => Some(FieldError::new(FieldErrorKind::Required, field, why)),
+        Approval::Invalid => Some(FieldError::invalid(field, &json!(annotation(object)), why)),
+    }
 }
 
 /// Returns an error if the definition is of a built-in resource: it would own its objects, and their deletion would
@@ -95,6 +91,7 @@ pub(super) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
         .map(|path| FieldError::invalid(path, &json!(text(object, path)), "field is immutable"))
         .collect();
     errors.extend(stored_versions_errors(object));
+    errors.extend(approval_errors(object, Some(old)));
     if !preserves(old) {
         errors.extend(preserve_errors(object));
     }
@@ -272,6 +269,12 @@ mod tests {
             assert_eq!(fields(validate_create(&protected)), [field]);
             protected["metadata"]["annotations"] = json!({APPROVED: "unapproved, experimental"});
             assert_eq!(validate_create(&protected), []);
+            let old = protected.clone();
+            protected["metadata"]["annotations"] = json!({APPROVED: "yes"});
+            let field = format!("metadata.annotations[{APPROVED}]");
+            assert_eq!(fields(validate_create(&protected)), [field.clone()]);
+            assert_eq!(fields(validate_update(&protected, &old)), [field]);
+            assert_eq!(validate_update(&protected, &protected), []);
         }
     }
 
