@@ -84,7 +84,8 @@ impl Version {
 }
 
 /// Returns the groups: built-in ones in their order, then custom ones in the order of their resources; those of other
-/// servers are ordered by the priorities in their APIServices.
+/// servers are ordered by the priorities in their APIServices. The versions of each come in the order in which clients prefer them,
+/// as `DiscoveryController` of apiextensions sorts those of definitions.
 pub(super) fn groups(
     stores: &[Arc<Store>],
     storeless: &[Arc<Resource>],
@@ -101,6 +102,8 @@ pub(super) fn groups(
         let same = &version.group_version;
         group.versions.retain(|it| it.group_version != *same);
         group.versions.push(version);
+    }
+    for group in &mut groups {
         group
             .versions
             .sort_by(|one, other| one.place().cmp(&other.place()));
@@ -197,4 +200,27 @@ fn group_value(group: &Group) -> Value {
         })
         .collect();
     json!({"name": group.name, "preferredVersion": versions.first(), "versions": versions})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_told_to_prefer_the_newest_stable_version() {
+        let resource = |version: &str| {
+            let mut resource = Resource::clone(&built_in()[0]);
+            resource.group_version = GroupVersion::new("example.com", version);
+            Arc::new(resource)
+        };
+        let resources = ["v1beta1", "v1", "v1alpha1", "v2", "v1beta2"].map(resource);
+        let groups = groups(&[], &resources, &Remotes::default());
+        let found = group_value(&groups[0]);
+        assert_eq!(found["preferredVersion"]["version"], "v2");
+        let versions = groups[0].versions.iter();
+        let versions: Vec<_> = versions
+            .map(|it| it.group_version.version.as_str())
+            .collect();
+        assert_eq!(versions, ["v2", "v1", "v1beta2", "v1beta1", "v1alpha1"]);
+    }
 }
