@@ -19,6 +19,21 @@ use super::v3;
 const OBJECT: &str = "io.k8s.api.core.v1.ConfigMap";
 const LIST: &str = "io.k8s.api.core.v1.ConfigMapList";
 
+/// The description of the metadata of their lists: that of PartialObjectMetadataList, not that of built-in lists.
+const LIST_METADATA: &str = "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+
+/// The descriptions of the type of embedded objects, which differ from those of whole ones.
+const EMBEDDED_DESCRIPTIONS: [(&str, &str); 2] = [
+    (
+        "apiVersion",
+        "apiVersion defines the versioned schema of this representation of an object. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+    ),
+    (
+        "kind",
+        "kind is a string value representing the type of this object. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+    ),
+];
+
 /// Maximum depth of schemas that are rewritten; deeper ones are shown unchanged.
 const LEVELS_MAX: usize = 64;
 
@@ -83,43 +98,25 @@ impl CustomSchemas {
         let Some(resource) = resources.find(is_of) else {
             return json!({"type": "object"});
         };
+        let definition = self.served_definition(resource).await;
+        let version = definition.as_ref().and_then(|it| version(it, resource));
         let mut schema = if resource.list_kind == kind {
             list(resource, built_in)
         } else {
-            self.object(resource, form, built_in).await
+            object(definition.as_ref(), version, form, built_in)
         };
         schema["x-kubernetes-group-version-kind"] = json!([
             {"group": group_version.group, "version": group_version.version, "kind": kind}]);
+        if let Some(fields) = version.and_then(selectable_fields) {
+            schema["x-kubernetes-selectable-fields"] = fields;
+        }
         schema
     }
 
-    async fn object(&self, resource: &Resource, form: Form, built_in: &Index<'_>) -> Value {
-        let open = || json!({"type": "object"});
-        let definition = match (&self.definitions, self.definition(resource).await) {
-            (Some(store), Some(definition)) => store.served_value(&definition).ok(),
-            _ => None,
-        };
-        let Some(definition) = definition else {
-            return open();
-        };
-        let versions = definition["spec"]["versions"].as_array();
-        let mut versions = versions.into_iter().flatten();
-        let version = versions.find(|it| it["name"] == resource.group_version.version);
-        let schema = version.and_then(|it| it.get("schema")?.get("openAPIV3Schema"));
-        let Some(mut schema) = schema.cloned() else {
-            return open();
-        };
-        if form == Form::V2 {
-            let preserves = definition["spec"]["preserveUnknownFields"] == true;
-            if preserves || is_true(&schema, PRESERVE_UNKNOWN) {
-                return open();
-            }
-            strip(&mut schema, LEVELS_MAX);
-        }
-        let frame = members(built_in, OBJECT);
-        embed(&mut schema, &frame, form, LEVELS_MAX);
-        put(&mut schema, &frame);
-        schema
+    /// Returns the definition of a resource as it is served.
+    async fn served_definition(&self, resource: &Resource) -> Option<Value> {
+        let definition = self.definition(resource).await?;
+        self.definitions.as_ref()?.served_value(&definition).ok()
     }
 
     /// Returns the definition of a resource.
@@ -133,6 +130,53 @@ impl CustomSchemas {
             .await
             .ok()
     }
+}
+
+/// Returns the version of a definition that a resource is served in.
+fn version<'a>(definition: &'a Value, resource: &Resource) -> Option<&'a Value> {
+    let mut versions = definition["spec"]["versions"].as_array()?.iter();
+    versions.find(|it| it["name"] == resource.group_version.version)
+}
+
+/// Returns the selectable fields of a version as documents tell them. Follows `buildSelectableFields`.
+fn selectable_fields(version: &Value) -> Option<Value> {
+    let fields = version.get("selectableFields")?.as_array()?.iter();
+    let path = |field: &Value| {
+        Some(
+            field["jsonPath"]
+                .as_str()?
+                .trim_start_matches('.')
+                .to_owned(),
+        )
+    };
+    let fields = fields.filter_map(path);
+    let fields: Vec<Value> = fields.map(|it| json!({"fieldPath": it})).collect();
+    (!fields.is_empty()).then(|| fields.into())
+}
+
+/// Returns the schema of the objects of a version; open if there is none. Follows `buildKubeNative`.
+fn object(
+    definition: Option<&Value>,
+    version: Option<&Value>,
+    form: Form,
+    built_in: &Index<'_>,
+) -> Value {
+    let open = || json!({"type": "object"});
+    let schema = version.and_then(|it| it.get("schema")?.get("openAPIV3Schema"));
+    let Some(mut schema) = schema.cloned() else {
+        return open();
+    };
+    if form == Form::V2 {
+        let preserves = definition.is_some_and(|it| it["spec"]["preserveUnknownFields"] == true);
+        if preserves || is_true(&schema, PRESERVE_UNKNOWN) {
+            return open();
+        }
+        strip(&mut schema, LEVELS_MAX);
+    }
+    let frame = members(built_in, OBJECT);
+    embed(&mut schema, &frame, form, LEVELS_MAX);
+    put(&mut schema, &frame);
+    schema
 }
 
 const PRESERVE_UNKNOWN: &str = "x-kubernetes-preserve-unknown-fields";
@@ -186,6 +230,7 @@ fn list(resource: &Resource, built_in: &Index<'_>) -> Value {
         }},
     });
     put(&mut schema, &members(built_in, LIST));
+    schema["properties"]["metadata"]["description"] = json!(LIST_METADATA);
     schema
 }
 
@@ -198,6 +243,9 @@ fn embed(schema: &mut Value, frame: &Map<String, Value>, form: Form, levels: usi
     // kubectl would refuse members that are not listed next to it.
     if is_true(schema, EMBEDDED) && !(form == Form::V2 && is_true(schema, PRESERVE_UNKNOWN)) {
         put(schema, frame);
+        for (name, description) in EMBEDDED_DESCRIPTIONS {
+            schema["properties"][name]["description"] = json!(description);
+        }
         let required = schema.get("required").and_then(Value::as_array);
         let mut required = required.cloned().unwrap_or_default();
         for name in ["kind", "apiVersion"] {
@@ -209,7 +257,7 @@ fn embed(schema: &mut Value, frame: &Map<String, Value>, form: Form, levels: usi
     }
 }
 
-/// Removes what OpenAPI v2 cannot express and what kubectl does not understand.
+/// Removes what OpenAPI v2 cannot express and what kubectl does not understand. Follows `ToStructuralOpenAPIV2`.
 fn strip(schema: &mut Value, levels: usize) {
     let Some(members) = schema.as_object_mut().filter(|_| levels > 0) else {
         return;
@@ -221,11 +269,13 @@ fn strip(schema: &mut Value, levels: usize) {
     if nullable {
         members.remove("type");
     }
-    if nullable || members.get(PRESERVE_UNKNOWN) == Some(&Value::Bool(true)) {
+    let preserves = members.get(PRESERVE_UNKNOWN) == Some(&Value::Bool(true));
+    if nullable || preserves {
         members.remove("items");
         members.remove("properties");
     }
-    if !members.contains_key("items") && members.get("type") == Some(&"array".into()) {
+    let is = |kind: &str| members.get("type") == Some(&kind.into());
+    if !members.contains_key("items") && is("array") || preserves && is("object") {
         members.remove("type");
     }
     let may_be_null = |schema: &Value| is_true(schema, "nullable");
@@ -275,7 +325,7 @@ mod tests {
             (
                 json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
                     "properties": {"a": {"type": "string"}}}),
-                json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+                json!({"x-kubernetes-preserve-unknown-fields": true}),
             ),
             (json!({"type": "array", "nullable": false}), json!({})),
             (
@@ -311,7 +361,18 @@ mod tests {
         embed(&mut schema, &frame, Form::V3, LEVELS_MAX);
         let item = &schema["properties"]["a"]["items"];
         assert_eq!(item["required"], json!(["kind", "apiVersion"]));
-        assert_eq!(item["properties"]["kind"], json!({"type": "string"}));
+        assert_eq!(item["properties"]["kind"]["type"], "string");
+        let described = item["properties"]["kind"]["description"].as_str();
+        assert!(described.is_some_and(|it| it.starts_with("kind is a string value")));
+    }
+
+    #[test]
+    fn selectable_fields_are_told_by_their_paths() {
+        let version = json!({"selectableFields": [{"jsonPath": ".spec.color"}]});
+        let told = selectable_fields(&version);
+        assert_eq!(told, Some(json!([{"fieldPath": "spec.color"}])));
+        assert_eq!(selectable_fields(&json!({"selectableFields": []})), None);
+        assert_eq!(selectable_fields(&json!({})), None);
     }
 
     #[test]

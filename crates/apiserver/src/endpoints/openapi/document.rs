@@ -40,6 +40,8 @@ pub(super) struct Assembly<'a> {
     shared: v2::Shared,
     /// The only version that the document is about.
     only: Option<GroupVersion>,
+    /// True if the document is about custom resources alone.
+    of_definitions: bool,
 }
 
 /// The names of schemas, and which of them the document has to contain.
@@ -87,7 +89,14 @@ impl<'a> Assembly<'a> {
             schemas: Vec::new(),
             shared: v2::Shared::default(),
             only: None,
+            of_definitions: false,
         }
+    }
+
+    /// Gives the document the head of those about custom resources, which tells nothing of the server. Follows
+    /// `getOpenAPIV3Config` of apiextensions.
+    pub(super) fn describe_definitions(&mut self) {
+        self.of_definitions = self.form == Form::V3;
     }
 
     /// Restricts the document to one version.
@@ -188,7 +197,10 @@ impl<'a> Assembly<'a> {
     fn whole(self, version: &str) -> Vec<u8> {
         let token = json!({"type": "apiKey", "description": "Bearer Token authentication",
             "name": "authorization", "in": "header"});
-        let info = json!({"title": "Kubernetes", "version": version});
+        let info = match self.of_definitions {
+            true => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
+            false => json!({"title": "Kubernetes", "version": version}),
+        };
         let (head, tail) = match self.form {
             Form::V2 => (
                 json!({"swagger": "2.0", "info": info}),
@@ -196,6 +208,9 @@ impl<'a> Assembly<'a> {
                     "securityDefinitions": {"BearerToken": token},
                     "security": [{"BearerToken": []}]}),
             ),
+            Form::V3 if self.of_definitions => {
+                (json!({"openapi": "3.0.0", "info": info}), json!({}))
+            }
             Form::V3 => (
                 json!({"openapi": "3.0.0", "info": info}),
                 json!({"securitySchemes": {"BearerToken": token}}),
@@ -235,13 +250,14 @@ fn json_document(form: Form, head: &Value, paths: &[u8], schemas: &[u8], tail: &
         Form::V2 => ("},\"definitions\":{", ""),
         Form::V3 => ("},\"components\":{\"schemas\":{", "}"),
     };
+    let after = if tail == "}" { "}" } else { "}," };
     [
         head.as_bytes(),
         b",\"paths\":{",
         paths,
         before.as_bytes(),
         schemas,
-        b"},",
+        after.as_bytes(),
         tail.as_bytes(),
         end.as_bytes(),
     ]

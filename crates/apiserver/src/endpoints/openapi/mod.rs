@@ -212,8 +212,12 @@ impl OpenApi {
         match root {
             Root::Discovery => assembly.add(&discovery::item(path)),
             Root::Version(group_version, resources) => {
-                assembly.limit_to(group_version);
-                assembly.add(&discovery::item(path));
+                if resources.iter().all(|it| it.is_custom()) {
+                    assembly.describe_definitions();
+                } else {
+                    assembly.limit_to(group_version);
+                    assembly.add(&discovery::item(path));
+                }
                 for resource in resources {
                     for item in operations::path_items(path, resource) {
                         assembly.add(&item);

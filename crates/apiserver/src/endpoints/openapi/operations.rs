@@ -216,7 +216,9 @@ impl Place<'_> {
             format!(" {part} of")
         };
         match verb {
-            Verb::List | Verb::Watch if self.resource.verbs.contains(&Verb::Watch) => {
+            Verb::List | Verb::Watch
+                if self.resource.verbs.contains(&Verb::Watch) && !self.resource.is_custom() =>
+            {
                 format!("list or watch objects of kind {kind}")
             }
             Verb::List | Verb::Watch => format!("list objects of kind {kind}"),
@@ -229,30 +231,39 @@ impl Place<'_> {
         }
     }
 
-    /// Returns the parts that all operations of a verb have.
+    /// Returns the parts that all operations of a verb have. Follows `registerResourceHandlers`, and for custom resources
+    /// `buildRoute`, which describes fewer of their options.
     fn bare(&self, verb: Verb, description: String, about: Type) -> Operation {
+        let custom = self.resource.is_custom();
         let (method, word, action, names, codes) = match verb {
             Verb::List | Verb::Watch => ("get", "list", "list", parameters::LIST, OK),
+            Verb::Get if custom => ("get", "read", "get", parameters::GET_CUSTOM, OK),
             Verb::Get => ("get", "read", "get", &[] as parameters::Options, OK),
             Verb::Create => ("post", "create", "post", parameters::CREATE, ALL_THREE),
             Verb::Update => ("put", "replace", "put", parameters::UPDATE, CREATED),
+            Verb::Patch if custom => ("patch", "patch", "patch", parameters::PATCH, OK),
             Verb::Patch => ("patch", "patch", "patch", parameters::PATCH, CREATED),
             Verb::Delete => ("delete", "delete", "delete", parameters::DELETE, ACCEPTED),
             Verb::DeleteCollection => (
                 "delete",
                 "deleteCollection",
                 "deletecollection",
-                parameters::DELETE_COLLECTION,
+                if custom {
+                    parameters::LIST
+                } else {
+                    parameters::DELETE_COLLECTION
+                },
                 OK,
             ),
         };
         let body = match verb {
             Verb::Create | Verb::Update => Some(Body::Object(about.clone())),
             Verb::Patch => Some(Body::Patch),
+            Verb::DeleteCollection if custom => None,
             Verb::Delete | Verb::DeleteCollection => Some(Body::DeleteOptions),
             Verb::Get | Verb::List | Verb::Watch => None,
         };
-        let media = match (verb, self.resource.is_custom()) {
+        let media = match (verb, custom) {
             (Verb::List | Verb::Watch, false) => Media::List,
             (_, false) => Media::Object,
             (_, true) => Media::Custom,
@@ -270,8 +281,9 @@ impl Place<'_> {
             ..
         } = self.resource;
         let (group_version, kind) = match &about {
-            Type::Kind(group_version, kind) => (group_version, kind),
-            Type::Named(_) | Type::Text => (group_version, kind),
+            // The scale of a custom resource is told to be about the resource itself.
+            Type::Kind(group_version, kind) if !custom => (group_version, kind),
+            _ => (group_version, kind),
         };
         Operation {
             method,

@@ -54,6 +54,9 @@ pub(super) const LIST: Options = &[(
     ],
 )];
 
+/// The query parameters of reading a custom resource. The text is that of GetOptions too.
+pub(super) const GET_CUSTOM: Options = &[("ListOptions", &["resourceVersion"])];
+
 /// The query parameters of a creation.
 pub(super) const CREATE: Options = &[(
     "CreateOptions",

@@ -34,7 +34,10 @@ pub(super) fn collect<'a>(
         let path = if group_version.group.is_empty() {
             format!("api/{group_version}")
         } else {
-            roots.insert(format!("apis/{}", group_version.group), Root::Discovery);
+            // The discovery of groups of custom resources is in no document.
+            if !resource.is_custom() {
+                roots.insert(format!("apis/{}", group_version.group), Root::Discovery);
+            }
             format!("apis/{group_version}")
         };
         let root = roots

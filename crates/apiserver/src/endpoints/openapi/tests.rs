@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::GroupVersion;
-use ringwatch_registry::Verb;
+use ringwatch_registry::{PrinterColumns, Resource, Verb};
 use ringwatch_resources::built_in;
 use serde_json::{Value, json};
 
@@ -17,7 +17,10 @@ use super::{CustomSchemas, OpenApi, roots, v2};
 
 /// Returns the API of all built-in resources, without stores.
 fn api() -> OpenApi {
-    let resources = built_in();
+    api_of(&built_in())
+}
+
+fn api_of(resources: &[Arc<Resource>]) -> OpenApi {
     OpenApi {
         remote: BTreeMap::new(),
         roots: roots::collect(resources.iter(), &[]),
@@ -29,7 +32,11 @@ fn api() -> OpenApi {
 }
 
 async fn documents(form: Form) -> Vec<(String, Value)> {
-    let (api, schemas) = (api(), BuiltIn::unpack().await);
+    documents_of(&api(), form).await
+}
+
+async fn documents_of(api: &OpenApi, form: Form) -> Vec<(String, Value)> {
+    let schemas = BuiltIn::unpack().await;
     let index = schemas.index();
     let mut documents = Vec::new();
     let mut all = Assembly::new(form, Syntax::Json, &index);
@@ -158,6 +165,38 @@ async fn the_second_version_has_what_it_can_say() {
     let schema = json!({"properties": {"default": {"type": "string", "default": "x"}}});
     let stripped = json!({"properties": {"default": {"type": "string"}}});
     assert_eq!(v2::to_v2(schema), stripped);
+}
+
+#[tokio::test]
+async fn documents_of_custom_resources_have_what_apiextensions_tells() {
+    let built_in = built_in();
+    let scaled = built_in
+        .iter()
+        .find(|it| it.plural == "replicationcontrollers");
+    let mut widget = Resource::clone(scaled.expect("a resource with a scale"));
+    widget.group_version = GroupVersion::new("example.com", "v1");
+    (widget.kind, widget.plural) = ("Widget".to_owned(), "widgets".to_owned());
+    widget.printer_columns = Some(Arc::new(PrinterColumns::read(&json!({}))));
+    let api = api_of(&[Arc::new(widget)]);
+    let documents = documents_of(&api, Form::V3).await;
+    let found = |root: &str| documents.iter().find(|(path, _)| path == root);
+    assert!(found("apis/example.com").is_none());
+    let document = &found("apis/example.com/v1").expect("a document").1;
+    let info = json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"});
+    assert_eq!(document["info"], info);
+    assert_eq!(document["components"].get("securitySchemes"), None);
+    let paths = &document["paths"];
+    assert_eq!(paths.get("/apis/example.com/v1/"), None);
+    let all = "/apis/example.com/v1/namespaces/{namespace}/widgets";
+    let (all, one) = (&paths[all], &paths[format!("{all}/{{name}}")]);
+    assert_eq!(all["get"]["description"], "list objects of kind Widget");
+    assert_eq!(all["delete"].get("requestBody"), None);
+    assert_eq!(all["delete"]["parameters"], all["get"]["parameters"]);
+    assert_eq!(one["get"]["parameters"][0]["name"], "resourceVersion");
+    assert_eq!(one["patch"]["responses"].get("201"), None);
+    let scale = &paths["/apis/example.com/v1/namespaces/{namespace}/widgets/{name}/scale"];
+    let kind = json!({"group": "example.com", "version": "v1", "kind": "Widget"});
+    assert_eq!(scale["get"]["x-kubernetes-group-version-kind"], kind);
 }
 
 #[tokio::test]
