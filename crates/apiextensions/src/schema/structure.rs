@@ -134,7 +134,7 @@ fn check_type(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, pla
             reader,
             "must be object if x-kubernetes-embedded-resource is true",
         );
-    } else if present(schema, "type").is_none() && !node.int_or_string && !node.preserve_unknown {
+    } else if !has_type(schema) && !node.int_or_string && !node.preserve_unknown {
         let why = match place {
             Place::Root => "must not be empty at the root",
             Place::Item => "must not be empty for specified array items",
@@ -145,6 +145,11 @@ fn check_type(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, pla
     if place == Place::Root && node.kind.is_some() && !is_object {
         wrong(reader, "must be object at the root");
     }
+}
+
+/// Returns true if a schema has a type, known or not; an empty one is none.
+fn has_type(schema: &Map<String, Value>) -> bool {
+    present(schema, "type").is_some_and(|kind| kind != "")
 }
 
 fn check_extensions(reader: &mut Reader, node: &Node) {

@@ -272,7 +272,7 @@ mod tests {
             let old = protected.clone();
             protected["metadata"]["annotations"] = json!({APPROVED: "yes"});
             let field = format!("metadata.annotations[{APPROVED}]");
-            assert_eq!(fields(validate_create(&protected)), [field.clone()]);
+            assert_eq!(fields(validate_create(&protected)), [field.as_str()]);
             assert_eq!(fields(validate_update(&protected, &old)), [field]);
             assert_eq!(validate_update(&protected, &protected), []);
         }

@@ -13,6 +13,10 @@ fn what_is_not_structural_is_refused() {
             "properties[x].type: Required value: must not be empty for specified object fields",
         ),
         (
+            json!({"type": "object", "additionalProperties": {"type": ""}}),
+            "properties[x].additionalProperties.type: Required value: must not be empty for specified object fields",
+        ),
+        (
             json!({"type": "array"}),
             "properties[x].items: Required value: must be specified",
         ),
