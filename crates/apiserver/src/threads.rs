@@ -16,6 +16,10 @@ const CORES_FOR_A_LARGE_THREAD: usize = 2;
 /// leave free ([`ringwatch_flowcontrol::turns`]).
 const SPARE_LARGE_THREADS: usize = 1;
 
+/// Number of threads that each kind of large work has besides those that work. While these are busy, requests that come
+/// or go on need one on which to ask for their turns.
+const ASKING_THREADS: usize = 1;
+
 /// Number of threads for tasks of the server that follow objects of clients, such as definitions, roles and nodes.
 const BACKGROUND_THREADS: usize = 2;
 
@@ -30,6 +34,12 @@ pub struct Threads {
     large: Runtime,
     expressions: Runtime,
     background: Runtime,
+}
+
+/// Returns how many requests may work at a time on the threads of a runtime for large work.
+pub(crate) fn large_turns(threads: &Handle) -> usize {
+    let threads = threads.metrics().num_workers();
+    threads.saturating_sub(ASKING_THREADS).max(1)
 }
 
 /// Handles of the runtimes other than the serving one.
@@ -50,7 +60,8 @@ impl Threads {
     /// [`StartError`] when the system allows no more threads.
     pub fn start() -> Result<Self, StartError> {
         let cores = available_parallelism().map_or(1, NonZero::get);
-        let of_large_work = Some(cores.div_ceil(CORES_FOR_A_LARGE_THREAD) + SPARE_LARGE_THREADS);
+        let that_work = cores.div_ceil(CORES_FOR_A_LARGE_THREAD) + SPARE_LARGE_THREADS;
+        let of_large_work = Some(that_work + ASKING_THREADS);
         Ok(Self {
             serving: runtime("serving", None)?,
             large: runtime("large-work", of_large_work)?,

@@ -9,7 +9,7 @@
 //! ends or its client or deadline ends it. So large work occupies at most as many cores as there are such threads, and
 //! requests that wait for them delay no others.
 //!
-//! There are as many turns as threads, and each step of a request needs one ([`ringwatch_flowcontrol::turns`]). So a user
+//! There are as many turns as threads that work, and each step of a request needs one ([`ringwatch_flowcontrol::turns`]). So a user
 //! with much work delays nobody who has little, and administrators, kubelets and all others have equal parts.
 
 mod metrics;
@@ -36,7 +36,7 @@ use self::metrics::{Labels, Metrics};
 use self::places::{Place, Places};
 use crate::endpoints::ResponseBody;
 use crate::endpoints::TextError;
-use crate::threads::RuntimeHandles;
+use crate::threads::{RuntimeHandles, large_turns};
 
 /// The memory counted for a request whose content does not determine it.
 const UNSIZED_BYTES: u64 = 1 << 20;
@@ -72,7 +72,7 @@ impl Pool {
         Self {
             threads: threads.clone(),
             places: Places::default(),
-            turns: Turns::new(threads.metrics().num_workers()),
+            turns: Turns::new(large_turns(threads)),
         }
     }
 }

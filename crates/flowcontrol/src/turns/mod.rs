@@ -54,6 +54,12 @@ impl Turns {
         }
     }
 
+    /// Returns how many turns are waited for.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.lock().waiting()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Order<oneshot::Sender<()>>> {
         // No change leaves the order inconsistent if it panics.
         self.0

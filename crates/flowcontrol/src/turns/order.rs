@@ -83,6 +83,11 @@ impl<W> Order<W> {
         }
     }
 
+    /// Returns how many turns are waited for.
+    pub(super) fn waiting(&self) -> usize {
+        self.lanes.values().map(|lane| lane.waiting).sum()
+    }
+
     /// Adds a turn to wait for, and returns its number.
     pub(super) fn ask(&mut self, requester: &Requester, wake: W) -> u64 {
         let number = self.number;
@@ -122,7 +127,7 @@ impl<W> Order<W> {
         } else {
             lane.give_up(&requester.name, number);
         }
-        if self.given.is_empty() && self.lanes.values().all(|lane| lane.waiting == 0) {
+        if self.given.is_empty() && self.waiting() == 0 {
             self.lanes.clear();
             self.clock = Duration::ZERO;
         }

@@ -12,9 +12,10 @@ use tokio::runtime::Builder;
 use super::*;
 use crate::endpoints::full;
 
+/// Starts a thread that works, and one that lets requests ask for their turns.
 fn threads() -> tokio::runtime::Runtime {
     let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(1).build().expect("a thread")
+    builder.worker_threads(2).build().expect("threads")
 }
 
 fn large_work(threads: &tokio::runtime::Runtime, ledger: &Ledger) -> LargeWork {
@@ -159,6 +160,9 @@ fn a_user_with_much_work_delays_nobody_who_has_little() {
         }
         // Requests that their clients give up leave the queue.
         drop(waiting.drain(..10));
+        while large.large.turns.waiting() != 12 {
+            tokio::task::yield_now().await;
+        }
         end.send(()).expect("it runs");
         for request in waiting {
             assert_eq!(request.await.status(), 200);
