@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT};
-use http::{HeaderValue, Method, Request, Response, Version};
+use http::{HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
@@ -33,10 +33,10 @@ use tokio_rustls::server::TlsStream;
 
 use super::current_credentials::CurrentCredentials;
 use super::event_stream::{self, StreamEnd, Waiting};
-use super::head_checks::check_head;
 use super::layered_io::LayeredIo;
 use super::outgoing::{CountedBody, Outgoing};
 use super::preface::{Preface, read_preface};
+use super::request_head::{check_head, is_last, takes_chunks};
 use super::shown_certificate::ShownCertificate;
 use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthenticated};
 use super::unread_body;
@@ -405,21 +405,6 @@ struct Taken<T> {
 /// Returns the protocol that the connection switches to; `None` for other responses.
 fn tunnel(answer: &Response<CountedBody>) -> Option<Box<dyn Upgraded>> {
     answer.extensions().get::<Tunnel>().and_then(Tunnel::take)
-}
-
-/// Returns true if a watch that answers the request may be written in chunks, and at once.
-fn takes_chunks<B>(request: &Request<B>) -> bool {
-    request.method() == Method::GET
-        && request.version() == Version::HTTP_11
-        && !request.headers().contains_key(EXPECT)
-}
-
-/// Returns true if the client asks for the connection to be closed after the answer.
-fn is_last<B>(request: &Request<B>) -> bool {
-    let options = request.headers().get_all(CONNECTION).into_iter();
-    let options = options.filter_map(|value| value.to_str().ok());
-    let mut options = options.flat_map(|value| value.split(','));
-    options.any(|option| option.trim().eq_ignore_ascii_case("close"))
 }
 
 /// Marks the connection to be closed after the response: `Connection: close`.

@@ -8,7 +8,6 @@ pub mod connection;
 pub mod current_credentials;
 mod doorbell;
 mod event_stream;
-mod head_checks;
 mod http2_frames;
 pub mod https_get;
 mod joined_io;
@@ -17,6 +16,7 @@ pub mod listener;
 pub mod open_files;
 mod outgoing;
 mod preface;
+mod request_head;
 mod shown_certificate;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

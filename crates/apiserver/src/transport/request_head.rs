@@ -1,12 +1,28 @@
-//! Checks of the head of an HTTP/1.1 request that hyper does not make: two servers on the way of a request could otherwise take it
-//! for different ones.
+//! The head of an HTTP/1.1 request: what it asks of its connection, and checks that hyper does not make. Without these, two servers on
+//! the way of a request could take it for different ones.
 //!
-//! Follows `readRequest` of Go's `net/http`, and its `parseTransferEncoding`: the only encoding of a transfer is `chunked`, once.
+//! The checks follow `readRequest` of Go's `net/http`, and its `parseTransferEncoding`: the only encoding of a transfer is `chunked`,
+//! once.
 
-use http::header::{HOST, TRANSFER_ENCODING};
+use http::header::{CONNECTION, EXPECT, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Version};
 
 use crate::endpoints::TextError;
+
+/// Returns true if a watch that answers the request may be written in chunks, and at once.
+pub(super) fn takes_chunks<B>(request: &Request<B>) -> bool {
+    request.method() == Method::GET
+        && request.version() == Version::HTTP_11
+        && !request.headers().contains_key(EXPECT)
+}
+
+/// Returns true if the client asks for the connection to be closed after the answer.
+pub(super) fn is_last<B>(request: &Request<B>) -> bool {
+    let options = request.headers().get_all(CONNECTION).into_iter();
+    let options = options.filter_map(|value| value.to_str().ok());
+    let mut options = options.flat_map(|value| value.split(','));
+    options.any(|option| option.trim().eq_ignore_ascii_case("close"))
+}
 
 /// Checks the head of a request.
 ///
