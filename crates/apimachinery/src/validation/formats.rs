@@ -44,7 +44,7 @@ pub fn name(value: &str, rule: NameRule, prefix: bool) -> Vec<String> {
 /// Checks a lower case label of a domain name (RFC 1123).
 #[must_use]
 pub fn dns_label(value: &str) -> Vec<String> {
-    let mut wrong = too_long(value, DNS_LABEL_BYTES_MAX);
+    let mut wrong = name_too_long(value, DNS_LABEL_BYTES_MAX);
     if !is_dns_label(value) {
         wrong.push(if is_dns_subdomain(value) {
             "must not contain dots".to_owned()
@@ -62,7 +62,7 @@ pub fn dns_label(value: &str) -> Vec<String> {
 /// Checks a lower case label of a domain name that begins with a letter (RFC 1035).
 #[must_use]
 pub fn dns_1035_label(value: &str) -> Vec<String> {
-    let mut wrong = too_long(value, DNS_LABEL_BYTES_MAX);
+    let mut wrong = name_too_long(value, DNS_LABEL_BYTES_MAX);
     if !is_dns_label(value) || !value.starts_with(|first: char| first.is_ascii_lowercase()) {
         wrong.push(mismatch(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
@@ -76,7 +76,7 @@ pub fn dns_1035_label(value: &str) -> Vec<String> {
 /// Checks a lower case domain name (RFC 1123).
 #[must_use]
 pub fn dns_subdomain(value: &str) -> Vec<String> {
-    let mut wrong = too_long(value, DNS_SUBDOMAIN_BYTES_MAX);
+    let mut wrong = name_too_long(value, DNS_SUBDOMAIN_BYTES_MAX);
     if !is_dns_subdomain(value) {
         wrong.push(mismatch(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
@@ -195,6 +195,13 @@ pub fn too_long(value: &str, bytes_max: usize) -> Vec<String> {
     }
 }
 
+/// Returns the error of a name of more than `bytes_max` bytes, or nothing. The words are those of `MaxLenError` beside `IsDNS1123Label`,
+/// which differ from those for keys and values of labels.
+fn name_too_long(value: &str, bytes_max: usize) -> Vec<String> {
+    let why = || format!("must be no more than {bytes_max} characters");
+    (value.len() > bytes_max).then(why).into_iter().collect()
+}
+
 /// Formats the message for a value that does not match a regular expression. Examples are joined as Kubernetes joins
 /// them, spaces included.
 pub fn mismatch(words: &str, expression: &str, examples: &[&str]) -> String {
@@ -223,7 +230,7 @@ mod tests {
         }
         assert_eq!(
             dns_subdomain(&"a".repeat(254)),
-            ["must be no more than 253 bytes"]
+            ["must be no more than 253 characters"]
         );
     }
 
