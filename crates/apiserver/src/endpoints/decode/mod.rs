@@ -540,25 +540,6 @@ mod tests {
         ));
     }
 
-    #[test]
-    fn zz_times() {
-        for count in [50_000, 100_000, 200_000, 400_000] {
-            let yaml = "a: 1\n".repeat(count);
-            let distinct: String = (0..count).map(|it| format!("a{it}: 1\n")).collect();
-            let json = format!("[{}]", vec![r#"{"":0}"#; count].join(","));
-            for (what, it) in [("repeated", &yaml), ("distinct", &distinct)] {
-                let since = std::time::Instant::now();
-                let _ = yaml::read(it.as_bytes());
-                println!("{what} {count} {:?}", since.elapsed());
-            }
-            let since = std::time::Instant::now();
-            let read = strict::json(json.as_bytes());
-            println!("json {count} {:?}", since.elapsed());
-            drop(read);
-            println!("dropped {:?}", since.elapsed());
-        }
-    }
-
     #[tokio::test]
     async fn bodies_have_a_limit() {
         let (memory, user) = (MemoryGate::open(), User::default());
