@@ -67,6 +67,9 @@ async fn custom_objects_are_answered_as_they_are_read() {
         created.text()
     );
     let path = format!("{THINGS}/b");
+    let version = &created.json()["metadata"]["resourceVersion"];
+    let named = format!(r#""name":"b","resourceVersion":{version}"#);
+    let body = body.replace(r#""name":"b""#, &named);
     let replaced = fixture.ask(request("PUT", &path, body.into())).await;
     assert_eq!(replaced.head.status, 200, "{}", replaced.text());
     assert!(
