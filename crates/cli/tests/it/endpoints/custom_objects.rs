@@ -78,9 +78,10 @@ async fn custom_objects_are_answered_as_they_are_read() {
         replaced.text()
     );
     let metadata = |answer: &Answer, member: &str| answer.json()["metadata"][member].clone();
-    for member in ["generation", "resourceVersion"] {
-        assert_eq!(metadata(&replaced, member), metadata(&created, member));
-    }
+    assert_eq!(
+        metadata(&replaced, "generation"),
+        metadata(&created, "generation")
+    );
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
     let table = fixture.accepting(THINGS, table).await.json();
     assert_eq!(table["rows"][0]["cells"], json!(["b", "2"]));
