@@ -231,5 +231,10 @@ mod tests {
         assert_eq!(clock.now(), begun);
         assert_eq!((next.epoch(), next.revision()), (1, 0));
         assert!(next.is_former(9) && !next.is_former(10) && !next.is_former(0));
+        // The one after it has not come so far: the revisions of the first are former ones still.
+        let (_publisher, third) = published(0);
+        let third = next.successor(third);
+        assert_eq!(third.epoch(), 2);
+        assert!(third.is_former(9) && !third.is_former(10) && !third.is_former(0));
     }
 }

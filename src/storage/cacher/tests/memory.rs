@@ -194,6 +194,32 @@ async fn windows_shrink_when_the_feed_is_told() {
     assert!(windows() < before / 2, "{} of {before} bytes", windows());
 }
 
+/// Events come in segments, which are as young as their last event: a client that is a moment behind finds its place.
+#[tokio::test(start_paused = true)]
+async fn history_of_the_last_seconds_stays_whatever_came_before_it() {
+    let ledger = Ledger::new(800 << 10);
+    let (limits, metrics) = (WindowLimits::default(), CacheMetrics::default());
+    let world = World::within(Arc::default(), limits, metrics, ledger.clone());
+    world.pods.ready().await.expect("listed");
+    let few = Duration::from_secs(6);
+    let first = world.script.put("/pods/d/a", "x");
+    world.clock.sleep(few).await;
+    let second = world.script.put("/pods/d/a", "x");
+    world.settle().await;
+    let mut others = ledger.share(Account::Requests);
+    others.set(799 << 10);
+    assert!(ledger.owed_by_windows() > 0);
+    world.feed.shrink_windows();
+    world.settle().await;
+    let mut late = world.watch(since(first)).await;
+    assert_eq!(next_item(&mut late).await, format!("~a@{second}"));
+    world.clock.sleep(few).await;
+    world.feed.shrink_windows();
+    world.settle().await;
+    let mut late = world.watch(since(first)).await;
+    assert!(next_item(&mut late).await.starts_with("too old"));
+}
+
 /// k#139618: the slots of a ring that was emptied by a replacement kept pointing at the objects of
 /// before, which stayed alive until as many events had come again; in a quiet type for good.
 #[tokio::test(start_paused = true)]

@@ -18,6 +18,7 @@ use crate::storage::{
 };
 use scripted::{CountingStore, Script};
 
+mod dropped;
 mod feeding;
 mod field_index;
 mod figures;
@@ -28,12 +29,15 @@ mod log;
 mod memory;
 mod model;
 mod oracle;
+mod probe;
 mod readiness;
 mod reading;
+mod registrations;
 mod ring;
 mod scripted;
 mod sealed;
 mod shards;
+mod suggestions;
 mod types;
 mod watching;
 mod window;

@@ -43,6 +43,8 @@ pub(super) struct Inner {
     pub(super) page_time: Duration,
     /// How long it takes to say which revision is the newest.
     pub(super) probe_time: Duration,
+    /// The revision to which the store falls back when the next stream is opened, just before.
+    pub(super) falls_back: Option<u64>,
     /// The fate of requests for values that were written sealed.
     pub(super) unsealing: Unsealing,
     /// Shared by such requests until they are answered or dropped.
@@ -83,6 +85,7 @@ impl Default for Inner {
             hung: None,
             page_time: Duration::ZERO,
             probe_time: Duration::ZERO,
+            falls_back: None,
             unsealing: Unsealing::Answers,
             requested: Arc::default(),
             revision: 1,
@@ -380,6 +383,10 @@ impl ChangeSource for Script {
     }
 
     async fn follow(&self, revision: u64) -> Result<ChangeStream, StorageError> {
+        let falls_back = self.state().falls_back.take();
+        if let Some(revision) = falls_back {
+            self.fall_back(revision);
+        }
         let mut inner = self.state();
         inner.follows += 1;
         if !inner.reachable {
@@ -411,15 +418,19 @@ impl ChangeSource for Script {
     }
 
     async fn current_revision(&self) -> Result<u64, StorageError> {
-        let probe_time = self.state().probe_time;
-        if probe_time.is_zero() {
+        if self.state().probe_time.is_zero() {
             tokio::task::yield_now().await;
-        } else {
+        }
+        let (revision, probe_time) = {
+            let mut inner = self.state();
+            inner.probes += 1;
+            (inner.revision, inner.probe_time)
+        };
+        // What is written on the way back is not in the answer.
+        if !probe_time.is_zero() {
             tokio::time::sleep(probe_time).await;
         }
-        let mut inner = self.state();
-        inner.probes += 1;
-        Ok(inner.revision)
+        Ok(revision)
     }
 
     async fn oldest_revision(&self) -> Result<u64, StorageError> {

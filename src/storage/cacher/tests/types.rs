@@ -457,6 +457,22 @@ async fn whoever_waits_for_a_type_waits_on_in_the_next_history() {
     assert!(removed.ready().await.is_err());
 }
 
+/// The history of a stream is compared once it is open: before that the store may be put back again.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_put_back_while_its_stream_is_opened_begins_a_new_history() {
+    let world = World::new(WindowLimits::default()).await;
+    for name in ["a", "b", "c"] {
+        world.script.put(&format!("/pods/d/{name}"), "x");
+    }
+    world.settle().await;
+    world.script.state().falls_back = Some(2);
+    world.script.break_streams();
+    world.clock.sleep(Duration::from_secs(1)).await;
+    world.pods.check_ready().expect("listed in the new history");
+    let list = world.list(since(0)).await.expect("from memory");
+    assert_eq!(listed(&list), "2: a");
+}
+
 /// The store is put back after its stream has ended because of a compaction, and before the types are listed again.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_put_back_before_it_is_listed_begins_a_new_history() {
