@@ -213,9 +213,12 @@ impl Compactor {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::budget::Ledger;
     use crate::storage::backend::embedded::Embedded;
+    use crate::storage::etcd3::tests::etcd::Etcd;
 
     fn server(backend: &Arc<Embedded>) -> Compactor {
         let backend = Arc::clone(backend);
@@ -272,6 +275,28 @@ mod tests {
             assert!(ended.is_pending(), "{ended:?}");
             tokio::task::yield_now().await;
         }
+    }
+
+    /// A server that starts, or has lost its watch, need not wait for the next compaction.
+    #[tokio::test]
+    async fn what_was_compacted_before_is_known_at_once() {
+        let backend = Arc::new(Embedded::in_memory(Clock::real()));
+        let old = server(&backend);
+        let mut round = Round::default();
+        for _ in 0..2 {
+            round = old.round(round).await.expect("a round");
+        }
+        let new = server(&backend);
+        let mut following = Box::pin(new.follow_once());
+        for _ in 0..100 {
+            assert!(futures::poll!(&mut following).is_pending());
+            tokio::task::yield_now().await;
+        }
+        // The key has what the first round saw.
+        assert_eq!(*new.compact_revision().borrow(), 2);
+        old.round(round).await.expect("a round");
+        assert!(futures::poll!(&mut following).is_pending());
+        assert_eq!(*new.compact_revision().borrow(), 3);
     }
 
     #[tokio::test]
@@ -382,5 +407,83 @@ mod tests {
         let found = new.round(Round::default()).await.expect("a round");
         assert_eq!(found.version, 3);
         assert!(*new.compact_revision().borrow() > 0);
+    }
+    /// A step of servers that share an etcd.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// One of the servers has its turn, of which the answer may be lost.
+        Turn { server: usize, is_answered: bool },
+        /// The key is as a snapshot had it, which was written so often.
+        PutBack { version: u64 },
+    }
+
+    const SERVERS: usize = 3;
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            4 => (0..SERVERS, prop::bool::weighted(0.8))
+                .prop_map(|(server, is_answered)| Step::Turn { server, is_answered }),
+            1 => (0..6_u64).prop_map(|version| Step::PutBack { version }),
+        ];
+        proptest::collection::vec(step, 0..20)
+    }
+
+    /// Gives a server its turn, from which it remembers what it can.
+    async fn turn(server: &Compactor, last: &mut Round) {
+        if let Ok(next) = server.round(*last).await {
+            *last = next;
+        }
+    }
+
+    /// Whatever has happened, a server that has the turns to itself compacts in the second to what it saw in the first.
+    async fn a_server_that_is_left_alone_compacts(steps: Vec<Step>) {
+        let etcd = Etcd::new();
+        let servers = [(); SERVERS].map(|()| {
+            let backend = Arc::clone(&etcd) as Arc<dyn Backend>;
+            Compactor::new(backend, Some(Duration::from_secs(300)), Clock::real())
+        });
+        let mut rounds = [Round::default(); SERVERS];
+        for step in steps {
+            match step {
+                Step::Turn {
+                    server,
+                    is_answered,
+                } => {
+                    etcd.script().unanswered = u32::from(!is_answered);
+                    turn(&servers[server], &mut rounds[server]).await;
+                }
+                Step::PutBack { version } => {
+                    let key = COMPACT_REV_KEY.to_owned();
+                    let put = Op::Put {
+                        key: key.clone(),
+                        value: Bytes::from_static(b"1"),
+                        lease: None,
+                    };
+                    let puts = (0..version).map(|_| put.clone());
+                    for op in std::iter::once(Op::Delete { key }).chain(puts) {
+                        let txn = Txn {
+                            compare: Compare::Version("/never".to_owned(), 0),
+                            then: op,
+                            otherwise: None,
+                        };
+                        etcd.content.txn(txn).await.expect("a write");
+                    }
+                }
+            }
+        }
+        turn(&servers[0], &mut rounds[0]).await;
+        let seen = rounds[0].revision;
+        turn(&servers[0], &mut rounds[0]).await;
+        assert!(is_compacted(&etcd.content, seen - 1).await, "up to {seen}");
+        assert!(!is_compacted(&etcd.content, seen).await, "beyond {seen}");
+        let known = servers[0].compact_revision();
+        assert!(*known.borrow() <= seen);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happened_the_next_turns_compact(steps in steps()) {
+            futures::executor::block_on(a_server_that_is_left_alone_compacts(steps));
+        }
     }
 }

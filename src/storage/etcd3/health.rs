@@ -87,6 +87,7 @@ mod tests {
     use crate::storage::backend::{
         LeaseId, RangeResponse, Txn, TxnResponse, WatchRequest, WatchResponses,
     };
+    use crate::storage::etcd3::tests::etcd::Etcd;
 
     /// A backend that counts reads and answers them, or not.
     #[derive(Debug)]
@@ -157,6 +158,21 @@ mod tests {
         tokio::time::advance(PROBE_INTERVAL).await;
         assert_eq!(health.check().await, Ok(()));
         assert_eq!(count(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_outcome_is_told_until_the_next_probe_whatever_it_was() {
+        let etcd = Etcd::new();
+        let backend = Arc::clone(&etcd) as Arc<dyn Backend>;
+        let health = Health::new(backend, "/registry", Clock::real());
+        for error in [None, Some(unasked()), None] {
+            let outcome = error.clone().map_or(Ok(()), Err);
+            etcd.script().read_errors.extend(error);
+            for _ in 0..3 {
+                assert_eq!(health.check().await, outcome);
+            }
+            tokio::time::advance(PROBE_INTERVAL).await;
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,7 +1,5 @@
 //! The metrics of lists and of leases.
 
-use std::time::Duration;
-
 use super::*;
 use crate::budget::Ledger;
 use crate::meta::{FieldSelector, LabelSelector};

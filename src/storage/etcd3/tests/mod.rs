@@ -2,6 +2,7 @@
 //! `tests/it`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use prometheus_client::encoding::text::encode;
@@ -15,9 +16,14 @@ use crate::storage::backend::{Backend, Compare, Op, Txn};
 use crate::storage::etcd3::Config;
 
 mod changes;
+mod dropped;
+mod encrypted;
+pub(super) mod etcd;
 mod figures;
+mod leases;
 mod lists;
 mod store;
+mod watches;
 
 fn backend() -> Arc<Embedded> {
     Arc::new(Embedded::in_memory(Clock::real()))

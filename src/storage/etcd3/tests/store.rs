@@ -1,94 +1,18 @@
 //! Requests of the store, as its backend gets them.
 
-use async_trait::async_trait;
 use futures::StreamExt;
 use tokio::sync::watch;
 
+use super::etcd::Etcd;
 use super::*;
 use crate::meta::{ResourceVersion, WatchEvent};
-use crate::storage::backend::{
-    BackendError, LeaseId, RangeRequest, RangeResponse, TxnResponse, WatchRequest, WatchResponses,
-};
 use crate::storage::etcd3::{Changes, Store};
 use crate::storage::{ChangeSource, Interface, ListOptions, StorageError, StorageMediaType};
-use crate::sync::Mutex;
 
-/// The embedded store, but that leases are gone when they are used, so many times.
-#[derive(Debug)]
-struct WithoutLeases {
-    inner: Arc<Embedded>,
-    gone: Mutex<u32>,
-    granted: Mutex<u32>,
-    /// How many more watches cannot be opened.
-    away: Mutex<u32>,
-}
-
-#[async_trait]
-impl Backend for WithoutLeases {
-    async fn range(&self, request: RangeRequest) -> Result<RangeResponse, BackendError> {
-        self.inner.range(request).await
-    }
-
-    async fn txn(&self, mut txn: Txn) -> Result<TxnResponse, BackendError> {
-        if let Op::Put { lease, .. } = &mut txn.then
-            && lease.take().is_some()
-        {
-            let mut gone = self.gone.lock().expect("sound");
-            if *gone > 0 {
-                *gone -= 1;
-                return Err(BackendError::LeaseNotFound);
-            }
-        }
-        self.inner.txn(txn).await
-    }
-
-    async fn watch(&self, request: WatchRequest) -> Result<WatchResponses, BackendError> {
-        let is_away = {
-            let mut away = self.away.lock().expect("sound");
-            let is_away = *away > 0;
-            *away = away.saturating_sub(1);
-            is_away
-        };
-        if is_away {
-            return Err(BackendError::Unavailable("away".to_owned()));
-        }
-        self.inner.watch(request).await
-    }
-
-    async fn request_progress(&self) -> Result<(), BackendError> {
-        Err(BackendError::NoSpace)
-    }
-
-    fn progress_is_trusted(&self) -> bool {
-        false
-    }
-
-    async fn grant_lease(&self, _: i64) -> Result<LeaseId, BackendError> {
-        let mut granted = self.granted.lock().expect("sound");
-        *granted += 1;
-        Ok(LeaseId((*granted).into()))
-    }
-
-    async fn compact(&self, revision: u64) -> Result<(), BackendError> {
-        self.inner.compact(revision).await
-    }
-
-    async fn oldest_revision(&self) -> Result<u64, BackendError> {
-        self.inner.oldest_revision().await
-    }
-
-    async fn size_bytes(&self) -> Result<u64, BackendError> {
-        self.inner.size_bytes().await
-    }
-}
-
-fn without_leases(gone: u32) -> (Arc<WithoutLeases>, Store) {
-    let backend = Arc::new(WithoutLeases {
-        inner: backend(),
-        gone: Mutex::new(gone),
-        granted: Mutex::new(0),
-        away: Mutex::new(0),
-    });
+/// Returns an etcd whose leases are gone when they are used, so many times, and a store in it.
+fn without_leases(gone: u32) -> (Arc<Etcd>, Store) {
+    let backend = Etcd::new();
+    backend.script().gone = gone;
     let store = Store::new(Arc::clone(&backend) as _, config());
     (backend, store)
 }
@@ -104,13 +28,13 @@ async fn a_lease_that_is_gone_is_replaced_once() {
     for (gone, granted) in [(0, 1), (1, 2)] {
         let (backend, store) = without_leases(gone);
         create(&store, "a", Some(100)).await.expect("created");
-        assert_eq!(*backend.granted.lock().expect("sound"), granted);
+        assert_eq!(backend.script().granted.len(), granted);
     }
     let (backend, store) = without_leases(2);
     create(&store, "a", Some(100))
         .await
         .expect_err("gone twice");
-    assert_eq!(*backend.granted.lock().expect("sound"), 2);
+    assert_eq!(backend.script().granted.len(), 2);
 }
 
 #[tokio::test]
@@ -118,7 +42,7 @@ async fn an_object_that_does_not_expire_has_no_lease() {
     let (backend, store) = without_leases(0);
     create(&store, "a", None).await.expect("created");
     create(&store, "b", Some(0)).await.expect("created");
-    assert_eq!(*backend.granted.lock().expect("sound"), 0);
+    assert_eq!(backend.script().granted.len(), 0);
 }
 
 #[tokio::test]
@@ -166,7 +90,7 @@ async fn progress_is_the_backends() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_waits_a_second_before_each_attempt_to_open_it_again() {
     let (backend, store) = without_leases(0);
-    *backend.away.lock().expect("sound") = 3;
+    backend.script().away = 3;
     let clock = Clock::real();
     let begun = clock.now();
     let options = ListOptions {
