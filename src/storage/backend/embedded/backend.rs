@@ -397,6 +397,7 @@ fn recovery_pause(took: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use futures::StreamExt;
     use ringwatch_testing::disk::{Disk, Fault, FaultKind};
 
@@ -556,6 +557,41 @@ mod tests {
         let verification = store.run_verification(std::future::pending());
         let commits = async move { while commits.write_batch().await {} };
         tokio::join!(work, recovery, verification, commits);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn leases_that_cannot_be_ended_are_ended_when_the_log_has_recovered() {
+        let disk = Disk::new(1);
+        let clock = Clock::real();
+        let opened = Embedded::open_on(Path::new("log"), disk.clone(), clock.clone());
+        let (store, mut commits) = opened.expect("a store");
+        let work = async {
+            let lease = store.grant_lease(10).await.expect("a lease");
+            let txn = Txn {
+                compare: Compare::ModRevision("/a".to_owned(), 0),
+                then: Op::Put {
+                    key: "/a".to_owned(),
+                    value: Bytes::new(),
+                    lease: Some(lease),
+                },
+                otherwise: None,
+            };
+            store.txn(txn).await.expect("a write");
+            let kind = FaultKind::UntilMended;
+            disk.fail(Fault { after: 0, kind });
+            clock.sleep(Duration::from_secs(30)).await;
+            assert!(store.refusal().is_some(), "the lease cannot be ended");
+            disk.mend();
+            // The lease has its whole time again.
+            clock.sleep(Duration::from_secs(30)).await;
+            let left = store.range(RangeRequest::key("/a")).await;
+            assert_eq!(left.expect("a read").kvs, []);
+            store.close();
+        };
+        let leases = store.run_leases(std::future::pending());
+        let recovery = store.run_recovery(std::future::pending());
+        let commits = async move { while commits.write_batch().await {} };
+        tokio::join!(work, leases, recovery, commits);
     }
 
     #[tokio::test(start_paused = true)]

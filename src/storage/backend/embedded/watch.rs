@@ -160,10 +160,15 @@ impl Position {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Wake, Waker};
+    use std::thread;
+
     use bytes::Bytes;
 
     use super::*;
     use crate::storage::backend::embedded::mvcc::State;
+    use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
     fn published() -> Published {
         Published {
@@ -206,6 +211,20 @@ mod tests {
         published.state.put("/a", Bytes::new(), None);
         assert_eq!(batch(position.step(&published)), (3, 1));
         assert_eq!(batch(position.step(&published)), (3, 0));
+        assert!(matches!(position.step(&published), Step::Wait));
+    }
+
+    /// What was asked for after it was noticed may have been asked after a write that this answer does not cover.
+    #[test]
+    fn each_request_for_progress_is_answered_or_a_later_one() {
+        let mut published = published();
+        let mut position = position(0, &published);
+        published.state.put("/a", Bytes::new(), None);
+        published.progress_requests = 1;
+        assert_eq!(batch(position.step(&published)), (2, 1));
+        published.progress_requests = 2;
+        assert_eq!(batch(position.step(&published)), (2, 0));
+        assert_eq!(batch(position.step(&published)), (2, 0));
         assert!(matches!(position.step(&published), Step::Wait));
     }
 
@@ -277,5 +296,102 @@ mod tests {
         position.next = 7;
         assert_eq!(position.answer_progress_request(9), Some(6));
         assert_eq!(position.answer_progress_request(9), None, "it is answered");
+    }
+    /// A task that knows if it was woken.
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            // Release: the publication before it.
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
+    /// How often a write comes while the watch looks at what was written before. One of a few is enough.
+    const ROUNDS: u64 = 30;
+    /// How many writes that do not concern the watch it looks at each time: they take it longer than the other thread needs
+    /// for its write.
+    const OTHER_WRITES: u64 = 1_000;
+
+    /// The revisions and the moments that two threads tell each other.
+    #[derive(Default)]
+    struct Moments {
+        /// The newest revision that was published, and the watch woken.
+        written: AtomicU64,
+        /// How often the watch was polled.
+        polls: AtomicU64,
+        /// The revision of the last event that was delivered.
+        seen: AtomicU64,
+    }
+
+    /// Polls a watch whenever it is woken, until it has delivered the event of a revision. It is asleep for good if it has not
+    /// looked at all that was written before it waits, and is not woken either.
+    fn follow(mut watch: WatchResponses, until: u64, moments: &Moments) {
+        let task = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&task));
+        let mut seen = 0;
+        while seen < until {
+            // Release: pairs with the writer's look, which only times its next write.
+            moments.polls.fetch_add(1, Ordering::Release);
+            match watch.poll_next_unpin(&mut Context::from_waker(&waker)) {
+                Poll::Ready(response) => {
+                    let response = response.expect("open").expect("events");
+                    seen = response.events.last().expect("an event").kv.mod_revision;
+                    // Release: pairs with the writer's look before the next round.
+                    moments.seen.store(seen, Ordering::Release);
+                }
+                Poll::Pending => {
+                    // Acquire: pairs with the writer's store, before which it has woken whoever waits.
+                    let written = moments.written.load(Ordering::Acquire);
+                    let mut is_woken = task.0.swap(false, Ordering::Acquire);
+                    let concerns = written % (OTHER_WRITES + 1) == 1;
+                    assert!(is_woken || !concerns || seen == written, "asleep at {seen}");
+                    while !is_woken {
+                        thread::yield_now();
+                        is_woken = task.0.swap(false, Ordering::Acquire);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The last write of a round comes while the watch still looks at those before it, on a machine with two cores.
+    #[test]
+    fn a_watch_never_sleeps_over_the_last_write() {
+        let sender = watch::Sender::new(published());
+        let request = WatchRequest {
+            range: KeyRange::prefix("/"),
+            start_revision: 2,
+            previous: false,
+            progress: false,
+        };
+        let watch = responses(request, sender.subscribe());
+        let moments = Moments::default();
+        let until = 1 + ROUNDS * (OTHER_WRITES + 1);
+        let publish = |state: &State| {
+            sender.send_modify(|it| it.state = state.clone());
+            moments.written.store(state.revision(), Ordering::Release);
+        };
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| follow(watch, until, &moments));
+            let wait = |reached: &dyn Fn() -> bool| {
+                while !reached() && !reader.is_finished() {
+                    thread::yield_now();
+                }
+            };
+            let mut state = State::new();
+            for _ in 0..ROUNDS {
+                for _ in 0..OTHER_WRITES {
+                    state.put("other", Bytes::new(), None);
+                }
+                let polls = moments.polls.load(Ordering::Acquire);
+                publish(&state);
+                wait(&|| moments.polls.load(Ordering::Acquire) > polls);
+                state.put("/a", Bytes::new(), None);
+                publish(&state);
+                wait(&|| moments.seen.load(Ordering::Acquire) == state.revision());
+            }
+        });
     }
 }

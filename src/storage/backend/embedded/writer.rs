@@ -449,6 +449,7 @@ mod tests {
     use crate::budget::Account;
     use crate::clock::Clock;
     use crate::storage::backend::embedded::log::{MemoryLog, RecordingLog};
+    use crate::sync::Mutex;
 
     /// Returns a request that writes a key, and the receiver of its outcome.
     fn put() -> (
@@ -499,6 +500,96 @@ mod tests {
         assert_eq!(revisions.try_iter().collect::<Vec<_>>(), [1]);
         assert_eq!(published.borrow().state.revision(), 2);
         assert_eq!(outcome.try_recv().unwrap().unwrap().revision, 2);
+    }
+
+    type Outcome = Box<dyn FnMut() -> Option<Result<(), BackendError>> + Send>;
+
+    /// Returns a request, and what tells its outcome once it has one.
+    fn asked<T: Send + 'static>(request: impl FnOnce(Reply<T>) -> Request) -> (Request, Outcome) {
+        let (reply, mut receiver) = oneshot::channel::<Result<T, BackendError>>();
+        let outcome = move || receiver.try_recv().ok().map(|it| it.map(drop));
+        (request(reply), Box::new(outcome))
+    }
+
+    /// Returns requests of every kind with their outcomes, of which some write nothing: the first one writes a key.
+    fn of_every_kind() -> (Vec<Request>, Vec<Outcome>) {
+        let now = Clock::real().now();
+        let key = || "/a".to_owned();
+        let put = |lease| Op::Put {
+            key: key(),
+            value: Bytes::new(),
+            lease,
+        };
+        let txn = |revision: u64, then: Op, otherwise: Option<Op>| {
+            let compare = Compare::ModRevision(key(), revision);
+            let txn = Txn {
+                compare,
+                then,
+                otherwise,
+            };
+            asked(|reply| Request::Txn(txn, reply))
+        };
+        let get = || Op::Get { key: key() };
+        let grant = |ttl_seconds| {
+            asked(move |reply| Request::Grant {
+                ttl_seconds,
+                now,
+                reply,
+            })
+        };
+        let compact = |revision| asked(move |reply| Request::Compact { revision, reply });
+        let requests = [
+            txn(0, put(None), None),
+            txn(0, put(None), None),
+            txn(0, put(None), Some(get())),
+            txn(2, get(), None),
+            txn(2, put(Some(LeaseId(7))), None),
+            txn(1, Op::Delete { key: key() }, None),
+            txn(2, Op::Delete { key: key() }, None),
+            txn(0, Op::Delete { key: key() }, None),
+            grant(60),
+            grant(i64::MAX),
+            compact(2),
+            compact(u64::MAX),
+            asked(move |reply| Request::Expire { now, reply }),
+        ];
+        requests.into_iter().unzip()
+    }
+
+    /// A reader that was told of a write by the failed comparison of its own one would lose it in a crash.
+    #[test]
+    fn nothing_of_a_batch_is_answered_before_it_is_durable() {
+        let log = RecordingLog::default();
+        let mut writer = writer(&log);
+        let (requests, outcomes) = of_every_kind();
+        let count = outcomes.len();
+        let outcomes = Arc::new(Mutex::new(outcomes));
+        let (sender, answered) = std::sync::mpsc::channel();
+        let during = Arc::clone(&outcomes);
+        log.0.lock().unwrap().during_commit = Some(Box::new(move || {
+            let mut outcomes = during.lock().unwrap();
+            let early = outcomes.iter_mut().filter_map(|outcome| outcome()).count();
+            sender.send(early).unwrap();
+        }));
+        writer.commit(requests);
+        assert_eq!(answered.try_iter().collect::<Vec<_>>(), [0]);
+        let mut outcomes = outcomes.lock().unwrap();
+        let answered = outcomes.iter_mut().filter_map(|outcome| outcome());
+        assert_eq!(answered.count(), count);
+    }
+
+    /// What a request of the batch saw is not there, so even its refusal would be a lie.
+    #[test]
+    fn a_batch_that_fails_fails_as_a_whole() {
+        let log = RecordingLog::default();
+        log.0.lock().unwrap().broken = true;
+        let mut writer = writer(&log);
+        let (requests, mut outcomes) = of_every_kind();
+        writer.commit(requests);
+        let failed = Some(Err(BackendError::ReadOnly("the disk is full".to_owned())));
+        for outcome in &mut outcomes {
+            assert_eq!(outcome(), failed);
+        }
     }
 
     #[test]
@@ -736,6 +827,55 @@ mod tests {
         drop(recording);
         recover(&mut writer).unwrap();
         assert_eq!(state(&writer).compacted(), 3);
+    }
+
+    /// Whatever of the batch was not written: the lease goes on, with its keys, and ends later.
+    #[test]
+    fn a_lease_whose_expiry_failed_expires_after_the_recovery() {
+        let log = RecordingLog::default();
+        let mut writer = writer(&log);
+        let now = Clock::real().now();
+        let after = |seconds| now + std::time::Duration::from_secs(seconds);
+        let (reply, mut granted) = oneshot::channel();
+        writer.commit(vec![Request::Grant {
+            ttl_seconds: 60,
+            now,
+            reply,
+        }]);
+        let lease = granted.try_recv().unwrap().unwrap();
+        let op = Op::Put {
+            key: "/a".to_owned(),
+            value: Bytes::new(),
+            lease: Some(lease),
+        };
+        let compare = Compare::ModRevision("/a".to_owned(), 0);
+        let (put, _) = asked(|reply| {
+            let txn = Txn {
+                compare,
+                then: op,
+                otherwise: None,
+            };
+            Request::Txn(txn, reply)
+        });
+        writer.commit(vec![put]);
+        let expire = |writer: &mut Writer, now| {
+            let (expire, mut expired) = asked(|reply| Request::Expire { now, reply });
+            writer.commit(vec![expire]);
+            expired().unwrap()
+        };
+        log.0.lock().unwrap().broken = true;
+        expire(&mut writer, after(61)).unwrap_err();
+        {
+            let mut recording = log.0.lock().unwrap();
+            recording.broken = false;
+            recording.leases = vec![(lease, 60)];
+        }
+        recover(&mut writer).unwrap();
+        let is_there = |writer: &Writer| writer.state.get("/a").is_some();
+        assert!(is_there(&writer));
+        assert!(writer.expiry().borrow().is_some(), "somebody waits for it");
+        expire(&mut writer, after(3_600)).unwrap();
+        assert!(!is_there(&writer));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{LogBatch, LogStore, Recovered};
-use crate::storage::backend::BackendError;
+use crate::storage::backend::{BackendError, LeaseId};
 use crate::sync::Mutex;
 
 /// The commits that a [`RecordingLog`] has seen, and its settings.
@@ -15,6 +15,8 @@ pub(crate) struct Recording {
     pub(crate) broken: bool,
     /// The compacted revision, which is found when it recovers.
     pub(crate) compacted: u64,
+    /// The leases that are found then, with their times to live in seconds.
+    pub(crate) leases: Vec<(LeaseId, i64)>,
     /// Called while a batch is being committed.
     pub(crate) during_commit: Option<Box<dyn FnMut() + Send>>,
 }
@@ -46,6 +48,7 @@ impl LogStore for RecordingLog {
             true => Err(BackendError::ReadOnly("the disk is still full".to_owned())),
             false => Ok(Recovered {
                 compacted: recording.compacted,
+                leases: recording.leases.clone(),
                 ..Recovered::default()
             }),
         }

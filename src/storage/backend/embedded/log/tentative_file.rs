@@ -570,6 +570,7 @@ mod tests {
             backend.write(0, &[7; 4_096]).unwrap();
             backend.sync_data().unwrap();
             file.accept().unwrap();
+            backend.write(0, &[1; 64]).unwrap();
             backend.write(1_024, &[1; 2_048]).unwrap();
             disk.fail(Fault {
                 after: 0,
@@ -580,6 +581,8 @@ mod tests {
             let mut durable = vec![0; 4_096];
             disk.after_power_loss().read(0, &mut durable).unwrap();
             assert_eq!(read(&backend, 0, 4_096), durable, "seed {seed}");
+            // The header is that of the last good sync, whatever else the failed one has written.
+            assert_eq!(durable[..64], [7; 64], "seed {seed}");
         }
     }
 
