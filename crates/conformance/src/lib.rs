@@ -19,6 +19,7 @@
 
 pub mod list;
 mod objects;
+pub mod races;
 pub mod store;
 pub mod stored_form;
 mod suites;
@@ -32,7 +33,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use ringwatch::meta::{Object, ResourceVersion};
-use ringwatch::storage::backend::{Backend, Compare, Op, Txn};
+use ringwatch::storage::backend::{Backend, Compare, LeaseId, Op, Txn};
 use ringwatch::storage::{
     DeleteOptions, GetOptions, Interface, List, ListOptions, NoCheck, StorageError, TryUpdate,
     UpdateOptions,
@@ -247,22 +248,36 @@ impl Subject {
 
     /// Stores bytes as they are, as something else than this program might.
     async fn put_raw(&self, namespace: &str, name: &str, value: &'static str) {
-        let key = format!("{}{}", self.path_prefix, key(namespace, name));
-        let txn = Txn {
-            compare: Compare::ModRevision(key.clone(), 0),
-            then: Op::Put {
-                key,
-                value: Bytes::from_static(value.as_bytes()),
-                lease: None,
-            },
-            otherwise: None,
-        };
-        let written = self.backend.txn(txn).await.expect("a write").revision;
+        let value = Bytes::from_static(value.as_bytes());
+        let written = self.put_bytes(namespace, name, value, None).await;
         let seen = ListOptions {
             resource_version: Some(ResourceVersion(written)),
             ..ListOptions::default()
         };
         // A cache has seen it once it answers at its revision; whatever the answer is.
         let _ = self.interface.get_list("/pods/none/none", seen).await;
+    }
+
+    /// Stores a pod with a lease, and returns the revision.
+    async fn put_leased(&self, namespace: &str, name: &str, lease: LeaseId) -> u64 {
+        let value = self.pod(namespace, name).to_string().into();
+        self.put_bytes(namespace, name, value, Some(lease)).await
+    }
+
+    /// Stores bytes where there are none, and returns the revision.
+    async fn put_bytes(
+        &self,
+        namespace: &str,
+        name: &str,
+        value: Bytes,
+        lease: Option<LeaseId>,
+    ) -> u64 {
+        let key = format!("{}{}", self.path_prefix, key(namespace, name));
+        let txn = Txn {
+            compare: Compare::ModRevision(key.clone(), 0),
+            then: Op::Put { key, value, lease },
+            otherwise: None,
+        };
+        self.backend.txn(txn).await.expect("a write").revision
     }
 }

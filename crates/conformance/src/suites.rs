@@ -24,6 +24,8 @@ macro_rules! suite {
                     stored_form:
                         create_with_a_ttl_expires
                         update_can_set_a_ttl
+                        an_object_that_is_made_again_outlives_its_former_time
+                        objects_that_expire_together_are_all_told
                         corrupt_objects_are_named_and_stop_no_other;
                 });
             }
@@ -71,6 +73,11 @@ macro_rules! cases_of_any_store {
                 update_retries_when_somebody_writes_in_between
                 update_checks_its_preconditions
                 a_rejection_of_outdated_content_is_not_believed;
+            races:
+                a_deletion_that_lost_a_race_checks_its_preconditions_again
+                an_update_that_lost_a_race_checks_its_preconditions_again
+                an_update_that_may_create_does_so_after_a_deletion_that_was_faster
+                a_write_that_lost_a_race_is_decided_again;
             list:
                 a_list_is_never_older_than_the_last_write
                 lists_are_in_key_order_and_end_at_their_prefix

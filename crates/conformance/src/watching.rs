@@ -29,7 +29,7 @@ impl Watching {
     }
 
     /// Returns the next event, progress reports left out.
-    async fn change(&mut self) -> WatchEvent {
+    pub(crate) async fn change(&mut self) -> WatchEvent {
         loop {
             match self.event().await {
                 WatchEvent::Bookmark {

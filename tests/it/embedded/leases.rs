@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::advance;
 
 use super::opened::Opened;
-use super::requests::{all, from, put, put_leased};
+use super::requests::{all, delete, from, put, put_leased};
 
 /// Returns a store whose leases expire as long as the set lives.
 fn with_leases(opened: &Opened) -> JoinSet<()> {
@@ -112,6 +112,38 @@ async fn a_key_that_changes_its_lease_goes_with_the_new_one() {
     let mut watch = store.watch(from(0)).await.unwrap();
     seconds(10).await;
     assert_eq!(next(&mut watch).await.events[0].kind, EventKind::Delete);
+}
+
+/// A key that is made again is not the one that had the lease, with which it must not go.
+async fn a_key_that_is_made_again_outlives_the_lease_that_it_had(opened: Opened) {
+    let store = &*opened.store;
+    let _tasks = with_leases(&opened);
+    let lease = store.grant_lease(10).await.unwrap();
+    for key in ["/again", "/goes", "/plain"] {
+        put_leased(store, key, "1", Some(lease)).await.unwrap();
+    }
+    delete(store, "/again").await;
+    put(store, "/again", "2").await;
+    put(store, "/plain", "2").await;
+    let mut watch = store.watch(from(0)).await.unwrap();
+    seconds(11).await;
+    let response = next(&mut watch).await;
+    let deleted: Vec<_> = response.events.iter().map(|it| &*it.kv.key).collect();
+    assert_eq!(deleted, ["/goes"]);
+    assert_eq!(all(store).await.len(), 2);
+    opened.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_in_memory_that_is_made_again_outlives_the_lease_that_it_had() {
+    a_key_that_is_made_again_outlives_the_lease_that_it_had(Opened::in_memory()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_in_a_file_that_is_made_again_outlives_the_lease_that_it_had() {
+    let folder = tempfile::tempdir().unwrap();
+    let opened = Opened::at(&folder.path().join("db"));
+    a_key_that_is_made_again_outlives_the_lease_that_it_had(opened).await;
 }
 
 async fn leased(path: &Path) -> Opened {

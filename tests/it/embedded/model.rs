@@ -1,20 +1,25 @@
 //! The backend against a plain model: the list of everything that ever happened.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use ringwatch::clock::{Clock, Instant};
 use ringwatch::storage::backend::{
-    Backend, BackendError, Compare, Event, EventKind, KeyRange, KeyValue, Op, RangeContent,
-    RangeRequest, RangeResponse, Txn, WatchRequest, WatchResponses,
+    Backend, BackendError, Compare, Event, EventKind, KeyRange, KeyValue, LeaseId, Op,
+    RangeContent, RangeRequest, RangeResponse, Txn, WatchRequest, WatchResponses,
 };
 
 use super::opened::Opened;
 
 /// How many keys there are.
 const KEYS: usize = 5;
+/// How many leases are chosen from: the newest.
+const LEASES: usize = 4;
 /// How many steps a case has.
 const STEPS_MAX: usize = 60;
 
@@ -50,6 +55,13 @@ enum Step {
     Compact {
         percent: u64,
     },
+    Grant {
+        ttl_seconds: i64,
+    },
+    /// Time passes, and the leases whose time has come expire.
+    Pass {
+        seconds: u64,
+    },
     /// Closes the store and opens it again, if it is in a file.
     Reopen,
 }
@@ -64,14 +76,16 @@ struct Guess {
 
 #[derive(Clone, Debug)]
 enum Do {
-    Put(usize, u8),
+    /// Puts a key, with one of the leases that were ever granted if a number says which.
+    Put(usize, u8, Option<usize>),
     Delete(usize),
     Get(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let action = prop_oneof![
-        4 => (0..KEYS, any::<u8>()).prop_map(|(key, value)| Do::Put(key, value)),
+        4 => (0..KEYS, any::<u8>(), proptest::option::of(0..LEASES))
+            .prop_map(|(key, value, lease)| Do::Put(key, value, lease)),
         2 => (0..KEYS).prop_map(Do::Delete),
         1 => (0..KEYS).prop_map(Do::Get),
     ];
@@ -97,16 +111,25 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => Just(Step::Read),
         1 => Just(Step::RequestProgress),
         1 => (0..105_u64).prop_map(|percent| Step::Compact { percent }),
+        2 => (0..10_i64).prop_map(|ttl_seconds| Step::Grant { ttl_seconds }),
+        2 => (0..10_u64).prop_map(|seconds| Step::Pass { seconds }),
         1 => Just(Step::Reopen),
     ];
     proptest::collection::vec(step, 1..STEPS_MAX)
 }
 
-/// Everything that ever happened: the change of revision 2, of revision 3, and so on.
+/// A change of a key: its new value and lease, or that it was deleted.
+type Change = (String, Option<(Bytes, Option<LeaseId>)>);
+
+/// Everything that ever happened: the changes of revision 2, of revision 3, and so on.
 #[derive(Debug, Default)]
 struct Model {
-    changes: Vec<(String, Option<Bytes>)>,
+    changes: Vec<Vec<Change>>,
     compacted: u64,
+    /// The leases that have not expired, with their times to live and their deadlines.
+    leases: BTreeMap<LeaseId, (Duration, Instant)>,
+    /// All leases, the newest first.
+    granted: Vec<LeaseId>,
 }
 
 impl Model {
@@ -119,20 +142,45 @@ impl Model {
     }
 
     /// Returns the changes up to a revision.
-    fn until(&self, revision: u64) -> impl Iterator<Item = (u64, &(String, Option<Bytes>))> {
-        (2..=revision).zip(&self.changes)
+    fn until(&self, revision: u64) -> impl Iterator<Item = (u64, &Change)> {
+        let revisions = (2..=revision).zip(&self.changes);
+        revisions.flat_map(|(revision, changes)| changes.iter().map(move |it| (revision, it)))
+    }
+
+    /// Returns the lease of a number; `None` if none was ever granted.
+    fn lease(&self, number: Option<usize>) -> Option<LeaseId> {
+        self.granted.get(number?).or(self.granted.last()).copied()
+    }
+
+    /// Ends the leases whose time has come: each takes the keys that are attached to it along, at one revision.
+    fn expire(&mut self, now: Instant) {
+        let due = self
+            .leases
+            .iter()
+            .filter(|(_, (_, deadline))| *deadline <= now);
+        let mut due: Vec<_> = due.map(|(id, (_, deadline))| (*deadline, *id)).collect();
+        due.sort_unstable();
+        for (_, id) in due {
+            self.leases.remove(&id);
+            let keys = (0..KEYS).filter_map(|n| self.get(&key(n), self.revision()));
+            let attached = keys.filter(|kv| kv.lease == Some(id));
+            let gone: Vec<Change> = attached.map(|kv| (kv.key, None)).collect();
+            if !gone.is_empty() {
+                self.changes.push(gone);
+            }
+        }
     }
 
     fn get(&self, key: &str, at: u64) -> Option<KeyValue> {
         let mut found: Option<KeyValue> = None;
         for (revision, (_, value)) in self.until(at).filter(|(_, change)| change.0 == key) {
-            found = value.as_ref().map(|value| KeyValue {
+            found = value.as_ref().map(|(value, lease)| KeyValue {
                 key: key.to_owned(),
                 value: value.clone(),
                 create_revision: found.as_ref().map_or(revision, |it| it.create_revision),
                 mod_revision: revision,
                 version: found.as_ref().map_or(0, |it| it.version) + 1,
-                lease: None,
+                lease: *lease,
             });
         }
         found
@@ -232,6 +280,7 @@ struct Watching {
 struct Pair<'a> {
     opened: Opened,
     path: Option<&'a Path>,
+    clock: Clock,
     model: Model,
     watches: Vec<Watching>,
 }
@@ -286,6 +335,8 @@ impl Pair<'_> {
                 }
             }
             Step::Compact { percent } => self.compact(percent).await,
+            Step::Grant { ttl_seconds } => self.grant(ttl_seconds).await,
+            Step::Pass { seconds } => self.pass(seconds).await,
             Step::Reopen => self.reopen().await,
         }
     }
@@ -298,21 +349,31 @@ impl Pair<'_> {
             false => Compare::ModRevision(name, found.map_or(0, |it| it.mod_revision) + guess.off),
         };
         let succeeded = guess.off == 0;
+        let op = |action: &Do| op(action, &self.model);
         let txn = Txn {
             compare,
             then: op(&then),
             otherwise: otherwise.as_ref().map(op),
         };
-        let response = self.opened.store.txn(txn).await.unwrap();
+        let response = self.opened.store.txn(txn).await;
+        let done = if succeeded { Some(then) } else { otherwise };
+        if let Some(Do::Put(_, _, lease)) = done
+            && let Some(lease) = self.model.lease(lease)
+            && !self.model.leases.contains_key(&lease)
+        {
+            assert_eq!(response.unwrap_err(), BackendError::LeaseNotFound);
+            return;
+        }
+        let response = response.unwrap();
         let mut expected = None;
-        match if succeeded { Some(then) } else { otherwise } {
+        match done {
             None => {}
             Some(Do::Get(n)) => expected = self.model.get(&key(n), newest),
             Some(Do::Delete(n)) if self.model.get(&key(n), newest).is_none() => {}
-            Some(Do::Delete(n)) => self.model.changes.push((key(n), None)),
-            Some(Do::Put(n, value)) => {
-                let value = Bytes::copy_from_slice(&[value]);
-                self.model.changes.push((key(n), Some(value)));
+            Some(Do::Delete(n)) => self.model.changes.push(vec![(key(n), None)]),
+            Some(Do::Put(n, value, lease)) => {
+                let value = (Bytes::copy_from_slice(&[value]), self.model.lease(lease));
+                self.model.changes.push(vec![(key(n), Some(value))]);
             }
         }
         assert_eq!(response.succeeded, succeeded);
@@ -398,6 +459,26 @@ impl Pair<'_> {
         }
     }
 
+    async fn grant(&mut self, ttl_seconds: i64) {
+        let lease = self.opened.store.grant_lease(ttl_seconds).await.unwrap();
+        // Shorter times are raised to two seconds.
+        let ttl = Duration::from_secs(ttl_seconds.max(2).unsigned_abs());
+        let deadline = self.clock.now() + ttl;
+        self.model.leases.insert(lease, (ttl, deadline));
+        self.model.granted.insert(0, lease);
+    }
+
+    async fn pass(&mut self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+        // It looks at the deadlines once, and sends one request at most.
+        let store = &self.opened.store;
+        let leases = store.run_leases(std::future::pending());
+        assert!(leases.now_or_never().is_none(), "the store is open");
+        // In a file, a request that was sent before this one is done after it.
+        store.compact(u64::MAX).await.unwrap_err();
+        self.model.expire(self.clock.now());
+    }
+
     async fn reopen(&mut self) {
         let Some(path) = self.path else {
             return;
@@ -405,16 +486,20 @@ impl Pair<'_> {
         let closed = std::mem::replace(&mut self.opened, Opened::in_memory());
         closed.close().await;
         self.read(true);
-        self.opened = Opened::at(path);
+        self.opened = Opened::with(Some(path), self.clock.clone());
+        // Leases have their whole time again.
+        for (ttl, deadline) in self.model.leases.values_mut() {
+            *deadline = self.clock.now() + *ttl;
+        }
     }
 }
 
-fn op(action: &Do) -> Op {
+fn op(action: &Do, model: &Model) -> Op {
     match action {
-        Do::Put(n, value) => Op::Put {
+        Do::Put(n, value, lease) => Op::Put {
             key: key(*n),
             value: Bytes::copy_from_slice(&[*value]),
-            lease: None,
+            lease: model.lease(*lease),
         },
         Do::Delete(n) => Op::Delete { key: key(*n) },
         Do::Get(n) => Op::Get { key: key(*n) },
@@ -423,8 +508,10 @@ fn op(action: &Do) -> Op {
 
 /// Runs the steps, then reads every revision that there is.
 async fn compare(steps: Vec<Step>, path: Option<&Path>) {
+    let clock = Clock::manual(jiff::Timestamp::UNIX_EPOCH);
     let mut pair = Pair {
-        opened: path.map_or_else(Opened::in_memory, Opened::at),
+        opened: Opened::with(path, clock.clone()),
+        clock,
         path,
         model: Model::default(),
         watches: Vec::new(),

@@ -17,14 +17,22 @@ pub(crate) struct Opened {
 
 impl Opened {
     pub(crate) fn in_memory() -> Self {
-        Self {
-            store: Arc::new(Embedded::in_memory(Clock::real())),
-            commits: None,
-        }
+        Self::with(None, Clock::real())
     }
 
     pub(crate) fn at(path: &Path) -> Self {
-        let (store, commits) = Embedded::open(path, Clock::real()).unwrap();
+        Self::with(Some(path), Clock::real())
+    }
+
+    /// Opens a store that goes by a clock, in a file if there is a path.
+    pub(crate) fn with(path: Option<&Path>, clock: Clock) -> Self {
+        let Some(path) = path else {
+            return Self {
+                store: Arc::new(Embedded::in_memory(clock)),
+                commits: None,
+            };
+        };
+        let (store, commits) = Embedded::open(path, clock).unwrap();
         Self {
             store: Arc::new(store),
             commits: Some(tokio::task::spawn_blocking(|| commits.run())),
