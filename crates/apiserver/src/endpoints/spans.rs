@@ -90,7 +90,7 @@ fn name(call: &Call<'_>) -> Option<&'static str> {
 }
 
 /// The spans of a watch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct WatchSpans {
     /// The span of the objects with which it begins, if they were asked for; dropped once they are sent.
     pub(super) state: Span,

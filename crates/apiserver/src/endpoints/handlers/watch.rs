@@ -289,3 +289,194 @@ impl Body for WatchBody {
         self.ended && self.next.is_none()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    use futures::{FutureExt, StreamExt, stream};
+    use http::HeaderMap;
+    use proptest::prelude::*;
+    use ringwatch::budget::{Account, Ledger};
+    use ringwatch::meta::{FieldSchema, Object};
+    use ringwatch::storage::backend::embedded::Embedded;
+    use ringwatch::storage::{SelectionPredicate, Versioner, etcd3};
+    use ringwatch_registry::Store;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::endpoints::encoding::{Encoder, EncodingCache};
+    use crate::endpoints::metrics::{Metrics, RequestKind};
+    use crate::endpoints::negotiation::{Form, Output};
+    use crate::open_watches::OpenWatches;
+
+    /// The next item of a watch.
+    #[derive(Clone, Debug)]
+    enum Item {
+        /// An object of so many bytes more than the least.
+        Object(usize),
+        /// A bookmark, which ends the initial events or does not.
+        Bookmark(bool),
+        /// There is nothing yet.
+        Gap,
+    }
+
+    fn items() -> impl Strategy<Value = Vec<Item>> {
+        let bytes = prop_oneof![3 => 0..200_usize, 1 => 0..2 * CHUNK_BYTES_MAX];
+        let item = prop_oneof![
+            4 => bytes.prop_map(Item::Object),
+            2 => any::<bool>().prop_map(Item::Bookmark),
+            1 => Just(Item::Gap),
+        ];
+        proptest::collection::vec(item, 0..40)
+    }
+
+    /// Returns the store of ConfigMaps, which has none.
+    fn store(clock: &Clock) -> Arc<Store> {
+        let built_in = ringwatch_resources::built_in();
+        let resource = built_in.iter().find(|it| it.plural == "configmaps");
+        let storage = etcd3::Store::new(
+            Arc::new(Embedded::in_memory(clock.clone())),
+            etcd3::Config {
+                path_prefix: "/registry".to_owned(),
+                resource_prefix: "/configmaps".to_owned(),
+                versioner: Versioner::default(),
+                clock: clock.clone(),
+                compact_revision: None,
+            },
+        );
+        let resource = Arc::clone(resource.expect("a resource"));
+        Arc::new(Store::new(resource, Arc::new(storage)))
+    }
+
+    /// Returns the body of a watch of these events, of which `None` is yet to come when it is looked for first.
+    fn body(events: Vec<Option<WatchEvent>>, one_by_one: bool) -> WatchBody {
+        let clock = Clock::manual(jiff::Timestamp::UNIX_EPOCH);
+        let mut events = VecDeque::from(events);
+        let events = stream::poll_fn(move |context: &mut Context<'_>| match events.pop_front() {
+            Some(Some(event)) => Poll::Ready(Some(Ok(event))),
+            Some(None) => {
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            None => Poll::Ready(None),
+        });
+        let cache = EncodingCache::new(usize::MAX, &Ledger::unlimited());
+        let output = Output {
+            format: Format::Json,
+            form: Form::Whole,
+        };
+        let (metrics, kind) = (Metrics::default(), RequestKind::default());
+        let begun = clock.now();
+        let deadline = begun + Duration::from_secs(60);
+        let entry = OpenWatches::default().add(WatchTarget {
+            resource: ("", "configmaps"),
+            namespace: "",
+            predicate: &SelectionPredicate::default(),
+            client: ShownClient::new("somebody", &HeaderMap::new(), None),
+            since: begun,
+        });
+        WatchBody {
+            events: events.boxed(),
+            encoder: EventEncoder::Objects(Encoder::new(cache, store(&clock), output)),
+            one_by_one,
+            counts: metrics.watch(&kind),
+            entry,
+            reached: 0,
+            begun,
+            _running: metrics.long_running(&kind),
+            _share: Ledger::unlimited().share(Account::Requests),
+            spans: WatchSpans::default(),
+            deadline,
+            timer: clock.timer(deadline),
+            clock,
+            tally: Tally::default(),
+            task: None,
+            next: None,
+            ended: false,
+        }
+    }
+
+    fn object(revision: u64, more_bytes: usize) -> WatchEvent {
+        let value = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"},
+            "data": {"k": "x".repeat(more_bytes)}});
+        let object = Object::from_value(&value, revision, &FieldSchema::default());
+        WatchEvent::Added(Arc::new(object.expect("an object")))
+    }
+
+    /// Returns the type and the version of each event of some chunks.
+    fn written(chunks: &[Bytes]) -> Vec<(String, u64)> {
+        let all = chunks.concat();
+        let lines = all.split(|byte| *byte == b'\n').filter(|it| !it.is_empty());
+        let events = lines.map(|line| {
+            let event: Value = serde_json::from_slice(line).expect("an event a line");
+            let version = &event["object"]["metadata"]["resourceVersion"];
+            let version = version.as_str().and_then(|it| it.parse().ok());
+            let kind = event["type"].as_str().unwrap_or_default().to_owned();
+            (kind, version.expect("a version"))
+        });
+        events.collect()
+    }
+
+    /// Returns the chunks of a body up to its end. It waits only in gaps, which end at once.
+    fn chunks(mut body: WatchBody) -> Vec<Bytes> {
+        let mut chunks = Vec::new();
+        loop {
+            match body.frame().now_or_never() {
+                None => {}
+                Some(None) => return chunks,
+                Some(Some(frame)) => {
+                    let data = frame.expect("no error").into_data();
+                    chunks.push(data.expect("events"));
+                }
+            }
+        }
+    }
+
+    proptest! {
+        /// A client resumes from the last version that it was sent, so nothing may come after what is newer.
+        #[test]
+        fn events_and_bookmarks_are_sent_in_their_order_however_they_are_joined(
+            items in items(),
+            one_by_one in any::<bool>(),
+        ) {
+            let (mut events, mut expected) = (Vec::new(), Vec::new());
+            for (revision, item) in (7..).zip(items) {
+                events.push(match item {
+                    Item::Object(more_bytes) => {
+                        expected.push(("ADDED".to_owned(), revision));
+                        Some(object(revision, more_bytes))
+                    }
+                    Item::Bookmark(initial_events_end) => {
+                        expected.push(("BOOKMARK".to_owned(), revision));
+                        Some(WatchEvent::Bookmark { revision, initial_events_end })
+                    }
+                    Item::Gap => None,
+                });
+            }
+            let chunks = chunks(body(events, one_by_one));
+            prop_assert_eq!(written(&chunks), expected);
+            for chunk in &chunks {
+                let count = written(std::slice::from_ref(chunk)).len();
+                prop_assert!(count == 1 || (!one_by_one && chunk.len() <= CHUNK_BYTES_MAX));
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_come_is_one_chunk_with_a_bookmark_in_its_place() {
+        let bookmark = WatchEvent::Bookmark {
+            revision: 10,
+            initial_events_end: false,
+        };
+        let events = [object(9, 0), bookmark, object(12, 0)];
+        let chunks = chunks(body(events.map(Some).into(), false));
+        assert_eq!(chunks.len(), 1);
+        let kinds = ["ADDED", "BOOKMARK", "ADDED"].map(str::to_owned);
+        assert_eq!(
+            written(&chunks),
+            kinds.into_iter().zip([9, 10, 12]).collect::<Vec<_>>()
+        );
+    }
+}
