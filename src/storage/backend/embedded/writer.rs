@@ -445,6 +445,8 @@ impl Debug for Writer {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
     use crate::budget::Account;
     use crate::clock::Clock;
