@@ -16,9 +16,7 @@ use ringwatch::clock::Clock;
 use ringwatch_apiserver::transport::current_credentials::{Credentials, CurrentCredentials};
 use ringwatch_apiserver::transport::tls::ServingTls;
 use ringwatch_authentication::ClientCertificates;
-use ringwatch_tls::certificates::{
-    Certificates, Identity, Serving, generated_pair, given_pair, is_generated_for_a_server,
-};
+use ringwatch_tls::certificates::{Certificates, Identity, Serving, given_pair};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
 use ringwatch_tls::pem::FlagFile;
@@ -39,8 +37,8 @@ const PROXY_CA_FLAG: &str = "--requestheader-client-ca-file";
 /// The files, and the credentials that are made of them.
 #[derive(Debug)]
 pub(super) struct CredentialFiles {
-    /// The server's own certificate and key. Others may replace generated ones.
-    serving: WatchedFiles<2>,
+    /// The server's own certificate and key.
+    serving: Option<WatchedFiles<2>>,
     /// The certificates for certain names, with their keys.
     named: Vec<WatchedFiles<2>>,
     client_ca: Option<WatchedFiles<1>>,
@@ -106,20 +104,12 @@ impl CredentialFiles {
         subjects: Vec<String>,
         clock: &Clock,
     ) -> Result<Self, StartError> {
-        let (given_files, serving) = serving(flags)?.unzip();
+        let (serving_files, serving) = serving(flags)?.unzip();
         let generated_files = GeneratedFiles {
             directory: flags.pki_dir(),
             serving: serving.is_none().then(|| (flags.cert_dir(), subjects)),
         };
         let generated = generated_files.load(clock.wall())?;
-        let serving_files = given_files.unwrap_or_else(|| {
-            let server = generated.server.as_ref();
-            let texts = server.map(|it| [it.certificate.clone(), it.key.clone()]);
-            WatchedFiles::new(
-                generated_pair(&flags.cert_dir()).into(),
-                texts.unwrap_or_default(),
-            )
-        });
         let (named_files, named_certificates) = sni(&flags.tls)?.into_iter().unzip();
         let client_ca = flags.identity.client_ca_file.as_deref();
         let (client_files, client_ca) = named(client_ca, CLIENT_CA_FLAG)?.unzip();
@@ -169,14 +159,12 @@ impl CredentialFiles {
             source,
         } = self;
         let source = &source;
-        let path = serving.paths()[0].clone();
-        let serving = follow(Some(serving), &clock, |[certificate, key]| {
-            // Those that are generated come from `renew`.
-            if source.is_given() || !is_generated_for_a_server(&certificate) {
-                source.change("the server's certificate", |parts| {
-                    parts.serving = Some((path.clone(), Identity { certificate, key }));
-                });
-            }
+        let serving = follow(serving, &clock, |[certificate, key]| {
+            source.change("the server's certificate", |parts| {
+                if let Some((_, identity)) = &mut parts.serving {
+                    *identity = Identity { certificate, key };
+                }
+            });
         });
         let named = named.into_iter().enumerate().map(|(place, files)| {
             follow(Some(files), &clock, move |[certificate, key]| {
@@ -235,10 +223,7 @@ impl Source {
         let mut failure = String::new();
         loop {
             next_look(RENEWAL_PERIOD, clock).await;
-            let (mut generated, now) = (self.generated.clone(), clock.wall());
-            if self.is_given() {
-                generated.serving = None;
-            }
+            let (generated, now) = (self.generated.clone(), clock.wall());
             let renewed = tokio::task::spawn_blocking(move || generated.load(now));
             let renewed = renewed.await.map_err(|error| error.to_string());
             match renewed.and_then(|it| it.map_err(|error| error.to_string())) {
@@ -253,12 +238,6 @@ impl Source {
                 }
             }
         }
-    }
-
-    /// Returns true if the server's certificate is not generated, or no longer.
-    fn is_given(&self) -> bool {
-        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        parts.serving.is_some()
     }
 
     fn take_generated(&self, generated: Certificates) {
@@ -608,36 +587,6 @@ mod tests {
         }
         assert_eq!(fs::read_dir(&directory).expect("a folder").count(), 7);
         assert!(folder.path().join("pki/admin.crt").exists());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_pair_that_others_put_in_place_of_the_generated_one_is_served() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let clock = Clock::real();
-        let files = load(folder.path(), &[], &clock);
-        let current = files.current();
-        let mut following = JoinSet::new();
-        following.spawn(files.follow(clock));
-        let own = Arc::clone(&current.borrow());
-        let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
-        let signed = signed.expect("a certificate");
-        let (certificate, key) = (signed.cert.pem(), signed.signing_key.serialize_pem());
-        let pki = folder.path().join("pki");
-        fs::write(pki.join("apiserver.crt"), &certificate).expect("written");
-        tokio::time::sleep(LOOK).await;
-        assert_eq!(
-            current.borrow().authority,
-            own.authority,
-            "its key is to come"
-        );
-        fs::write(pki.join("apiserver.key"), &key).expect("written");
-        tokio::time::sleep(LOOK).await;
-        assert_eq!(current.borrow().authority, certificate);
-        tokio::time::sleep(2 * RENEWAL_PERIOD).await;
-        assert_eq!(current.borrow().authority, certificate);
-        assert_eq!(current.borrow().admin, own.admin);
-        let there = fs::read_to_string(pki.join("apiserver.crt")).expect("a file");
-        assert_eq!(there, certificate);
     }
 
     #[test]

@@ -43,12 +43,6 @@ impl<const N: usize> WatchedFiles<N> {
         Self { paths, texts }
     }
 
-    /// Returns the paths of the files.
-    #[must_use]
-    pub fn paths(&self) -> &[PathBuf; N] {
-        &self.paths
-    }
-
     /// Waits until the contents differ from those in use, and returns them. They are returned again until
     /// [`Self::used`] is called.
     pub async fn changed(&self, clock: &Clock) -> [String; N] {
