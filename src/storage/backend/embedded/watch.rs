@@ -214,7 +214,7 @@ mod tests {
         assert!(matches!(position.step(&published), Step::Wait));
     }
 
-    /// What was asked for after it was noticed may have been asked after a write that this answer does not cover.
+    /// A later request may have been made after a write that the answer to the earlier one does not cover.
     #[test]
     fn each_request_for_progress_is_answered_or_a_later_one() {
         let mut published = published();

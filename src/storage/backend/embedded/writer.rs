@@ -580,7 +580,7 @@ mod tests {
         assert_eq!(answered.count(), count);
     }
 
-    /// What a request of the batch saw is not there, so even its refusal would be a lie.
+    /// The writes that a request of the batch saw are not there, so even its refusal would be a lie.
     #[test]
     fn a_batch_that_fails_fails_as_a_whole() {
         let log = RecordingLog::default();

@@ -56,7 +56,7 @@ async fn stored(backend: &Embedded) -> (Bytes, u64) {
     (kv.value, kv.mod_revision)
 }
 
-/// Whether the content is the cache's or the store's: an operator writes all objects again before the old key is removed.
+/// The content may be the cache's or the store's: an operator writes all objects again before the old key is removed.
 #[tokio::test]
 async fn an_update_that_changes_nothing_encrypts_with_the_new_key() {
     for is_cached in [false, true] {

@@ -44,7 +44,7 @@ pub(crate) struct Script {
     pub(crate) unanswered: u32,
     /// How long a grant takes to come, and its answer to come back.
     pub(crate) grant_takes: [Duration; 2],
-    /// What others write, each before another transaction.
+    /// The writes of others, each before another transaction.
     pub(crate) others: VecDeque<Txn>,
     /// The leases that were granted, with the time to live that was asked for and the time at which it began.
     pub(crate) granted: Vec<(LeaseId, i64, Instant)>,
