@@ -67,7 +67,7 @@ fn of_watch(event: &WatchEvent) -> String {
 async fn delivered<T>(stream: &mut (impl futures::Stream<Item = T> + Unpin)) -> Vec<T> {
     let mut items = Vec::new();
     let moment = Duration::from_secs(30);
-    while let Ok(Some(item)) = tokio::time::timeout(moment, stream.next()).await {
+    while let Ok(Some(item)) = Clock::real().timeout(moment, stream.next()).await {
         items.push(item);
     }
     items
@@ -138,8 +138,8 @@ impl World {
     async fn expire(&mut self) {
         self.lease = None;
         let past = Duration::from_secs(LEASE.unsigned_abs() + 1);
-        let passed = tokio::time::sleep(past);
-        self.etcd.content.run_leases(passed).await;
+        let clock = Clock::real();
+        self.etcd.content.run_leases(clock.sleep(past)).await;
     }
 
     async fn step(&mut self, step: Step, watch: &mut WatchStream, seen: &mut Vec<String>) {
