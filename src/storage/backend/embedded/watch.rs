@@ -167,7 +167,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::storage::backend::embedded::mvcc::State;
+    use crate::storage::backend::embedded::mvcc::{Change, Record, State};
     use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
     fn published() -> Published {
@@ -308,11 +308,11 @@ mod tests {
         }
     }
 
-    /// How often a write comes while the watch looks at what was written before. One of a few is enough.
-    const ROUNDS: u64 = 30;
-    /// How many writes that do not concern the watch it looks at each time: they take it longer than the other thread needs
+    /// How often a write comes while the watch looks at what was written before.
+    const ROUNDS: u64 = 400;
+    /// How many keys that do not concern the watch it looks at each time, which takes it longer than the other thread needs
     /// for its write.
-    const OTHER_WRITES: u64 = 1_000;
+    const OTHER_KEYS: usize = 10_000;
 
     /// The revisions and the moments that two threads tell each other.
     #[derive(Default)]
@@ -345,7 +345,8 @@ mod tests {
                     // Acquire: pairs with the writer's store, before which it has woken whoever waits.
                     let written = moments.written.load(Ordering::Acquire);
                     let mut is_woken = task.0.swap(false, Ordering::Acquire);
-                    let concerns = written % (OTHER_WRITES + 1) == 1;
+                    // Every other revision concerns it.
+                    let concerns = written % 2 == 1;
                     assert!(is_woken || !concerns || seen == written, "asleep at {seen}");
                     while !is_woken {
                         thread::yield_now();
@@ -368,7 +369,10 @@ mod tests {
         };
         let watch = responses(request, sender.subscribe());
         let moments = Moments::default();
-        let until = 1 + ROUNDS * (OTHER_WRITES + 1);
+        let until = 1 + 2 * ROUNDS;
+        let others: Vec<Arc<str>> = (0..OTHER_KEYS)
+            .map(|n| format!("other{n}").into())
+            .collect();
         let publish = |state: &State| {
             sender.send_modify(|it| it.state = state.clone());
             moments.written.store(state.revision(), Ordering::Release);
@@ -382,9 +386,10 @@ mod tests {
             };
             let mut state = State::new();
             for _ in 0..ROUNDS {
-                for _ in 0..OTHER_WRITES {
-                    state.put("other", Bytes::new(), None);
-                }
+                state.apply(Arc::new(Record {
+                    revision: state.revision() + 1,
+                    change: Change::Delete(others.clone()),
+                }));
                 let polls = moments.polls.load(Ordering::Acquire);
                 publish(&state);
                 wait(&|| moments.polls.load(Ordering::Acquire) > polls);
