@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Subject;
 use super::objects::key;
 
-/// What somebody else does to the object between a writer's look at it and its write.
+/// The deed of somebody else to the object between a writer's look at it and its write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meanwhile {
     Changes,
