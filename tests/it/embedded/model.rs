@@ -149,7 +149,10 @@ impl Model {
 
     /// Returns the lease of a number; `None` if none was ever granted.
     fn lease(&self, number: Option<usize>) -> Option<LeaseId> {
-        self.granted.get(number?).or(self.granted.last()).copied()
+        self.granted
+            .get(number?)
+            .or_else(|| self.granted.last())
+            .copied()
     }
 
     /// Ends the leases whose time has come: each takes the keys that are attached to it along, at one revision.
