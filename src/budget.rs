@@ -44,9 +44,6 @@ pub enum Account {
     Objects,
     /// History: the memory that events keep alive beside the newest state.
     Windows,
-    /// Versions that the embedded store keeps for reads and watches of the past. Those that windows keep too are counted
-    /// twice.
-    StoreHistory,
     /// Encodings of objects that are cached for other clients.
     Encodings,
     /// Connections, and the bytes that their clients have not read.
@@ -57,10 +54,9 @@ pub enum Account {
 
 impl Account {
     /// All accounts, in the order in which they are numbered.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 5] = [
         Self::Objects,
         Self::Windows,
-        Self::StoreHistory,
         Self::Encodings,
         Self::Connections,
         Self::Requests,
@@ -72,7 +68,6 @@ impl Account {
         match self {
             Self::Objects => "objects",
             Self::Windows => "windows",
-            Self::StoreHistory => "store_history",
             Self::Encodings => "encodings",
             Self::Connections => "connections",
             Self::Requests => "requests",

@@ -50,7 +50,7 @@ pub(super) struct OpenBackend {
     end: CancellationToken,
 }
 
-/// Opens the backend that the flags select. The history of an embedded store is counted in the memory budget.
+/// Opens the backend that the flags select. The history of an embedded store is bounded by the memory budget.
 ///
 /// # Errors
 /// The database cannot be opened, or etcd not be reached.

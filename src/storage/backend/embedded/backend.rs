@@ -37,6 +37,8 @@ const RECOVERY_PAUSE_FACTOR: u32 = 9;
 const VERIFICATION_PERIOD: Duration = Duration::from_secs(1);
 /// The pause after such a part, as a multiple of the time that it took: writes wait meanwhile.
 const VERIFICATION_PAUSE_FACTOR: u32 = 49;
+/// Maximum pause: the time also has waits for batches and for the disk in it, and damage is to be noticed under load too.
+const VERIFICATION_PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// etcd's data model in this process, durable in a file or in memory alone.
 ///
@@ -245,7 +247,8 @@ impl Embedded {
                 Err(error) => tracing::debug!(%error, "the log is not as it was written"),
             }
             let took = self.clock.now() - begun;
-            pause = VERIFICATION_PERIOD.max(took * VERIFICATION_PAUSE_FACTOR);
+            pause = took * VERIFICATION_PAUSE_FACTOR;
+            pause = pause.clamp(VERIFICATION_PERIOD, VERIFICATION_PAUSE_MAX);
         }
     }
 
@@ -437,7 +440,7 @@ mod tests {
         let disk = Disk::new(1);
         let open = || Embedded::open_on(Path::new("log"), disk.clone(), Clock::real());
         let (store, commits) = open().expect("a store");
-        let mut commits = commits.with_limits(None, &Ledger::new(0));
+        let mut commits = commits.with_limits(None, &Ledger::new(128 << 20));
         let work = async {
             for revision in 1..=WRITES {
                 let txn = Txn {

@@ -201,11 +201,12 @@ async fn history_of_the_last_seconds_stays_whatever_came_before_it() {
     let (limits, metrics) = (WindowLimits::default(), CacheMetrics::default());
     let world = World::within(Arc::default(), limits, metrics, ledger.clone());
     world.pods.ready().await.expect("listed");
-    let few = Duration::from_secs(6);
+    // Less than the time that a segment lasts, so that both events are in one; it began longer ago than history must last.
+    let (apart, after) = (Duration::from_secs(4), Duration::from_secs(2));
     let first = world.script.put("/pods/d/a", "x");
-    world.clock.sleep(few).await;
+    world.clock.sleep(apart).await;
     let second = world.script.put("/pods/d/a", "x");
-    world.settle().await;
+    world.clock.sleep(after).await;
     let mut others = ledger.share(Account::Requests);
     others.set(799 << 10);
     assert!(ledger.owed_by_windows() > 0);
@@ -213,7 +214,7 @@ async fn history_of_the_last_seconds_stays_whatever_came_before_it() {
     world.settle().await;
     let mut late = world.watch(since(first)).await;
     assert_eq!(next_item(&mut late).await, format!("~a@{second}"));
-    world.clock.sleep(few).await;
+    world.clock.sleep(apart).await;
     world.feed.shrink_windows();
     world.settle().await;
     let mut late = world.watch(since(first)).await;
