@@ -78,6 +78,7 @@ impl Store {
             if updated.ttl.is_some() {
                 return Err(unsupported("give objects a time to live"));
             }
+            let replaces = existing.is_some();
             let written = match existing {
                 None => self.create_upstream(key, &updated.object, None).await,
                 Some(existing) => self.replace(key, existing, updated.object).await,
@@ -85,6 +86,7 @@ impl Store {
             match written {
                 // Another writer was faster.
                 Err(StorageError::KeyExists { .. } | StorageError::Conflict { .. }) => {}
+                Err(StorageError::KeyNotFound { .. }) if replaces && options.ignore_not_found => {}
                 written => return written,
             }
         }
