@@ -1,5 +1,7 @@
 //! Warnings about the finalizers of custom resources.
 
+use std::collections::HashSet;
+
 use ringwatch_apimachinery::path::list;
 use ringwatch_apimachinery::validation::formats::label_key;
 use serde_json::Value;
@@ -12,6 +14,7 @@ const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
 /// Follows `validateKubeFinalizerName`, which for custom resources only warns: other writers may choose the same short name.
 pub(super) fn warnings_about_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
     let before = old.map_or(&[][..], |old| list(old, "metadata.finalizers"));
+    let before: HashSet<&Value> = before.iter().collect();
     let finalizers = list(object, "metadata.finalizers").iter();
     let added = finalizers.filter(|it| !before.contains(it));
     let mut added: Vec<&str> = added.filter_map(Value::as_str).collect();

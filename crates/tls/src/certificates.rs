@@ -558,14 +558,6 @@ mod tests {
             "apiserver.key",
         ];
         assert_eq!(content(whole.path()).len(), written.len());
-        let time = |name: &&str| {
-            let file = fs::metadata(whole.path().join(name)).expect("a file");
-            file.modified().expect("a time")
-        };
-        assert!(
-            written.iter().map(time).is_sorted(),
-            "written in this order"
-        );
         for killed_after in 0..=written.len() {
             let directory = tempfile::tempdir().expect("a directory");
             for name in &written[..killed_after] {
@@ -581,6 +573,11 @@ mod tests {
                 "{killed_after}"
             );
         }
+        let directory = tempfile::tempdir().expect("a directory");
+        let link = directory.path().join("ca.crt");
+        std::os::unix::fs::symlink("nowhere", link).expect("a link");
+        load(directory.path(), &[], now()).expect_err("no certificate can be written");
+        assert!(directory.path().join("ca.key").exists(), "the key is first");
         fs::remove_file(whole.path().join("ca.key")).expect("removed");
         let lost = load(whole.path(), &[], now()).expect_err("a lost key");
         assert!(lost.to_string().contains("its key is missing"), "{lost}");

@@ -130,13 +130,36 @@ pub const REQUESTS: &[Growing] = &[
     created("containers", 500, |n| {
         pod(json!({"containers": list(n, |i| json!({"name": format!("c{i}"), "image": "a"}))}))
     }),
+    created("profiles in annotations", 500, |n| {
+        let profile = |i| {
+            let key = format!("container.apparmor.security.beta.kubernetes.io/c{i}");
+            (key, json!("runtime/default"))
+        };
+        let containers = list(n, |i| json!({"name": format!("c{i}"), "image": "a"}));
+        annotated_pod(
+            (0..n).map(profile).collect(),
+            json!({"containers": containers}),
+        )
+    }),
     created("items of a custom resource", 500, |n| {
         let body = json!({"apiVersion": "example.com/v1", "kind": "Shelf", "metadata": {"name": "a"},
             "books": list(n, |i| json!({"title": format!("t{i}")})),
             "tags": list(n, |i| json!(format!("t{i}")))});
-        let uri = "/apis/example.com/v1/namespaces/default/shelves?dryRun=All";
-        Message::post(uri, &body.to_string())
+        Message::post(&format!("{SHELVES}?dryRun=All"), &body.to_string())
     }),
+    Growing {
+        first: Some(|n| {
+            let metadata = json!({"name": format!("kept-{n}"), "finalizers": list(n, finalizer)});
+            let body =
+                json!({"apiVersion": "example.com/v1", "kind": "Shelf", "metadata": metadata});
+            Message::post(SHELVES, &body.to_string())
+        }),
+        ..answered("finalizers of a custom resource", 1_000, |n| {
+            let patch = json!({"metadata": {"labels": {"a": "b"}}});
+            let uri = format!("{SHELVES}/kept-{n}?dryRun=All");
+            Message::patch(&uri, "application/merge-patch+json", &patch)
+        })
+    },
     answered("values of a selector", 2_000, |n| {
         let values: Vec<_> = (0..n).map(|i| format!("v{i}")).collect();
         let uri = format!("{CONFIG_MAPS}?labelSelector=a+notin+({})", values.join(","));
@@ -180,6 +203,7 @@ const DEFINITION: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"Cust
 "tags":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}}}]}}"#;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const SHELVES: &str = "/apis/example.com/v1/namespaces/default/shelves";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
 /// How deep unknown fields are nested.
@@ -244,12 +268,17 @@ fn deployment(name: &str, n: usize) -> Message {
 }
 
 /// Makes a pod, if only to see whether that could be done.
-fn pod(mut spec: Value) -> Message {
+fn pod(spec: Value) -> Message {
+    annotated_pod(json!({}), spec)
+}
+
+fn annotated_pod(annotations: Value, mut spec: Value) -> Message {
     let containers = json!([{"name": "a", "image": "a"}]);
     if spec.get("containers").is_none() {
         spec["containers"] = containers;
     }
-    let body = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec});
+    let metadata = json!({"name": "a", "annotations": annotations});
+    let body = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
     Message::post(
         "/api/v1/namespaces/default/pods?dryRun=All",
         &body.to_string(),

@@ -224,7 +224,7 @@ async fn a_flood_of_large_bodies_of_one_user_leaves_room_for_others() {
     }
 }
 
-/// What has no reason to be large is refused before it is read, whoever sends it.
+/// Reviews have no reason to be large: such ones are refused before they are read, whoever sends them.
 #[tokio::test]
 async fn large_reviews_are_refused() {
     let fixture = Fixture::start(&["--storage-backend=memory"]).await;

@@ -162,6 +162,14 @@ fn order(limit: &Field<'_, '_>, errors: &mut Errors) {
             }
         }
     }
+    ratios(limit, errors);
+    if !of_pods {
+        equal_defaults(limit, errors);
+    }
+}
+
+/// Checks that the ratios of a limit are possible: at least 1, and at most the maximum over the minimum.
+fn ratios(limit: &Field<'_, '_>, errors: &mut Errors) {
     let one: Option<Quantity> = "1".parse().ok();
     for (resource, ratio) in limit.members("maxLimitRequestRatio") {
         let text = ratio.quantity_text();
@@ -189,9 +197,6 @@ fn order(limit: &Field<'_, '_>, errors: &mut Errors) {
             let why = format!("ratio {text} is greater than max/min = {largest:.6}");
             errors.push(ratio.invalid_value(text, why));
         }
-    }
-    if !of_pods {
-        equal_defaults(limit, errors);
     }
 }
 

@@ -245,8 +245,10 @@ pub(crate) fn network_policy_update(
         for rule in old.at("spec").items(rules) {
             for peer in rule.items(peers) {
                 let block = peer.at("ipBlock");
-                known.insert(block.at("cidr").text());
-                known.extend(block.items("except").map(|it| it.text()));
+                if block.is_set() {
+                    known.insert(block.at("cidr").text());
+                    known.extend(block.items("except").map(|it| it.text()));
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ringwatch_apimachinery::quantity::Quantity;
-use ringwatch_apimachinery::validation::formats::{mismatch, too_long};
+use ringwatch_apimachinery::validation::formats::{mismatch, name_too_long, too_long};
 
 use super::field::{Errors, Field};
 
@@ -20,7 +20,7 @@ const ID_MAX: i64 = i32::MAX as i64;
 
 /// Returns the errors in the name of a port.
 pub(crate) fn port_name(name: &str) -> Vec<String> {
-    let mut wrong = too_long(name, PORT_NAME_BYTES_MAX);
+    let mut wrong = name_too_long(name, PORT_NAME_BYTES_MAX);
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || !name.chars().all(allowed) {
         wrong.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".into());

@@ -1,3 +1,5 @@
+//! Requests with large work: their threads, turns, places and memory.
+
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::thread::ThreadId;
@@ -227,6 +229,9 @@ fn requests_go_on_one_at_a_time_when_memory_is_short() {
         assert!(futures::poll!(&mut first).is_pending());
         started.await.expect("the first runs");
         assert!(futures::poll!(&mut second).is_pending());
+        while large.alone.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
         assert_eq!(ledger.total(), ledger.limit());
         end.send(()).expect("the first waits");
         assert_eq!(first.await.status(), 200);

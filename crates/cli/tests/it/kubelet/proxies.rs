@@ -235,7 +235,7 @@ async fn what_may_not_be_reached_is_not_proxied() {
     for (name, address) in [
         ("here", Some("127.0.0.1")),
         ("link", Some("169.254.169.254")),
-        ("mapped", Some("::ffff:127.0.0.1")),
+        ("here-too", Some("::1")),
         ("nowhere", None),
     ] {
         cluster.pod_at(name, address, port).await;

@@ -1,3 +1,5 @@
+//! The order of turns, beside a plain model and by cases.
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -1,5 +1,7 @@
 //! AppArmor and seccomp profiles in annotations, where they were before there were fields.
 
+use std::collections::HashSet;
+
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, get_mut, set, text};
 use ringwatch_registry::RequestContext;
@@ -103,6 +105,7 @@ pub(super) fn check(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
     let invalid = |field: String, value: &str, why: String| {
         FieldError::invalid(field, &Value::from(value), why)
     };
+    let names: HashSet<&str> = containers(pod).map(|it| it.at("name").text()).collect();
     for (key, profile) in pod.members("metadata.annotations") {
         let profile = profile.text();
         if key == SECCOMP_OF_POD || key.starts_with(SECCOMP_OF_CONTAINER) {
@@ -119,7 +122,7 @@ pub(super) fn check(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
             );
         } else if let Some(name) = key.strip_prefix(APP_ARMOR) {
             let field = format!("{path}[{key}]");
-            if !containers(pod).any(|it| it.at("name").text() == name) {
+            if !names.contains(name) {
                 errors.push(invalid(
                     field.clone(),
                     name,

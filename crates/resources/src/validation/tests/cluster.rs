@@ -58,6 +58,10 @@ fn kinds_of_the_cluster_that_are_wrong() {
             &["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
         )],
     );
+}
+
+#[test]
+fn nodes_that_are_wrong() {
     refused(
         crate::core::cluster::node,
         &json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}),

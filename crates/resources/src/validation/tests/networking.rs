@@ -110,7 +110,7 @@ fn network_policies_that_are_wrong() {
 #[test]
 fn a_policy_keeps_networks_that_it_was_allowed_earlier() {
     use crate::networking::validation::{network_policy_update, new_network_policy};
-    let policy = |cidr: &str, except: &str| json!({"spec": {"podSelector": {}, "egress": [{"to": [{"ipBlock": {"cidr": cidr, "except": [except]}}]}]}});
+    let policy = |cidr: &str, except: &str| json!({"spec": {"podSelector": {}, "egress": [{"to": [{"ipBlock": {"cidr": cidr, "except": [except]}}, {"podSelector": {}}]}]}});
     let old = policy("10.0.0.1/8", "10.1.0.01/16");
     assert_eq!(found(new_network_policy, &old).len(), 2);
     let changed = |new: &Value| messages(&found_in_change(network_policy_update, new, &old));
@@ -121,6 +121,8 @@ fn a_policy_keeps_networks_that_it_was_allowed_earlier() {
             "spec.egress[0].to[0].ipBlock.except[0]: Invalid value: \"10.2.0.1/16\": must not have bits set beyond the prefix length"
         ]
     );
+    // A peer without a block knows no network.
+    assert_eq!(changed(&policy("10.0.0.1/8", "")).len(), 1);
 }
 
 #[test]
