@@ -15,8 +15,8 @@ use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::{Backend, Compare, Op, Txn};
 use ringwatch::storage::etcd3::{Config, Store as Store3};
 use ringwatch::storage::{
-    self, DeletionCheck, GetOptions, Interface, List, ListOptions, Rejection, Stats, StorageError,
-    TryUpdate, Updated, Versioner, WatchStream,
+    self, DeletionCheck, GetOptions, Interface, List, ListOptions, NoCheck, Rejection, Stats,
+    StorageError, TryUpdate, Updated, Versioner, WatchStream,
 };
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, User};
 use serde_json::{Value, json};
@@ -47,8 +47,27 @@ struct Notes {
     ttls: Vec<Option<u64>>,
     /// True if new objects with `managedFields` are refused as too large.
     refuses_managed_fields: bool,
-    /// True if a concurrent update adds a finalizer to the next object that is deleted, just before it goes.
-    finalizes_before_deletion: bool,
+    /// The write of another client just before the next deletion.
+    before_deletion: Option<OtherWrite>,
+    /// The failure of the next creation or update.
+    failure: Option<Failure>,
+}
+
+/// A write of another client.
+#[derive(Clone, Copy, Debug)]
+pub enum OtherWrite {
+    /// Adds a finalizer.
+    Finalizes,
+    /// Removes the object.
+    Removes,
+}
+
+/// A failure of a write.
+#[derive(Debug)]
+pub struct Failure {
+    pub error: StorageError,
+    /// True if the object is written all the same.
+    pub is_written: bool,
 }
 
 impl MemoryStorage {
@@ -104,9 +123,14 @@ impl MemoryStorage {
         std::mem::take(&mut self.notes().ttls)
     }
 
-    /// Makes a concurrent update add a finalizer just before the next object is deleted.
-    pub fn finalize_before_deletion(&self) {
-        self.notes().finalizes_before_deletion = true;
+    /// Makes another client write just before the next object is deleted.
+    pub fn write_before_deletion(&self, write: OtherWrite) {
+        self.notes().before_deletion = Some(write);
+    }
+
+    /// Makes the next creation or update fail.
+    pub fn fail_next_write(&self, failure: Failure) {
+        self.notes().failure = Some(failure);
     }
 
     pub fn refuse_managed_fields(&self) {
@@ -136,7 +160,8 @@ impl Interface for MemoryStorage {
                 message: "etcdserver: request is too large".to_owned(),
             });
         }
-        self.store.create(key, object, ttl).await
+        let failure = self.notes().failure.take();
+        fail(failure, self.store.create(key, object, ttl)).await
     }
 
     async fn delete(
@@ -145,12 +170,19 @@ impl Interface for MemoryStorage {
         options: storage::DeleteOptions,
         check: &mut dyn DeletionCheck,
     ) -> Result<Arc<Object>, StorageError> {
-        let overtaken = std::mem::take(&mut self.notes().finalizes_before_deletion);
-        if overtaken {
-            let options = storage::UpdateOptions::default();
-            self.store
-                .guaranteed_update(key, options, &mut Finalize)
-                .await?;
+        let before = self.notes().before_deletion.take();
+        match before {
+            Some(OtherWrite::Finalizes) => {
+                let options = storage::UpdateOptions::default();
+                self.store
+                    .guaranteed_update(key, options, &mut Finalize)
+                    .await?;
+            }
+            Some(OtherWrite::Removes) => {
+                let options = storage::DeleteOptions::default();
+                self.store.delete(key, options, &mut NoCheck).await?;
+            }
+            None => {}
         }
         self.store.delete(key, options, check).await
     }
@@ -178,7 +210,8 @@ impl Interface for MemoryStorage {
         options: storage::UpdateOptions,
         update: &mut dyn TryUpdate,
     ) -> Result<Arc<Object>, StorageError> {
-        self.store.guaranteed_update(key, options, update).await
+        let failure = self.notes().failure.take();
+        fail(failure, self.store.guaranteed_update(key, options, update)).await
     }
 
     async fn stats(&self) -> Result<Stats, StorageError> {
@@ -199,6 +232,22 @@ impl Interface for MemoryStorage {
 
     fn compact_revision(&self) -> u64 {
         self.store.compact_revision()
+    }
+}
+
+/// Fails a write: before it, or by the loss of its answer.
+async fn fail(
+    failure: Option<Failure>,
+    write: impl Future<Output = Result<Arc<Object>, StorageError>>,
+) -> Result<Arc<Object>, StorageError> {
+    match failure {
+        None => write.await,
+        Some(Failure { error, is_written }) => {
+            if is_written {
+                write.await?;
+            }
+            Err(error)
+        }
     }
 }
 

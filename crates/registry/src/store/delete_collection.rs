@@ -106,7 +106,7 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use ringwatch::meta::LabelSelector;
+    use ringwatch::meta::{LabelSelector, ResourceVersion, VersionMatch};
     use serde_json::json;
 
     use super::*;
@@ -182,6 +182,36 @@ mod tests {
             .await
             .expect("a list");
         assert!(left.items.is_empty());
+    }
+
+    /// The version says how old the first page may be; the pages after it are of the revision in their token.
+    #[tokio::test]
+    async fn all_pages_are_deleted_whatever_version_the_client_asks_for() {
+        let newest = ResourceVersion(6);
+        for (version, version_match) in [
+            (None, None),
+            (Some(ResourceVersion(0)), None),
+            (Some(ResourceVersion(0)), Some(VersionMatch::NotOlderThan)),
+            (Some(newest), Some(VersionMatch::NotOlderThan)),
+            (Some(newest), Some(VersionMatch::Exact)),
+        ] {
+            let fixture = Fixture::new(TestStrategy::default());
+            for name in ["a", "b", "c", "d", "e"] {
+                fixture.create(json!({"name": name})).await;
+            }
+            let (store, options) = (&fixture.store, DeleteOptions::default());
+            let mut list = ListOptions {
+                resource_version: version,
+                version_match,
+                ..ListOptions::default()
+            };
+            list.predicate.limit = 2;
+            let deleted = store.delete_pages(&fixture.context, "ns", &options, list, false);
+            let deleted = deleted.await.expect("deleted");
+            assert_eq!((deleted.items.len(), deleted.revision), (5, 6));
+            let left = store.list("ns", ListOptions::default()).await;
+            assert!(left.expect("a list").items.is_empty());
+        }
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::store::read::value_of;
-use crate::testing::{Fixture, NOW, TestStrategy, config_map, patch};
+use crate::testing::{Fixture, NOW, OtherWrite, TestStrategy, config_map, patch};
 use crate::{GarbageCollection, PropagationPolicy};
 
 impl Fixture {
@@ -114,12 +114,35 @@ async fn contradicting_options_are_refused() {
 async fn a_finalizer_that_comes_at_the_last_moment_is_waited_for() {
     let fixture = Fixture::new(TestStrategy::default());
     fixture.create(json!({"name": "a"})).await;
-    fixture.storage.finalize_before_deletion();
+    fixture.storage.write_before_deletion(OtherWrite::Finalizes);
     let deleted = fixture.delete("a", DeleteOptions::default()).await;
     let deleted = deleted.expect("begun");
     assert!(!deleted.finished);
     assert_eq!(metadata(&deleted)["finalizers"], json!(["late/finalizer"]));
     assert!(metadata(&deleted)["deletionTimestamp"].is_string());
+}
+
+/// The object is marked as deleted by this client and removed by another one before it can: it is gone, as was wanted.
+/// One that was not marked is gone before this client has done anything.
+#[tokio::test]
+async fn an_object_that_another_client_removes_first_is_deleted_once_it_was_marked() {
+    let fixture = Fixture::new(TestStrategy {
+        grace: Some(30),
+        ..TestStrategy::default()
+    });
+    fixture.create(json!({"name": "a"})).await;
+    fixture.storage.write_before_deletion(OtherWrite::Removes);
+    let deleted = fixture.delete("a", grace(0)).await.expect("deleted");
+    assert!(deleted.finished);
+    assert_eq!(metadata(&deleted)["deletionGracePeriodSeconds"], 0);
+    assert_eq!(fixture.stored("a").await, None);
+
+    let fixture = Fixture::new(TestStrategy::default());
+    fixture.create(json!({"name": "a"})).await;
+    fixture.storage.write_before_deletion(OtherWrite::Removes);
+    let options = DeleteOptions::default();
+    let error = fixture.delete("a", options).await.expect_err("gone");
+    assert_eq!(error.to_string(), "configmaps \"a\" not found");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::store::read::value_of;
-use crate::testing::{Fixture, Put, TestStrategy, config_map, patch};
+use crate::testing::{Fixture, OtherWrite, Put, TestStrategy, config_map, patch};
 
 impl Fixture {
     async fn update(
@@ -428,6 +428,25 @@ async fn removing_the_last_finalizer_deletes() {
     let (last, created) = fixture.update("a", &mut none).await.expect("deleted");
     assert!(last["metadata"]["finalizers"].is_null() && !created);
     assert_eq!(last["metadata"]["resourceVersion"], "4");
+    assert_eq!(fixture.stored("a").await, None);
+}
+
+/// Two clients remove the last finalizer at once: the one whose removal of the object comes second has done its part too.
+#[tokio::test]
+async fn an_object_that_another_client_removes_first_is_answered_as_it_was() {
+    let fixture = Fixture::new(TestStrategy::default());
+    fixture
+        .create(json!({"name": "a", "finalizers": ["x/y"]}))
+        .await;
+    let deleted = fixture
+        .store
+        .delete(&fixture.context, "ns", "a", Default::default());
+    assert!(!deleted.await.expect("it begins").finished);
+    fixture.storage.write_before_deletion(OtherWrite::Removes);
+    let mut none = patch(|object| object["metadata"]["finalizers"] = json!(null));
+    let (last, created) = fixture.update("a", &mut none).await.expect("removed");
+    assert!(last["metadata"]["finalizers"].is_null() && !created);
+    assert_eq!(last["metadata"]["resourceVersion"], "3");
     assert_eq!(fixture.stored("a").await, None);
 }
 
