@@ -3,12 +3,13 @@
 use std::pin::Pin;
 use std::task::Poll;
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
+use http_body_util::BodyExt;
 use hyper::body::Body;
 use ringwatch::budget::Ledger;
 
 use super::*;
-use crate::endpoints::full;
+use crate::endpoints::{BoxError, ResponseBody, full};
 use crate::filters::HeldBody;
 use crate::transport::http2_frames::WINDOW_UPDATE;
 use crate::transport::outgoing::Outgoing;
@@ -24,13 +25,19 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&header.encode()[..], payload].concat()
 }
 
-/// Returns the watches of a connection with a window of 1 MiB, of which they have used their part.
-fn without_window() -> (Handovers, Watches) {
+/// Returns the watches of a connection with a window of 1 MiB.
+fn with_window() -> (Handovers, Watches) {
     let handovers = Handovers::default();
     let mut watches = Watches::new(handovers.clone());
     let mut begun = vec![0; PREFACE_BYTES];
     begun.extend(frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 20).to_be_bytes()));
     watches.receive(&begun, &mut Vec::new()).expect("frames");
+    (handovers, watches)
+}
+
+/// Returns the watches of a connection with a window of 1 MiB, of which they have used their part.
+fn without_window() -> (Handovers, Watches) {
+    let (handovers, mut watches) = with_window();
     let all = watches.windows.of_watches();
     watches.windows.sent_by_watch(all);
     (handovers, watches)
@@ -134,4 +141,97 @@ fn h2_reads_once_it_is_to_get_a_part_of_the_watches_window() {
     watches.receive(&rest, &mut Vec::new()).expect("frames");
     watches.refill(&mut update);
     assert_eq!(update.len(), HEADER_BYTES + 4);
+}
+
+/// Begins a watch that goes over to the connection.
+fn begin(
+    (handovers, watches): (&Handovers, &mut Watches),
+    stream: u32,
+    content: ResponseBody,
+) -> body::StreamBody {
+    let outgoing = Outgoing::new(&Ledger::unlimited());
+    let request = frame(HEADERS, END_HEADERS | END_STREAM, stream, b"");
+    watches.receive(&request, &mut Vec::new()).expect("frames");
+    let body = outgoing.begin().count(HeldBody::from(content));
+    let mut body = handovers.watch(body);
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(Pin::new(&mut body).poll_frame(&mut context).is_ready());
+    watches.pass(&frame(DATA, 0, stream, b""), &mut Vec::new(), 1 << 14);
+    body
+}
+
+/// Returns how many bytes of events each of two streams was written.
+fn written(mut out: &[u8]) -> [usize; 2] {
+    let mut written = [0, 0];
+    let mut position = Position::default();
+    while !out.is_empty() {
+        let (taken, header) = position.take_header(out);
+        let header = header.expect("whole frames");
+        written[header.stream as usize / 2] += header.length;
+        out = &out[taken..];
+        out = &out[position.take_payload(out)..];
+    }
+    written
+}
+
+/// A window is used up and granted again many times while a watch lasts.
+#[test]
+fn watches_that_starve_again_and_again_get_all_their_events() {
+    const BYTES: usize = 20_000;
+    const GRANT: u32 = 700;
+    let (handovers, mut watches) = without_window();
+    let mut context = Context::from_waker(Waker::noop());
+    let streams = [1, 3].map(|stream| {
+        let content = full(vec![b'x'; BYTES]);
+        begin((&handovers, &mut watches), stream, content)
+    });
+    let mut all = [0, 0];
+    for grants in 1..=2 * BYTES / GRANT as usize + 1 {
+        let mut out = Vec::new();
+        assert_eq!(
+            watches.write(&mut context, &mut out, 1 << 14),
+            Progress::Done
+        );
+        assert!(out.is_empty(), "there is no window");
+        let update = frame(WINDOW_UPDATE, 0, 0, &GRANT.to_be_bytes());
+        watches.receive(&update, &mut Vec::new()).expect("frames");
+        watches.write(&mut context, &mut out, 1 << 14);
+        for (all, written) in all.iter_mut().zip(written(&out)) {
+            *all += written;
+        }
+        let granted = (grants * GRANT as usize).min(2 * BYTES);
+        assert_eq!(all.iter().sum::<usize>(), granted, "nobody waits in vain");
+    }
+    assert_eq!(all, [BYTES, BYTES]);
+    drop(streams);
+}
+
+/// An event may come after its watch was found to have none, and before it is left.
+#[test]
+fn an_event_that_comes_while_its_watch_is_looked_at_is_written() {
+    const EVENTS: usize = 40;
+    for together in [1, 3, FRAMES_AT_ONCE_MAX, FRAMES_AT_ONCE_MAX + 1] {
+        let (handovers, mut watches) = with_window();
+        let mut context = Context::from_waker(Waker::noop());
+        let (mut left, mut until_gap) = (EVENTS, 0);
+        let events = futures::stream::poll_fn(move |context: &mut Context<'_>| {
+            if left == 0 {
+                return Poll::Pending;
+            }
+            if until_gap == 0 {
+                until_gap = together;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            (left, until_gap) = (left - 1, until_gap - 1);
+            let event = hyper::body::Frame::data(Bytes::from_static(b"event"));
+            Poll::Ready(Some(Ok::<_, BoxError>(event)))
+        });
+        let content = http_body_util::StreamBody::new(events).boxed_unsync();
+        let stream = begin((&handovers, &mut watches), 1, content);
+        let mut out = Vec::new();
+        watches.write(&mut context, &mut out, 1 << 14);
+        assert_eq!(written(&out), [EVENTS * b"event".len(), 0], "{together}");
+        drop(stream);
+    }
 }
