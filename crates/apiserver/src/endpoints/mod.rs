@@ -35,6 +35,8 @@ mod response;
 mod routes;
 mod spans;
 mod terminations;
+#[cfg(test)]
+mod testing;
 mod translation;
 mod tunnel;
 mod version;

@@ -243,3 +243,77 @@ fn go_type(resource: &Resource, kind: &str) -> String {
         super::decode::go_package(&resource.group_version.group)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::budget::{Account, Ledger};
+    use ringwatch::clock::Clock;
+
+    use super::*;
+    use crate::endpoints::encoding::{Encoder, EncodingCache};
+    use crate::endpoints::memory_gate::MemoryGate;
+    use crate::endpoints::metrics::Metrics;
+    use crate::endpoints::negotiation::{IncludeObject, TableForm};
+    use crate::endpoints::testing::{config_map, config_maps};
+
+    /// The objects are read again for each piece, so they are held until the last one is made.
+    #[tokio::test]
+    async fn a_list_in_pieces_holds_the_memory_of_its_objects_until_it_is_sent() {
+        const OBJECTS_BYTES: u64 = 1 << 20;
+        let clock = Clock::manual(jiff::Timestamp::UNIX_EPOCH);
+        let store = config_maps(&clock);
+        let form = TableForm {
+            version: "v1",
+            include: IncludeObject::Object,
+        };
+        for (format, is_table) in [
+            (Format::Json, true),
+            (Format::PrettyJson, true),
+            (Format::Yaml, true),
+            (Format::PrettyJson, false),
+            (Format::Yaml, false),
+        ] {
+            let ledger = Ledger::new(64 << 20);
+            let gate = MemoryGate::new(ledger.clone(), Metrics::new());
+            let mut memory = ledger.share(Account::Requests);
+            memory.set(OBJECTS_BYTES);
+            let list = List {
+                revision: 9,
+                items: (0..50).map(|it| config_map(it + 1, 10_000)).collect(),
+                memory: Some(Arc::new(memory)),
+                ..List::default()
+            };
+            let response = if is_table {
+                table(
+                    format,
+                    Tables::new(Arc::clone(&store), form, clock.clone()),
+                    list,
+                )
+            } else {
+                let output = Output {
+                    format,
+                    form: Form::Whole,
+                };
+                let cache = EncodingCache::new(usize::MAX, &Ledger::unlimited());
+                let encoder = Encoder::new(cache, Arc::clone(&store), output);
+                let head = list_head(store.resource(), false, &list).json();
+                in_pieces(Items::Objects(encoder), format, head, list)
+            };
+            let share = gate.list().expect("room");
+            let response = gate.send_list(share, response.expect("a list"));
+            let mut body = response.expect("room").into_body();
+            let mut frames = 0;
+            while let Some(frame) = body.frame().await {
+                frame.expect("a piece");
+                frames += 1;
+                assert!(
+                    ledger.spent(Account::Requests) > OBJECTS_BYTES,
+                    "{format:?}"
+                );
+            }
+            assert!(frames > 10, "{frames}");
+            drop(body);
+            assert_eq!(ledger.total(), 0);
+        }
+    }
+}

@@ -294,21 +294,21 @@ impl Body for WatchBody {
 mod tests {
     use std::collections::VecDeque;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
 
     use futures::{FutureExt, StreamExt, stream};
     use http::HeaderMap;
     use proptest::prelude::*;
     use ringwatch::budget::{Account, Ledger};
-    use ringwatch::meta::{FieldSchema, Object};
-    use ringwatch::storage::backend::embedded::Embedded;
-    use ringwatch::storage::{SelectionPredicate, Versioner, etcd3};
-    use ringwatch_registry::Store;
-    use serde_json::{Value, json};
+    use ringwatch::storage::SelectionPredicate;
+    use serde_json::Value;
 
     use super::*;
-    use crate::endpoints::encoding::{Encoder, EncodingCache};
+    use crate::endpoints::encoding::{Encoder, EncodingCache, Tables};
     use crate::endpoints::metrics::{Metrics, RequestKind};
-    use crate::endpoints::negotiation::{Form, Output};
+    use crate::endpoints::negotiation::{Form, IncludeObject, Output, TableForm};
+    use crate::endpoints::testing::{config_map, config_maps};
     use crate::open_watches::OpenWatches;
 
     /// The next item of a watch.
@@ -332,27 +332,8 @@ mod tests {
         proptest::collection::vec(item, 0..40)
     }
 
-    /// Returns the store of ConfigMaps, which has none.
-    fn store(clock: &Clock) -> Arc<Store> {
-        let built_in = ringwatch_resources::built_in();
-        let resource = built_in.iter().find(|it| it.plural == "configmaps");
-        let storage = etcd3::Store::new(
-            Arc::new(Embedded::in_memory(clock.clone())),
-            etcd3::Config {
-                path_prefix: "/registry".to_owned(),
-                resource_prefix: "/configmaps".to_owned(),
-                versioner: Versioner::default(),
-                clock: clock.clone(),
-                compact_revision: None,
-            },
-        );
-        let resource = Arc::clone(resource.expect("a resource"));
-        Arc::new(Store::new(resource, Arc::new(storage)))
-    }
-
-    /// Returns the body of a watch of these events, of which `None` is yet to come when it is looked for first.
-    fn body(events: Vec<Option<WatchEvent>>, one_by_one: bool) -> WatchBody {
-        let clock = Clock::manual(jiff::Timestamp::UNIX_EPOCH);
+    /// Returns a stream of these events, of which `None` is yet to come when it is looked for first.
+    fn scripted(events: Vec<Option<WatchEvent>>) -> WatchStream {
         let mut events = VecDeque::from(events);
         let events = stream::poll_fn(move |context: &mut Context<'_>| match events.pop_front() {
             Some(Some(event)) => Poll::Ready(Some(Ok(event))),
@@ -362,6 +343,12 @@ mod tests {
             }
             None => Poll::Ready(None),
         });
+        events.boxed()
+    }
+
+    /// Returns the body of a watch of these events.
+    fn body(events: WatchStream, one_by_one: bool) -> WatchBody {
+        let clock = Clock::manual(jiff::Timestamp::UNIX_EPOCH);
         let cache = EncodingCache::new(usize::MAX, &Ledger::unlimited());
         let output = Output {
             format: Format::Json,
@@ -378,8 +365,8 @@ mod tests {
             since: begun,
         });
         WatchBody {
-            events: events.boxed(),
-            encoder: EventEncoder::Objects(Encoder::new(cache, store(&clock), output)),
+            events,
+            encoder: EventEncoder::Objects(Encoder::new(cache, config_maps(&clock), output)),
             one_by_one,
             counts: metrics.watch(&kind),
             entry,
@@ -399,10 +386,7 @@ mod tests {
     }
 
     fn object(revision: u64, more_bytes: usize) -> WatchEvent {
-        let value = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"},
-            "data": {"k": "x".repeat(more_bytes)}});
-        let object = Object::from_value(&value, revision, &FieldSchema::default());
-        WatchEvent::Added(Arc::new(object.expect("an object")))
+        WatchEvent::Added(config_map(revision, more_bytes))
     }
 
     /// Returns the type and the version of each event of some chunks.
@@ -419,10 +403,11 @@ mod tests {
         events.collect()
     }
 
-    /// Returns the chunks of a body up to its end. It waits only in gaps, which end at once.
+    /// Returns the chunks of a body up to its end, or until it says that it has ended, as hyper reads it. It waits only in
+    /// gaps, which end at once.
     fn chunks(mut body: WatchBody) -> Vec<Bytes> {
         let mut chunks = Vec::new();
-        loop {
+        while !body.is_end_stream() {
             match body.frame().now_or_never() {
                 None => {}
                 Some(None) => return chunks,
@@ -432,6 +417,7 @@ mod tests {
                 }
             }
         }
+        chunks
     }
 
     proptest! {
@@ -455,7 +441,7 @@ mod tests {
                     Item::Gap => None,
                 });
             }
-            let chunks = chunks(body(events, one_by_one));
+            let chunks = chunks(body(scripted(events), one_by_one));
             prop_assert_eq!(written(&chunks), expected);
             for chunk in &chunks {
                 let count = written(std::slice::from_ref(chunk)).len();
@@ -471,12 +457,96 @@ mod tests {
             initial_events_end: false,
         };
         let events = [object(9, 0), bookmark, object(12, 0)];
-        let chunks = chunks(body(events.map(Some).into(), false));
+        let chunks = chunks(body(scripted(events.map(Some).into()), false));
         assert_eq!(chunks.len(), 1);
         let kinds = ["ADDED", "BOOKMARK", "ADDED"].map(str::to_owned);
         assert_eq!(
             written(&chunks),
             kinds.into_iter().zip([9, 10, 12]).collect::<Vec<_>>()
         );
+    }
+
+    /// The client is told why its watch ends, though the events before it fill a chunk.
+    #[test]
+    fn an_error_is_sent_before_the_end_however_full_the_chunk_is() {
+        for first_bytes in (CHUNK_BYTES_MAX - 400..CHUNK_BYTES_MAX).step_by(20) {
+            for one_by_one in [false, true] {
+                let events = [Ok(object(9, first_bytes)), Err(StorageError::WatchExpired)];
+                let chunks = chunks(body(stream::iter(events).boxed(), one_by_one)).concat();
+                let last = chunks.split(|byte| *byte == b'\n').rev().nth(1);
+                let last: Value = serde_json::from_slice(last.expect("events")).expect("an event");
+                assert_eq!(
+                    (&last["type"], &last["object"]["code"]),
+                    (&"ERROR".into(), &410.into())
+                );
+            }
+        }
+    }
+
+    /// A table has its columns once, and a watch may begin with whatever it likes.
+    #[test]
+    fn the_first_table_alone_has_the_columns() {
+        let bookmark = |revision| WatchEvent::Bookmark {
+            revision,
+            initial_events_end: revision == 7,
+        };
+        for events in [
+            [bookmark(7), bookmark(8), object(9, 0), object(10, 0)],
+            [object(7, 0), bookmark(8), object(9, 0), bookmark(10)],
+        ] {
+            let body = body(scripted(events.map(Some).into()), false);
+            let form = TableForm {
+                version: "v1",
+                include: IncludeObject::Metadata,
+            };
+            let tables = Tables::new(config_maps(&body.clock), form, body.clock.clone());
+            let chunks = chunks(WatchBody {
+                encoder: EventEncoder::tables(tables),
+                ..body
+            });
+            let events = chunks.concat();
+            let events = events
+                .split(|byte| *byte == b'\n')
+                .filter(|it| !it.is_empty());
+            let columns: Vec<_> = events
+                .map(|event| {
+                    let event: Value = serde_json::from_slice(event).expect("an event a line");
+                    let columns = event["object"]["columnDefinitions"].as_array();
+                    columns.map_or(0, Vec::len)
+                })
+                .collect();
+            assert_eq!(columns, [3, 0, 0, 0]);
+        }
+    }
+
+    /// A task, which counts how often it is woken.
+    #[derive(Debug, Default)]
+    struct Task(AtomicUsize);
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// hyper's task polls a watch first, and its connection's afterwards: a quiet watch ends by the wake of the last.
+    #[test]
+    fn the_task_that_polled_last_is_woken_at_the_deadline() {
+        let mut body = body(stream::pending().boxed(), false);
+        let clock = body.clock.clone();
+        let tasks = [(); 3].map(|()| Arc::new(Task::default()));
+        let mut poll = |task: &Arc<Task>| {
+            let waker = Waker::from(Arc::clone(task));
+            Pin::new(&mut body).poll_frame(&mut Context::from_waker(&waker))
+        };
+        for task in [&tasks[0], &tasks[1], &tasks[1], &tasks[2]] {
+            assert!(poll(task).is_pending());
+        }
+        clock.advance(Duration::from_secs(59));
+        let woken = || tasks.each_ref().map(|it| it.0.load(Ordering::Relaxed));
+        assert_eq!(woken(), [0, 0, 0]);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(woken(), [0, 0, 1]);
+        assert!(matches!(poll(&tasks[2]), Poll::Ready(None)));
     }
 }
