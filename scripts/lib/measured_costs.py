@@ -75,7 +75,7 @@ COSTS = {
         '253; 27 us | 246; 33 us', '| 1; 10,000 | 59.6 KiB | 588 us |')),
     'open': Cost('one more watch on a connection, opened or resumed', 'us', '28', '93', BESIDE, '`load idle --http 2`, `load resume --http 2`', (
         '| 266; 28 us |', '`resume-10k-h2`, a watch | 255; 93 us |')),
-    'list': Cost('a list of 100,000 objects, protobuf, any version', 'ms', '92', '120', 'Before and after, in one run', '`scripts/compare-builds`', (
+    'list': Cost('a list of 100,000 objects, protobuf, any version', 'ms', '92', '120', 'Before and after, in one run', '`benches/compare-builds`', (
         'list of all, any version, JSON; protobuf | 423; 92 ms | 238; **120 ms** |',)),
     'pod_memory': Cost('memory of a pod of 5,041 bytes', 'bytes', '5,785', '6,023', 'Over the real server, TLS"; "' + MEMORY, '`memory` of a bench that is gone', (
         '20,000 objects of 4,971 bytes take 5,785', 'listed | 6,023 bytes | 5,041 bytes stored |')),
@@ -86,7 +86,7 @@ COSTS = {
     'history': Cost('memory of an event of history, without the object', 'bytes', '170', '2,265', MEMORY, '`cargo bench --bench resident`', (
         '170 bytes an event. Where 100,000 change in any order it is 1,770, and 2,265 among 1,000,000',)),
     'empty': Cost('a server without objects', 'MB', '38', '52', MEMORY, '`VmRSS`', ('38 .. 41 MB with the setting of ce4fd113 and 48 .. 52 MB before',)),
-    'definition': Cost('a custom resource definition', 'KiB', '168', '168', 'Definitions of custom resources', '`scripts/definitions 1000`', ('| 168 KiB; 17 KiB |',)),
+    'definition': Cost('a custom resource definition', 'KiB', '168', '168', 'Definitions of custom resources', '`benches/definitions 1000`', ('| 168 KiB; 17 KiB |',)),
 }
 # Bounds of the code.
 LIMITS = {

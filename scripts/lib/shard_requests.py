@@ -1,4 +1,4 @@
-"""Shard selectors, good and bad, and the requests with them that scripts/compare-shards sends to two servers.
+"""Shard selectors, good and bad, and the requests with them that verification/peers/compare-shards sends to two servers.
 
 Python's standard library is enough.
 """

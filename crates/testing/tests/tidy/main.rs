@@ -325,12 +325,14 @@ fn is_for_tests(file: &Path) -> bool {
     parts.any(|part| matches!(part, "testing" | "tests"))
 }
 
-/// Returns the folders of all packages: the root, those beside it, and those of `crates/` and `tools/`.
+/// Returns the folders of all packages: the root, those beside it, and those of `crates/`, `tools/` and `verification/`.
 fn package_folders() -> Vec<PathBuf> {
     let parents = [
         root().to_owned(),
         root().join("crates"),
         root().join("tools"),
+        root().join("verification"),
+        root().join("verification/mutation"),
     ];
     let mut folders = vec![root().to_owned()];
     for parent in parents {
@@ -343,10 +345,11 @@ fn package_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the files of code of all packages.
+/// Returns the files of code of all packages, and of the tests of the whole server, which the binary's package names.
 fn code() -> Vec<PathBuf> {
     let packages = package_folders().into_iter();
     let folders = packages.flat_map(|it| CODE_FOLDERS.map(|folder| it.join(folder)));
+    let folders = folders.chain([root().join("verification/system")]);
     folders.flat_map(|folder| sources(&folder)).collect()
 }
 

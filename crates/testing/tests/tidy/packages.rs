@@ -6,10 +6,13 @@ use std::path::{Component, Path, PathBuf};
 use super::{CODE_FOLDERS, package_folders, read, relative, root, sources};
 
 /// The packages that may include sources of others by path: models, which build the engine's over other primitives.
-const INCLUDES_OTHERS: [&str; 3] = ["loom-tests", "shuttle-tests", "stress-tests"];
+const INCLUDES_OTHERS: [&str; 3] = ["loom-tests", "verification/shuttle", "verification/stress"];
 
 /// The packages that replace functions of the C library and give libFuzzer one, in which nothing else stands.
-const UNSAFE: [&str; 2] = ["simulation/system", "fuzz/libfuzzer"];
+const UNSAFE: [&str; 2] = [
+    "verification/simulation/system",
+    "verification/fuzz/libfuzzer",
+];
 
 /// The compiler refuses `unsafe` where the lints say so, so each crate must have them.
 #[test]

@@ -1,7 +1,7 @@
 //! The table of all fields that have a default, taken from the rules of all kinds, and what becomes of them when they
 //! are absent, null or zero.
 //!
-//! `scripts/compare-defaults` reads the lines that the test prints, and asks kube-apiserver about each.
+//! `verification/peers/compare-defaults` reads the lines that the test prints, and asks kube-apiserver about each.
 
 use std::any::Any;
 use std::collections::BTreeSet;

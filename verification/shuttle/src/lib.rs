@@ -1,0 +1,55 @@
+//! The watch cache's sources, compiled over shuttle's primitives.
+//!
+//! loom explores every interleaving of a protocol of `ring`; the whole cache is too large for that.
+//! shuttle runs it under thousands of random schedules instead, each of which a seed reproduces.
+//! The production crate knows nothing of shuttle: its files are included here by path, and
+//! `crate::sync` is shuttle's.
+//!
+//! A schedule reproduces what happened only if nothing else decides by chance. So `crate::clock`
+//! moves when a model says so, and for the included files this crate is also `tokio` and `rand`:
+//! [`select!`] looks at its branches in their order, [`random_range`] is the middle, and the
+//! schedule decides when a [`task`] has used up its budget.
+//! The rest of tokio is the real one, each call of which is one step of a schedule.
+//!
+//! The models stand in `tests/`, so that the included files are compiled without their own tests;
+//! as a test of its own this crate is empty.
+
+#![cfg(not(test))]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    reason = "the included files are modules of another crate, and the models use only some"
+)]
+
+extern crate self as rand;
+extern crate self as tokio;
+
+#[path = "../../../src/budget.rs"]
+pub mod budget;
+pub mod clock;
+#[path = "../../../src/codec/mod.rs"]
+pub mod codec;
+#[path = "../../../src/meta/mod.rs"]
+pub mod meta;
+#[path = "../../../src/ring/mod.rs"]
+mod ring;
+pub mod storage;
+pub mod task;
+
+pub use ringwatch_explore::shuttle::sync;
+
+/// tokio's `select!`, always in the order of the branches.
+#[macro_export]
+macro_rules! select {
+    (biased; $($branches:tt)*) => { $crate::in_order!(biased; $($branches)*) };
+    ($($branches:tt)*) => { $crate::in_order!(biased; $($branches)*) };
+}
+
+#[doc(hidden)]
+pub use real_tokio::select as in_order;
+
+/// Returns the middle of a range, instead of something in it.
+pub fn random_range(range: std::ops::Range<f64>) -> f64 {
+    f64::midpoint(range.start, range.end)
+}
