@@ -118,7 +118,10 @@ def watcher_never_reads(stand):
         with context.wrap_socket(plain, server_hostname='127.0.0.1') as connection:
             connection.sendall(('GET %s HTTP/1.1\r\nHost: a\r\nUser-Agent: report/1.0\r\nAuthorization: Bearer token\r\n\r\n' % WATCH_OF_ALL).encode())
             ask(server, 'POST', MAPS, config_map('changed'))
-            change = lambda number: ask(server, 'PUT', MAPS + '/changed', config_map('changed', 100_000 + number % 100))
+
+            def change(number):
+                return ask(server, 'PUT', MAPS + '/changed', config_map('changed', 100_000 + number % 100))
+
             with repeatedly(*[change] * 4, pause=0.01):
                 yield
     ask(server, 'DELETE', MAPS)

@@ -82,7 +82,7 @@ class Balancer:
     async def look(self, server):
         try:
             is_ready = await asyncio.wait_for(self.answers(server), ANSWER_SECONDS_MAX)
-        except (OSError, asyncio.TimeoutError):
+        except (TimeoutError, OSError):
             is_ready = False
         (self.ready.add if is_ready else self.ready.discard)(server)
 

@@ -62,7 +62,7 @@ def blocks(path, text):
 def until(path, lines, end):
     """The lines up to one that is `end`."""
     body = []
-    for number, line in lines:
+    for _, line in lines:
         if line.strip() == end:
             return ''.join(f'{line}\n' for line in body)
         body.append(line)

@@ -77,20 +77,24 @@ COSTS = {
         '| 266; 28 us |', '`resume-10k-h2`, a watch | 255; 93 us |')),
     'list': Cost('a list of 100,000 objects, protobuf, any version', 'ms', '92', '120', 'Before and after, in one run', '`benches/compare-builds`', (
         'list of all, any version, JSON; protobuf | 423; 92 ms | 238; **120 ms** |',)),
-    'pod_memory': Cost('memory of a pod of 5,041 bytes', 'bytes', '5,785', '6,023', 'Over the real server, TLS"; "' + MEMORY, '`memory` of a bench that is gone', (
+    'pod_memory': Cost('memory of a pod of 5,041 bytes', 'bytes', '5,785', '6,023', 'Over the real server, TLS"; "' + MEMORY,
+                       '`memory` of a bench that is gone', (
         '20,000 objects of 4,971 bytes take 5,785', 'listed | 6,023 bytes | 5,041 bytes stored |')),
-    'pod_stored': Cost('the same in the store', 'bytes', '5,041', '5,041', 'Over the real server, TLS', 'as above', ('listed | 6,023 bytes | 5,041 bytes stored |',)),
+    'pod_stored': Cost('the same in the store', 'bytes', '5,041', '5,041', 'Over the real server, TLS', 'as above',
+                       ('listed | 6,023 bytes | 5,041 bytes stored |',)),
     'lease_memory': Cost('memory of a Lease, over etcd', 'bytes', '820', '995', MEMORY, '`cargo bench --bench ingest`', (
         'the state of a million Leases took 995 bytes each, 1.89 times their 527 bytes of key and', 'value, and takes 820')),
     'lease_stored': Cost('the same in the store', 'bytes', '527', '527', MEMORY, 'as above', ('1.89 times their 527 bytes',)),
     'history': Cost('memory of an event of history, without the object', 'bytes', '170', '2,265', MEMORY, '`cargo bench --bench resident`', (
         '170 bytes an event. Where 100,000 change in any order it is 1,770, and 2,265 among 1,000,000',)),
     'empty': Cost('a server without objects', 'MB', '38', '52', MEMORY, '`VmRSS`', ('38 .. 41 MB with the setting of ce4fd113 and 48 .. 52 MB before',)),
-    'definition': Cost('a custom resource definition', 'KiB', '168', '168', 'Definitions of custom resources', '`benches/definitions 1000`', ('| 168 KiB; 17 KiB |',)),
+    'definition': Cost('a custom resource definition', 'KiB', '168', '168', 'Definitions of custom resources', '`benches/definitions 1000`',
+                       ('| 168 KiB; 17 KiB |',)),
 }
 # Bounds of the code.
 LIMITS = {
-    'connections': Cost('authenticated connections', '', '65,536', '65,536', 'Connections', '', ('| authenticated connections | user | 65,536,',), 'docs/bounds.md'),
+    'connections': Cost('authenticated connections', '', '65,536', '65,536', 'Connections', '',
+                        ('| authenticated connections | user | 65,536,',), 'docs/bounds.md'),
     'window_events': Cost('events of history of a type', '', '102,400', '102,400', '', '', ('100 newer ones are kept, or when 102,400 newer ones are',),
                           'src/storage/cacher/window.rs'),
     'window_mib': Cost('their bytes', 'MiB', '256', '256', '', '', ('bytes_max: 256 << 20',), 'src/storage/cacher/window.rs'),

@@ -85,7 +85,8 @@ NO_EXPRESSION = (
     '{1:', 'a.', '.', '..a', '1.', '1a', '"a', "'''a'", 'a\x00b', 'é', '`a`', 'a.`b`', '$a', '@in', 'in', 'a in', 'a..b', 'a?.b', '[?a]', LOWER + ';',
     LOWER + ' ' + LOWER, LOWER + ' or ' + UPPER, LOWER + ')', LOWER[:-1], LOWER.replace("'", '’'), "'\n'", "'\\x3'", "'\\ud800'", "'\\400'", "'\\8'",
     'b\'\\u0041\'', 'package', 'namespace', 'for', 'if(a)', 'package.a', 'a.b(package)', ranged('package'), 'a || let', '.void', 'while.x', 'as{}',
-    '99999999999999999999', '-99999999999999999999', '9223372036854775808', '-9223372036854775808', '0xffffffffffffffffff', '99999999999999999999u', '1e999', '(' * 100 + LOWER + ')' * 100,
+    '99999999999999999999', '-99999999999999999999', '9223372036854775808', '-9223372036854775808', '0xffffffffffffffffff', '99999999999999999999u', '1e999',
+    '(' * 100 + LOWER + ')' * 100,
     '(' * 300 + LOWER + ')' * 300, '[' * 300, '!' * 300 + 'a', '-' * 300 + 'a', 'a' + '.b' * 300, 'a' + '[0]' * 300, '1' + '+1' * 300, '{' * 40,
 )
 # Other parameters beside a shard selector: what is wrong with both is told in kube-apiserver's order.
