@@ -1,6 +1,6 @@
 //! The top-level modules of a crate import each other in one direction.
 //!
-//! A graph is drawn for each crate, and for each module of [`ALSO_WITHIN`], out of the `crate::` and `super::` paths of
+//! A graph is drawn for each crate, and for each folder of more than [`FILES_MAX`] files, out of the `crate::` and `super::` paths of
 //! its files. Names that `lib.rs` or `mod.rs` re-exports count as their module's. Modules that reach each other form a
 //! knot.
 
@@ -9,15 +9,14 @@ use std::path::{Path, PathBuf};
 
 use super::{imports, module_of, package_folders, read, relative, sources, without_tests};
 
-/// Modules that are as large as a crate: their own modules are looked at as well.
-const ALSO_WITHIN: &[&str] = &["crates/apiserver/src/endpoints"];
+/// The number of files in a folder above which its own modules are looked at as well.
+const FILES_MAX: usize = 10;
 
 #[test]
 fn no_modules_import_each_other_in_a_circle() {
     let mut circles = Vec::new();
     let folders = package_folders().into_iter().map(|it| it.join("src"));
-    let within = ALSO_WITHIN.iter().map(|it| super::root().join(it));
-    for folder in folders.chain(within).filter(|it| it.exists()) {
+    for folder in folders.flat_map(|it| large_folders(&it)) {
         let graph = Graph::read(&folder);
         for knot in graph.knots() {
             let place = relative(&folder);
@@ -137,6 +136,18 @@ impl Graph {
         });
         steps.collect::<Vec<_>>().join("\n")
     }
+}
+
+/// Returns the folder of a crate's sources, and those within it that have more than [`FILES_MAX`] files.
+fn large_folders(crate_folder: &Path) -> BTreeSet<PathBuf> {
+    let mut files: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    for file in sources(crate_folder) {
+        let folder = file.parent().expect("a folder").to_owned();
+        *files.entry(folder).or_default() += 1;
+    }
+    let large = files.into_iter().filter(|(_, files)| *files > FILES_MAX);
+    let whole = crate_folder.exists().then(|| crate_folder.to_owned());
+    whole.into_iter().chain(large.map(|(folder, _)| folder)).collect()
 }
 
 /// Returns the modules that are compiled for tests alone.
