@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::bookmark::Bookmarks;
 use super::filter::Filter;
 use super::watch_cache::WatchCache;
-use super::watchers::{NewWatcher, Receiver};
+use super::signal_channel::Receiver;
+use super::watchers::NewWatcher;
 use crate::ring::channel::channel;
 
 /// The watcher's side of a registration: its selection and the channel that the dispatcher pushes to.

@@ -24,16 +24,12 @@ use super::readiness::Event;
 use super::snapshot::{Entry, SnapshotMap};
 use super::watch_cache::WatchCache;
 use super::watchers::Watchers;
-use super::window::WindowWriter;
+use super::window::{STATE_EVENTS_MAX, WindowWriter};
 use crate::budget::{Account, Ledger, Share};
 use crate::clock::Instant;
 use crate::meta::Object;
 use crate::storage::{Change, ChangeKind, StorageError};
 use crate::sync::{MutexGuard, OnceLock};
-
-/// Maximum number of events that share a state. More share the copies of the map's nodes that the state of each
-/// would have of its own, and have readers of an exact revision apply more events to the state before it.
-pub(super) const STATE_EVENTS_MAX: usize = 64;
 
 /// The single writer of a type's cache.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::metrics::TypeLabels;
+use super::type_labels::TypeLabels;
 use crate::clock::Instant;
 use crate::sync::OnceLock;
 

@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::metrics::TypeLabels;
+use super::type_labels::TypeLabels;
 
 /// The families of all types.
 #[derive(Clone, Debug, Default)]

@@ -57,7 +57,7 @@ impl Feed {
     /// Returns the figures of all types, in no particular order. It takes time that grows with the number of types alone.
     #[must_use]
     pub fn figures(&self) -> Vec<TypeFigures> {
-        self.present().iter().map(figures).collect()
+        self.shared().present().iter().map(figures).collect()
     }
 
     /// Returns the revision that all types have reached.

@@ -16,13 +16,12 @@ use std::time::Duration;
 
 use super::backoff::backoff;
 use super::cache_writer::{Applied, CacheWriter, Filling, Undispatched};
-use super::feed::TypeId;
+use super::feed_shared::TypeId;
 use super::filter::folders;
 use super::held::Held;
 use super::listing::Listing;
 use super::readiness::Event;
-use super::sealed::Sealed;
-use super::value_requests::ValueAnswer;
+use super::sealed::{Sealed, ValueAnswer};
 use crate::clock::Instant;
 use crate::storage::{Change, ChangeBatch, ChangeKind, StorageError};
 

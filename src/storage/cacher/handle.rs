@@ -8,7 +8,7 @@ use futures::StreamExt;
 use super::attachment::Attachment;
 use super::bookmark::Bookmarks;
 use super::decide::{self, Fresh, ListPlan, WatchPlan};
-use super::feed::{FeedShared, TypeId};
+use super::feed_shared::{FeedShared, TypeId};
 use super::filter::Filter;
 use super::list_snapshot::{list_folder, list_key};
 use super::readiness::Readiness;

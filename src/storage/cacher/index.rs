@@ -30,7 +30,7 @@ use smallvec::SmallVec;
 use super::event::{CacheEvent, Current};
 use super::filter::{ExactTerm, Filter, TermKind, folders};
 use super::shard_groups::{ShardGroups, Sides};
-use super::watchers::Sender;
+use super::signal_channel::Sender;
 use crate::meta::{Attributes, ShardSelector};
 use crate::ring::channel::PushOutcome;
 

@@ -39,7 +39,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::cache_writer::{Filling, read_entry};
-use super::feed::{FeedShared, TypeId};
+use super::feed_shared::{FeedShared, TypeId};
 use super::sealed::Sealed;
 use super::sealed_values::SealedValues;
 use super::snapshot::Entry;

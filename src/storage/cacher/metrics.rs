@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use super::config::TypeConfig;
 use super::dispatch_metrics::{DispatchMetrics, TypeDispatchMetrics};
 use super::engine_metrics::{EngineMetrics, TypeEngineMetrics};
+use super::type_labels::TypeLabels;
 
 /// The upper bounds of the buckets of waits for a revision, in seconds.
 const READ_WAIT_BUCKETS_SECONDS: [f64; 13] = [
@@ -24,15 +25,6 @@ const INITIALIZATION_BUCKETS_SECONDS: [f64; 12] = [
 
 /// The modulus of the revisions that are shown, so that a float holds them exactly.
 const RESOURCE_VERSION_MODULUS: u64 = 1_000_000_000_000_000;
-
-/// The labels of a metric: the type.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct TypeLabels {
-    /// The API group; empty for the core.
-    pub(super) group: String,
-    /// The plural resource.
-    pub(super) resource: String,
-}
 
 /// The progress of the feed.
 #[derive(Clone, Debug, Default)]

@@ -41,6 +41,7 @@
 
 mod attachment;
 mod backoff;
+mod base;
 mod bookmark;
 mod cache_writer;
 mod config;
@@ -50,6 +51,7 @@ mod dispatch_metrics;
 mod engine_metrics;
 mod event;
 mod feed;
+mod feed_shared;
 mod field_index;
 mod figures;
 mod filter;
@@ -70,8 +72,10 @@ mod sealed_values;
 mod shard_groups;
 mod shard_index;
 mod shrink_windows;
+mod signal_channel;
 mod snapshot;
 mod state_of_store;
+mod type_labels;
 mod value_requests;
 mod view;
 mod waiting_reads;

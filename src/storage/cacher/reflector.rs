@@ -39,11 +39,12 @@ use futures::{FutureExt, StreamExt, stream};
 
 use super::backoff::{back_off, backoff};
 use super::cache_writer::CacheWriter;
-use super::feed::{FeedShared, TypeId};
+use super::feed_shared::{FeedShared, TypeId};
 use super::followed_types::{Batch, Fault, FollowedTypes};
 use super::listing::{PageAnswer, read_all, read_page};
 use super::shrink_windows::{SHRINK_PERIOD, shrink_windows};
-use super::value_requests::{ValueAnswer, ValueRequests};
+use super::sealed::ValueAnswer;
+use super::value_requests::ValueRequests;
 use crate::clock::Instant;
 use crate::ring::waiters::{Publisher, published};
 use crate::storage::{ChangeBatch, ChangeKind, ChangeStream, StorageError};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::feed::FeedShared;
+use super::feed_shared::{FeedShared, TypeId};
 use crate::clock::Instant;
 use crate::storage::StorageError;
 
@@ -23,6 +23,16 @@ pub(super) struct Sealed {
     pub(super) value: Bytes,
     /// The instant until which it is waited for. A value that can be read at once is read even later.
     pub(super) deadline: Instant,
+}
+
+/// The answer to the request for a value.
+pub(super) struct ValueAnswer {
+    /// The type of the value.
+    pub(super) id: TypeId,
+    /// The ticket of the request, which distinguishes it from one for which the type waits no more.
+    pub(super) ticket: u64,
+    /// The value, or the reason why it cannot be read now.
+    pub(super) value: Result<Bytes, StorageError>,
 }
 
 /// Has a value unsealed.

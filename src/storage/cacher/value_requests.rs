@@ -2,32 +2,20 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
-use super::feed::{FeedShared, TypeId};
+use super::feed_shared::FeedShared;
 use super::followed_types::FollowedTypes;
-use super::sealed::unseal;
+use super::sealed::{ValueAnswer, unseal};
 use crate::clock::Instant;
-use crate::storage::StorageError;
 
 /// The requests in flight, at most one of each type.
 #[derive(Debug, Default)]
 pub(super) struct ValueRequests {
     in_flight: FuturesUnordered<BoxFuture<'static, ValueAnswer>>,
     next_ticket: u64,
-}
-
-/// The answer to the request for a value.
-pub(super) struct ValueAnswer {
-    /// The type of the value.
-    pub(super) id: TypeId,
-    /// The ticket of the request, which distinguishes it from one for which the type waits no more.
-    pub(super) ticket: u64,
-    /// The value, or the reason why it cannot be read now.
-    pub(super) value: Result<Bytes, StorageError>,
 }
 
 impl ValueRequests {

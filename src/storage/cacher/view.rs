@@ -9,9 +9,9 @@
 
 use std::sync::Arc;
 
+use super::base::Base;
 use super::event::CacheEvent;
 use super::snapshot::SnapshotMap;
-use super::window::Base;
 use crate::clock::Instant;
 use crate::ring::log::{Reader, Slot};
 

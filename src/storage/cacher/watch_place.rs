@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::watch_cache::WatchCache;
-use super::watchers::SIGNALS_MAX;
+use super::signal_channel::SIGNALS_MAX;
 use crate::ring::channel::Observer;
 use crate::storage::{WatchLag, WatchPlace};
 use crate::sync::{AtomicU64, Ordering};

@@ -13,19 +13,9 @@ use super::bookmark::{BookmarkSchedule, Bookmarks};
 use super::event::CacheEvent;
 use super::filter::Filter;
 use super::index::{Dispatched, Index, WakeList};
+use super::signal_channel::Sender;
 use crate::clock::Instant;
-use crate::ring::channel;
 use crate::ring::registrations::{Registration, Registrations};
-
-/// Maximum number of signals in a watcher's channel; the next event overflows it. A watcher that keeps up has one or two; 32 take 256
-/// bytes, and a longer burst is read from the window just as well.
-pub(super) const SIGNALS_MAX: usize = 32;
-
-/// The dispatcher's half of a watcher's channel.
-pub(super) type Sender = channel::Sender<SIGNALS_MAX>;
-
-/// The watcher's half of its channel.
-pub(super) type Receiver = channel::Receiver<SIGNALS_MAX>;
 
 /// The watchers of a type.
 #[derive(Debug)]

@@ -36,12 +36,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cache_writer::STATE_EVENTS_MAX;
+use super::base::Base;
 use super::event::CacheEvent;
 use super::snapshot::SnapshotMap;
 use super::view::CacheView;
 use crate::clock::Instant;
 use crate::ring::log::{Evicted, Log, Writer, log};
+
+/// Maximum number of events that share a state. More share the copies of the map's nodes that the state of each
+/// would have of its own, and have readers of an exact revision apply more events to the state before it.
+pub(super) const STATE_EVENTS_MAX: usize = 64;
 
 /// Minimum number of segments in a full window.
 const WINDOW_SEGMENTS_MIN: u32 = 16;
@@ -105,15 +109,6 @@ pub(super) fn window(limits: WindowLimits) -> (WindowWriter, Window) {
         states: States::default(),
     };
     (writer, window)
-}
-
-/// The state before the first event.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Base {
-    /// The revision that the window begins after.
-    pub(super) revision: u64,
-    /// The state at that revision.
-    pub(super) state: Arc<SnapshotMap>,
 }
 
 /// The reading half of a window.

@@ -17,7 +17,7 @@ use crate::ring::channel::{Signal, channel};
 use crate::storage::cacher::event::{CacheEvent, Current, KeptState};
 use crate::storage::cacher::filter::Filter;
 use crate::storage::cacher::index::{Index, WakeList};
-use crate::storage::cacher::watchers::Receiver;
+use crate::storage::cacher::signal_channel::Receiver;
 use crate::sync::OnceLock;
 
 /// More than an event tries.
