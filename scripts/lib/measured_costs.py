@@ -96,9 +96,9 @@ LIMITS = {
     'connections': Cost('authenticated connections', '', '65,536', '65,536', 'Connections', '',
                         ('| authenticated connections | user | 65,536,',), 'docs/bounds.md'),
     'window_events': Cost('events of history of a type', '', '102,400', '102,400', '', '', ('100 newer ones are kept, or when 102,400 newer ones are',),
-                          'src/storage/cacher/window.rs'),
-    'window_mib': Cost('their bytes', 'MiB', '256', '256', '', '', ('bytes_max: 256 << 20',), 'src/storage/cacher/window.rs'),
-    'window_seconds': Cost('their age', 's', '75', '75', '', '', ('age: Duration::from_secs(75)',), 'src/storage/cacher/window.rs'),
+                          'src/storage/cacher/window/event_window.rs'),
+    'window_mib': Cost('their bytes', 'MiB', '256', '256', '', '', ('bytes_max: 256 << 20',), 'src/storage/cacher/window/event_window.rs'),
+    'window_seconds': Cost('their age', 's', '75', '75', '', '', ('age: Duration::from_secs(75)',), 'src/storage/cacher/window/event_window.rs'),
     'compaction': Cost('minutes between compactions of etcd', 'min', '5', '5', '', '', (
         'default_value = "5m", value_parser = duration::parse)]\n    pub etcd_compaction_interval',), 'crates/server/src/flags/etcd.rs'),
 }

@@ -1,6 +1,6 @@
 //! The configuration of a type's cache.
 
-use super::window::WindowLimits;
+use super::window::event_window::WindowLimits;
 use crate::storage::Versioner;
 
 /// A type to cache.

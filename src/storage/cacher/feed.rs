@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use super::config::TypeConfig;
-use super::feed_shared::FeedShared;
+use super::fill::feed_shared::FeedShared;
+use super::fill::reflector::Reflector;
 use super::handle::Cacher;
-use super::metrics::CacheMetrics;
-use super::reflector::Reflector;
+use super::metrics::cache_metrics::CacheMetrics;
 use crate::budget::Ledger;
 use crate::clock::Clock;
 use crate::ring::waiters::published;

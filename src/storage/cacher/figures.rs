@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::dispatch::watch_cache::WatchCache;
 use super::feed::Feed;
-use super::watch_cache::WatchCache;
-use super::window::{WINDOW_AGE_MIN, WindowLimits};
+use super::window::event_window::{WINDOW_AGE_MIN, WindowLimits};
 use crate::storage::StorageError;
 
 /// The figures of one type of a feed.

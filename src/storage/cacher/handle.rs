@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use futures::StreamExt;
 
-use super::attachment::Attachment;
-use super::bookmark::Bookmarks;
 use super::decide::{self, Fresh, ListPlan, WatchPlan};
-use super::feed_shared::{FeedShared, TypeId};
-use super::filter::Filter;
+use super::dispatch::attachment::Attachment;
+use super::dispatch::bookmark::Bookmarks;
+use super::dispatch::filter::Filter;
+use super::dispatch::watch_cache::WatchCache;
+use super::dispatch::watcher::{CacheWatcher, StateInterval, WatchStart};
+use super::fill::feed_shared::{FeedShared, TypeId};
 use super::list_snapshot::{list_folder, list_key};
 use super::readiness::Readiness;
-use super::snapshot::{Entry, SnapshotMap};
-use super::view::CacheView;
-use super::watch_cache::WatchCache;
-use super::watcher::{CacheWatcher, StateInterval, WatchStart};
+use super::window::snapshot::{Entry, SnapshotMap};
+use super::window::view::CacheView;
 use crate::meta::Object;
 use crate::storage::{
     CORRUPT_KEYS_MAX, List, ListOptions, SelectionPredicate, StorageError, WatchStream,
@@ -68,7 +68,7 @@ pub struct Cacher {
     /// The type's number in the feed.
     id: TypeId,
     /// The cache in the current history of the store. A request takes it once, and with it the
-    /// [`super::freshness::Freshness`] that its revisions belong to.
+    /// [`super::freshness::feed_revision::Freshness`] that its revisions belong to.
     present: Arc<ArcSwap<WatchCache>>,
     /// The feed that fills the cache.
     feed: Arc<FeedShared>,

@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::decide::{ListPlan, folder};
-use super::snapshot::{Entry, SnapshotMap};
+use super::window::snapshot::{Entry, SnapshotMap};
 use crate::storage::{ContinueToken, List, SelectionPredicate, StorageError};
 
 /// A list, and how many objects were read for it.

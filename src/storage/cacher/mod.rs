@@ -39,61 +39,30 @@
 //! Of one type's cache, [`Cacher`] is the handle, `WatchCache` the shared state, `CacheWriter` its
 //! single writer, and `CacheView` the snapshot that one read works on.
 
-mod attachment;
-mod backoff;
-mod base;
-mod bookmark;
-mod cache_writer;
 mod config;
 mod decide;
 mod delegator;
-mod dispatch_metrics;
-mod engine_metrics;
-mod event;
+mod dispatch;
 mod feed;
-mod feed_shared;
-mod field_index;
 mod figures;
-mod filter;
-mod followed_types;
+mod fill;
 mod freshness;
 mod handle;
-mod held;
-mod index;
 mod list_snapshot;
-mod listing;
 mod metrics;
 mod readiness;
-mod ready_changes;
-mod reflector;
-mod revision_probe;
-mod sealed;
-mod sealed_values;
-mod shard_groups;
-mod shard_index;
-mod shrink_windows;
-mod signal_channel;
-mod snapshot;
 mod state_of_store;
-mod type_labels;
-mod value_requests;
-mod view;
-mod waiting_reads;
-mod watch_cache;
-mod watch_place;
-mod watcher;
-mod watchers;
 mod window;
 
 pub use config::TypeConfig;
 pub use delegator::CacheDelegator;
 pub use feed::Feed;
 pub use figures::{TypeFigures, WindowFill};
+pub use fill::reflector::Reflector;
 pub use handle::Cacher;
-pub use metrics::CacheMetrics;
+pub use metrics::cache_metrics::CacheMetrics;
 pub use readiness::{Progress, Readiness};
-pub use reflector::Reflector;
-pub use window::WindowLimits;
+pub use window::event_window::WindowLimits;
 
 #[cfg(test)]
 #[allow(

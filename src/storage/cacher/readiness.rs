@@ -75,7 +75,7 @@ pub enum Progress {
 
 /// An event of the state machine.
 #[derive(Clone, Debug)]
-pub(super) enum Event {
+pub(crate) enum Event {
     /// A page of its list has come.
     Page {
         /// The number of objects that have been read so far.

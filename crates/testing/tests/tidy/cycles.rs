@@ -147,7 +147,10 @@ fn large_folders(crate_folder: &Path) -> BTreeSet<PathBuf> {
     }
     let large = files.into_iter().filter(|(_, files)| *files > FILES_MAX);
     let whole = crate_folder.exists().then(|| crate_folder.to_owned());
-    whole.into_iter().chain(large.map(|(folder, _)| folder)).collect()
+    whole
+        .into_iter()
+        .chain(large.map(|(folder, _)| folder))
+        .collect()
 }
 
 /// Returns the modules that are compiled for tests alone.

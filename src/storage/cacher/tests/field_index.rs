@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::meta::{FieldPath, FieldSchema, FieldSelector, Object};
 use crate::storage::cacher::decide::{Fresh, ListPlan};
-use crate::storage::cacher::field_index::INDEXED_BYTES;
 use crate::storage::cacher::list_snapshot::list_folder;
-use crate::storage::cacher::snapshot::{Entry, SnapshotMap};
+use crate::storage::cacher::window::field_index::INDEXED_BYTES;
+use crate::storage::cacher::window::snapshot::{Entry, SnapshotMap};
 
 /// After how many changes a state is kept, to be listed at the end.
 const CHANGES_OF_STATE: usize = 16;

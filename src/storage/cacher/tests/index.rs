@@ -14,10 +14,10 @@ use crate::meta::{
     shard_hash,
 };
 use crate::ring::channel::{Signal, channel};
-use crate::storage::cacher::event::{CacheEvent, Current, KeptState};
-use crate::storage::cacher::filter::Filter;
-use crate::storage::cacher::index::{Index, WakeList};
-use crate::storage::cacher::signal_channel::Receiver;
+use crate::storage::cacher::dispatch::filter::Filter;
+use crate::storage::cacher::dispatch::index::{Index, WakeList};
+use crate::storage::cacher::dispatch::signal_channel::Receiver;
+use crate::storage::cacher::window::event::{CacheEvent, Current, KeptState};
 use crate::sync::OnceLock;
 
 /// More than an event tries.

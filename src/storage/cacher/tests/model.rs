@@ -9,13 +9,13 @@ use proptest::prelude::*;
 use super::scripted::pod;
 use super::*;
 use crate::ring::waiters::{Publisher, published};
-use crate::storage::cacher::attachment::Attachment;
-use crate::storage::cacher::bookmark::Bookmarks;
-use crate::storage::cacher::cache_writer::{CacheWriter, Filling};
-use crate::storage::cacher::filter::Filter;
-use crate::storage::cacher::freshness::Freshness;
-use crate::storage::cacher::watch_cache::WatchCache;
-use crate::storage::cacher::watcher::{CacheWatcher, StateInterval, WatchStart};
+use crate::storage::cacher::dispatch::attachment::Attachment;
+use crate::storage::cacher::dispatch::bookmark::Bookmarks;
+use crate::storage::cacher::dispatch::filter::Filter;
+use crate::storage::cacher::dispatch::watch_cache::WatchCache;
+use crate::storage::cacher::dispatch::watcher::{CacheWatcher, StateInterval, WatchStart};
+use crate::storage::cacher::fill::cache_writer::{CacheWriter, Filling};
+use crate::storage::cacher::freshness::feed_revision::Freshness;
 use crate::storage::{Change, ChangeKind};
 
 /// A step of the model.

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use proptest::prelude::*;
 
 use super::*;
-use crate::storage::cacher::revision_probe::RevisionProbe;
+use crate::storage::cacher::freshness::revision_probe::RevisionProbe;
 
 /// The time that the store takes to answer, and that requests are apart at least.
 const MOMENT: Duration = Duration::from_millis(1);

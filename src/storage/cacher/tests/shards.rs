@@ -9,8 +9,8 @@ use crate::meta::{FieldSchema, Object, ShardField, ShardRange, ShardSelector, sh
 use crate::storage::ContinueToken;
 use crate::storage::cacher::decide::{Fresh, ListPlan};
 use crate::storage::cacher::list_snapshot::list_folder;
-use crate::storage::cacher::shard_index::SHARD_INDEXED_BYTES;
-use crate::storage::cacher::snapshot::{Entry, SnapshotMap};
+use crate::storage::cacher::window::shard_index::SHARD_INDEXED_BYTES;
+use crate::storage::cacher::window::snapshot::{Entry, SnapshotMap};
 
 /// Maximum number of events that a watch of a test delivers.
 const ITEMS_MAX: usize = 2_000;

@@ -11,10 +11,12 @@ use super::*;
 use crate::clock::Instant;
 use crate::meta::{FieldSchema, Object, VersionMatch};
 use crate::ring::log::Slot;
-use crate::storage::cacher::event::{CacheEvent, Current, KeptState};
-use crate::storage::cacher::snapshot::{Entry, SnapshotMap};
-use crate::storage::cacher::view::CacheView;
-use crate::storage::cacher::window::{STATE_EVENTS_MAX, Window, WindowWriter, window};
+use crate::storage::cacher::window::event::{CacheEvent, Current, KeptState};
+use crate::storage::cacher::window::event_window::{
+    STATE_EVENTS_MAX, Window, WindowWriter, window,
+};
+use crate::storage::cacher::window::snapshot::{Entry, SnapshotMap};
+use crate::storage::cacher::window::view::CacheView;
 use crate::sync::OnceLock;
 
 /// A step of the model.
