@@ -62,11 +62,11 @@ pub trait ChangeSource: Send + Sync + Debug {
     /// Transport errors.
     async fn has_written(&self, key: &str, revision: u64) -> Result<bool, StorageError>;
 
-    /// Reads the value of a change that is [`ChangeKind::Sealed`].
+    /// Reads the value of a change that is [`ChangeKind::Encrypted`].
     ///
     /// # Errors
     /// An explanation of why it cannot be read now. The value of the same key in a page may be readable later.
-    async fn unseal(&self, _key: &str, value: Bytes) -> Result<Bytes, StorageError> {
+    async fn decrypt(&self, _key: &str, value: Bytes) -> Result<Bytes, StorageError> {
         Ok(value)
     }
 
@@ -133,8 +133,8 @@ pub enum ChangeKind {
         created: bool,
     },
     /// It was written with a value that cannot be read without waiting for something that other types need not wait
-    /// for: [`ChangeSource::unseal`] waits.
-    Sealed {
+    /// for: [`ChangeSource::decrypt`] waits.
+    Encrypted {
         /// The value, which is no object.
         value: Bytes,
         /// True if the key did not exist before.

@@ -31,10 +31,16 @@
 //!
 //! # Reading order
 //!
-//! `decide` is the table of reads that the cache or the store answers. `reflector` fills the caches through
-//! `cache_writer`, using `event`, `snapshot`, `window` and `view`. `watcher` delivers events to a client, starting with
-//! its `attachment`; `watchers` pushes the numbers of events to it, and an `index` finds the watchers that an event
-//! concerns, those of shards through `shard_groups`.
+//! `decide` is the table of reads that the cache or the store answers. Below it are five rooms, each of which imports only
+//! those before it:
+//!
+//! | room | holds |
+//! |---|---|
+//! | `window` | the objects and the newest events of a type, as data that readers share: `event`, `snapshot`, `view` |
+//! | `metrics` | the metrics of all rooms |
+//! | `freshness` | the revision that all types have reached, the probe of the store's newest one, the reads that wait |
+//! | `dispatch` | a type's `watch_cache`; its `watchers`, which push the numbers of events, with the `index` that finds the watchers that an event concerns; `attachment` and `watcher`, which deliver events to one client |
+//! | `fill` | the `reflector`, which fills the caches of all types through `cache_writer` |
 //!
 //! Of one type's cache, [`Cacher`] is the handle, `WatchCache` the shared state, `CacheWriter` its
 //! single writer, and `CacheView` the snapshot that one read works on.

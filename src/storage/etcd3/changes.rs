@@ -100,7 +100,7 @@ impl Changes {
     }
 
     /// Decrypts a value as [`Self::plain`] does. A KMS plugin is asked for the key of the value if that is not known.
-    async fn unsealed(&self, full_key: &str, value: Bytes) -> Result<Bytes, StorageError> {
+    async fn decrypted(&self, full_key: &str, value: Bytes) -> Result<Bytes, StorageError> {
         if !value.starts_with(ENCRYPTED) {
             return self.plain(full_key, value);
         }
@@ -135,7 +135,7 @@ impl Changes {
             EventKind::Put => match self.plain(&key, value.clone()) {
                 Ok(value) => ChangeKind::Put { value, created },
                 // The stream is that of all types, which do not wait for the plugin of one.
-                Err(_) => ChangeKind::Sealed { value, created },
+                Err(_) => ChangeKind::Encrypted { value, created },
             },
             EventKind::Delete => ChangeKind::Delete,
         };
@@ -209,7 +209,7 @@ impl ChangeSource for Changes {
             items.push(RawObject {
                 key: self.key(&kv.key),
                 revision: kv.mod_revision,
-                value: self.unsealed(&kv.key, kv.value).await?,
+                value: self.decrypted(&kv.key, kv.value).await?,
             });
         }
         Ok(ChangePage {
@@ -270,9 +270,9 @@ impl ChangeSource for Changes {
         }
     }
 
-    async fn unseal(&self, key: &str, value: Bytes) -> Result<Bytes, StorageError> {
+    async fn decrypt(&self, key: &str, value: Bytes) -> Result<Bytes, StorageError> {
         let full_key = format!("{}{key}", self.path_prefix);
-        self.unsealed(&full_key, value).await
+        self.decrypted(&full_key, value).await
     }
 
     fn progress_is_trusted(&self) -> bool {

@@ -276,7 +276,7 @@ impl CacheWriter {
         let found = self.state.get_key_value(&change.key);
         let possible = match change.kind {
             ChangeKind::Delete => found.is_some(),
-            ChangeKind::Put { created, .. } | ChangeKind::Sealed { created, .. } => {
+            ChangeKind::Put { created, .. } | ChangeKind::Encrypted { created, .. } => {
                 !(created && found.is_some())
             }
         };
@@ -289,8 +289,8 @@ impl CacheWriter {
         let key = key.unwrap_or_else(|| change.key.into());
         let current = match change.kind {
             ChangeKind::Delete => Current::Deleted,
-            // Sealed values have been unsealed before; one that has not been is no object.
-            ChangeKind::Put { value, .. } | ChangeKind::Sealed { value, .. } => {
+            // Encrypted values have been decrypted before; one that has not been is no object.
+            ChangeKind::Put { value, .. } | ChangeKind::Encrypted { value, .. } => {
                 let decoded = decode(&self.cache, &key, value, change.revision);
                 decoded.map_or(Current::Unreadable, Current::Object)
             }

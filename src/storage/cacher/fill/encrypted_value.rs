@@ -14,9 +14,9 @@ pub(crate) const WAITING_BYTES_MAX: usize = 8 << 20;
 /// Maximum time for which a change waits, its own value and those of earlier changes included.
 pub(crate) const WAITING_MAX: Duration = Duration::from_secs(10);
 
-/// A request to unseal a value.
+/// A request to decrypt a value.
 #[derive(Debug)]
-pub(crate) struct Sealed {
+pub(crate) struct EncryptedValue {
     /// The key of the value.
     pub(crate) key: String,
     /// The value as it came.
@@ -35,19 +35,22 @@ pub(crate) struct ValueAnswer {
     pub(crate) value: Result<Bytes, StorageError>,
 }
 
-/// Has a value unsealed.
+/// Has a value decrypted.
 ///
 /// # Errors
 /// The error of the source; [`StorageError::Timeout`] at the deadline.
-pub(crate) async fn unseal(feed: &FeedShared, sealed: Sealed) -> Result<Bytes, StorageError> {
-    let Sealed {
+pub(crate) async fn decrypt(
+    feed: &FeedShared,
+    encrypted: EncryptedValue,
+) -> Result<Bytes, StorageError> {
+    let EncryptedValue {
         key,
         value,
         deadline,
-    } = sealed;
+    } = encrypted;
     tokio::select! {
         biased;
-        value = feed.source.unseal(&key, value) => value,
+        value = feed.source.decrypt(&key, value) => value,
         () = feed.clock.sleep_until(deadline) => {
             let seconds = WAITING_MAX.as_secs();
             Err(StorageError::Timeout {

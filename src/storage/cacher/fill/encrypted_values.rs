@@ -1,7 +1,7 @@
-//! The values of a list that have still to be unsealed.
+//! The values of a list that have still to be decrypted.
 //!
 //! A list needs the newest value of each key alone, and in no order. So its pages are read and its other changes applied
-//! while the values are unsealed one after the other, and only its end waits for them. A value that cannot be unsealed
+//! while the values are decrypted one after the other, and only its end waits for them. A value that cannot be decrypted
 //! is tried again later.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::backoff::backoff;
-use super::encrypted_value::{Sealed, WAITING_BYTES_MAX, WAITING_MAX};
+use super::encrypted_value::{EncryptedValue, WAITING_BYTES_MAX, WAITING_MAX};
 use crate::budget::Share;
 use crate::clock::Instant;
 
@@ -19,7 +19,7 @@ const VALUE_OVERHEAD_BYTES: usize = 100;
 
 /// The values, by their keys.
 #[derive(Debug)]
-pub(crate) struct SealedValues {
+pub(crate) struct EncryptedValues {
     by_key: BTreeMap<Arc<str>, Value>,
     /// The estimated bytes of all.
     bytes: usize,
@@ -34,11 +34,11 @@ pub(crate) struct SealedValues {
 
 #[derive(Debug)]
 struct Value {
-    sealed: Bytes,
+    encrypted: Bytes,
     revision: u64,
 }
 
-/// The value that is being unsealed.
+/// The value that is being decrypted.
 #[derive(Debug)]
 struct InFlight {
     ticket: u64,
@@ -46,7 +46,7 @@ struct InFlight {
     revision: u64,
 }
 
-impl SealedValues {
+impl EncryptedValues {
     /// Creates a set without values, whose memory is counted in a share.
     pub(crate) fn new(share: Share, now: Instant) -> Self {
         Self {
@@ -61,18 +61,24 @@ impl SealedValues {
 
     /// Adds the value that a key has since a revision, in place of an older one. Returns false if there are too many now.
     #[must_use]
-    pub(crate) fn put(&mut self, key: Arc<str>, revision: u64, sealed: Bytes) -> bool {
+    pub(crate) fn put(&mut self, key: Arc<str>, revision: u64, encrypted: Bytes) -> bool {
         self.remove(&key);
-        self.bytes += bytes(&key, &sealed);
+        self.bytes += bytes(&key, &encrypted);
         self.share.set(self.bytes as u64);
-        self.by_key.insert(key, Value { sealed, revision });
+        self.by_key.insert(
+            key,
+            Value {
+                encrypted,
+                revision,
+            },
+        );
         self.bytes <= WAITING_BYTES_MAX
     }
 
     /// Removes the value of a key that has another one now, or none.
     pub(crate) fn remove(&mut self, key: &str) {
-        if let Some(Value { sealed, .. }) = self.by_key.remove(key) {
-            self.bytes -= bytes(key, &sealed);
+        if let Some(Value { encrypted, .. }) = self.by_key.remove(key) {
+            self.bytes -= bytes(key, &encrypted);
             self.share.set(self.bytes as u64);
         }
     }
@@ -95,17 +101,23 @@ impl SealedValues {
     }
 
     /// Returns the next request, if it is due. `ticket` must differ from that of every other request.
-    pub(crate) fn request(&mut self, ticket: u64, now: Instant) -> Option<Sealed> {
+    pub(crate) fn request(&mut self, ticket: u64, now: Instant) -> Option<EncryptedValue> {
         self.due().filter(|due| *due <= now)?;
-        let (key, Value { sealed, revision }) = self.by_key.first_key_value()?;
+        let (
+            key,
+            Value {
+                encrypted,
+                revision,
+            },
+        ) = self.by_key.first_key_value()?;
         self.in_flight = Some(InFlight {
             ticket,
             key: Arc::clone(key),
             revision: *revision,
         });
-        Some(Sealed {
+        Some(EncryptedValue {
             key: key.to_string(),
-            value: sealed.clone(),
+            value: encrypted.clone(),
             deadline: now + WAITING_MAX,
         })
     }
@@ -117,7 +129,7 @@ impl SealedValues {
             .is_some_and(|it| it.ticket == ticket)
     }
 
-    /// Removes the value that has been unsealed, and returns its key and revision; `None` if it is no longer wanted. The
+    /// Removes the value that has been decrypted, and returns its key and revision; `None` if it is no longer wanted. The
     /// next one is requested at `now`.
     pub(crate) fn take(&mut self, now: Instant) -> Option<(Arc<str>, u64)> {
         let InFlight { key, revision, .. } = self.in_flight.take()?;
@@ -138,8 +150,8 @@ impl SealedValues {
 }
 
 /// Estimates the bytes of a value and its key.
-fn bytes(key: &str, sealed: &Bytes) -> usize {
-    VALUE_OVERHEAD_BYTES + key.len() + sealed.len()
+fn bytes(key: &str, encrypted: &Bytes) -> usize {
+    VALUE_OVERHEAD_BYTES + key.len() + encrypted.len()
 }
 
 #[cfg(test)]
@@ -154,14 +166,14 @@ mod tests {
     fn keys_and_values_are_counted_while_they_wait() {
         let ledger = Ledger::unlimited();
         let now = Clock::real().now();
-        let mut values = SealedValues::new(ledger.share(Account::Objects), now);
+        let mut values = EncryptedValues::new(ledger.share(Account::Objects), now);
         let value = |bytes: &'static [u8]| Bytes::from_static(bytes);
-        assert!(values.put("/a/1".into(), 2, value(b"sealed")));
+        assert!(values.put("/a/1".into(), 2, value(b"encrypted")));
         let small = ledger.total();
         assert!(small > 4 + 6);
-        assert!(values.put("/a/10".into(), 3, value(b"sealed")));
+        assert!(values.put("/a/10".into(), 3, value(b"encrypted")));
         assert_eq!(ledger.total(), 2 * small + 1);
-        assert!(values.put("/a/1".into(), 4, value(b"sealed more")));
+        assert!(values.put("/a/1".into(), 4, value(b"encrypted more")));
         assert_eq!(ledger.total(), 2 * small + 6, "in place of the older one");
         values.remove("/a/10");
         assert_eq!(ledger.total(), small + 5);
@@ -173,10 +185,10 @@ mod tests {
     fn one_value_after_the_other_is_requested() {
         let ledger = Ledger::unlimited();
         let now = Clock::real().now();
-        let mut values = SealedValues::new(ledger.share(Account::Objects), now);
+        let mut values = EncryptedValues::new(ledger.share(Account::Objects), now);
         assert_eq!(values.due(), None);
         for key in ["/a/1", "/a/2"] {
-            assert!(values.put(key.into(), 2, Bytes::from_static(b"sealed")));
+            assert!(values.put(key.into(), 2, Bytes::from_static(b"encrypted")));
         }
         assert_eq!(values.due(), Some(now));
         let request = values.request(7, now).expect("it is due");

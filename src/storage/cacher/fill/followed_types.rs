@@ -1,12 +1,12 @@
 //! The types of a feed, and the phase that each is in.
 //!
 //! ```text
-//!                                                     +-- a sealed value came --> Holding
-//!                                                     |                          |    |
-//!   add --> Listing --complete, and the stream is there--> Following <--unsealed-+    |
-//!              ^                                               |                      |
-//!              +----- on request, or after a contradiction ----+                      |
-//!              +------------- it cannot be unsealed, or not in time; too much waits --+
+//!                                                     +-- an encrypted value came --> Waiting
+//!                                                     |                            |    |
+//!   add --> Listing --complete, and the stream is there--> Following <--decrypted--+    |
+//!              ^                                               |                        |
+//!              +----- on request, or after a contradiction ----+                        |
+//!              +------------- it cannot be decrypted, or not in time; too much waits ---+
 //! ```
 //!
 //! The phases of types are independent: listing one, slowly or again, does not affect the others.
@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use super::backoff::backoff;
 use super::cache_writer::{Applied, CacheWriter, Filling, Undispatched};
-use super::encrypted_value::{Sealed, ValueAnswer};
+use super::encrypted_value::{EncryptedValue, ValueAnswer};
 use super::feed_shared::TypeId;
 use super::listing::Listing;
-use super::pending_changes::Held;
+use super::pending_changes::PendingChanges;
 use crate::clock::Instant;
 use crate::storage::cacher::dispatch::filter::folders;
 use crate::storage::cacher::readiness::Event;
@@ -56,7 +56,7 @@ enum Phase {
         served: bool,
     },
     /// Its changes wait for the value of one of them.
-    Holding(Held),
+    Waiting(PendingChanges),
 }
 
 /// The events of types that their writers have applied and nobody has seen.
@@ -70,7 +70,7 @@ pub(crate) enum Fault {
     Contradiction,
     /// Too many changes wait for a value.
     #[error("too many changes wait for a value that cannot be decrypted yet")]
-    TooManyHeld,
+    TooMuchWaits,
 }
 
 impl FollowedTypes {
@@ -175,24 +175,28 @@ impl FollowedTypes {
         }
     }
 
-    /// Returns the type with a value that is to be unsealed now, and that value. `ticket` must differ from that of every
+    /// Returns the type with a value that is to be decrypted now, and that value. `ticket` must differ from that of every
     /// other request.
-    pub(crate) fn next_sealed(&mut self, ticket: u64, now: Instant) -> Option<(TypeId, Sealed)> {
+    pub(crate) fn next_encrypted(
+        &mut self,
+        ticket: u64,
+        now: Instant,
+    ) -> Option<(TypeId, EncryptedValue)> {
         self.by_id.iter_mut().find_map(|(id, followed)| {
-            let sealed = match &mut followed.phase {
-                Phase::Holding(held) => held.request(ticket),
+            let encrypted = match &mut followed.phase {
+                Phase::Waiting(pending) => pending.request(ticket),
                 Phase::Listing(listing) => listing.request_value(ticket, now),
                 Phase::Following { .. } => None,
             };
-            Some((*id, sealed?))
+            Some((*id, encrypted?))
         })
     }
 
-    /// Returns when the next value of a list is to be unsealed that could not be before.
-    pub(crate) fn next_sealed_due(&self) -> Option<Instant> {
+    /// Returns when the next value of a list is to be decrypted that could not be before.
+    pub(crate) fn next_encrypted_due(&self) -> Option<Instant> {
         let due = |followed: &FollowedType| match &followed.phase {
             Phase::Listing(listing) => listing.value_due(),
-            Phase::Following { .. } | Phase::Holding(_) => None,
+            Phase::Following { .. } | Phase::Waiting(_) => None,
         };
         self.by_id.values().filter_map(due).min()
     }
@@ -213,13 +217,13 @@ impl FollowedTypes {
             return Ok(none);
         };
         match (&mut followed.phase, answer.value) {
-            (Phase::Holding(held), Ok(value)) if held.is_in_flight(answer.ticket) => {
-                held.take(value);
+            (Phase::Waiting(pending), Ok(value)) if pending.is_in_flight(answer.ticket) => {
+                pending.take(value);
                 let applied = followed.apply_readable(reached);
                 let events = applied.map_err(|fault| (answer.id, fault))?;
                 Ok(events.map(|it| (answer.id, it)).into_iter().collect())
             }
-            (Phase::Holding(held), Err(error)) if held.is_in_flight(answer.ticket) => {
+            (Phase::Waiting(pending), Err(error)) if pending.is_in_flight(answer.ticket) => {
                 tracing::error!(%error, "a type is listed again until its values can be read");
                 followed.relist(&error, now);
                 Ok(none)
@@ -248,7 +252,7 @@ impl FollowedTypes {
                 backoff(followed.faults)
             }
             // The list itself waits for values that cannot be read.
-            (Fault::TooManyHeld, _) | (_, None) => Duration::ZERO,
+            (Fault::TooMuchWaits, _) | (_, None) => Duration::ZERO,
         }
     }
 
@@ -292,7 +296,7 @@ impl FollowedTypes {
         let followed = self.by_id.get_mut(&id)?;
         match &mut followed.phase {
             Phase::Listing(listing) => Some((&followed.cache, &mut **listing)),
-            Phase::Following { .. } | Phase::Holding(_) => None,
+            Phase::Following { .. } | Phase::Waiting(_) => None,
         }
     }
 
@@ -300,7 +304,7 @@ impl FollowedTypes {
     pub(crate) fn next_due(&self) -> Option<(Instant, TypeId)> {
         let due = |(id, followed): (&TypeId, &FollowedType)| match &followed.phase {
             Phase::Listing(listing) => Some((listing.due()?, *id)),
-            Phase::Following { .. } | Phase::Holding(_) => None,
+            Phase::Following { .. } | Phase::Waiting(_) => None,
         };
         self.by_id.iter().filter_map(due).min()
     }
@@ -318,7 +322,7 @@ impl FollowedTypes {
     }
 
     /// Returns the types that have values which could not be read, and those that may be about to have some: what is being
-    /// listed or held may have been found unreadable already.
+    /// listed or waiting may have been found unreadable already.
     pub(crate) fn unreadable(&self) -> impl Iterator<Item = TypeId> {
         let is_settled = |it: &FollowedType| {
             matches!(it.phase, Phase::Following { .. }) && !it.cache.has_unreadable()
@@ -342,7 +346,7 @@ impl FollowedType {
         self.phase = Phase::Listing(Box::new(listing));
     }
 
-    /// Applies changes, or keeps them from the first sealed one on. Those of one revision are not parted. Returns the events,
+    /// Applies changes, or keeps them from the first encrypted one on. Those of one revision are not parted. Returns the events,
     /// if there may be some.
     fn apply(&mut self, changes: Vec<Change>, revision: u64) -> Result<Option<Applied>, Fault> {
         match &mut self.phase {
@@ -353,36 +357,40 @@ impl FollowedType {
                 Ok(None)
             }
             Phase::Following { .. } => {
-                let sealed = |it: &Change| matches!(it.kind, ChangeKind::Sealed { .. });
-                if changes.iter().any(sealed) {
-                    self.phase = Phase::Holding(Held::new(self.cache.share()));
-                    return self.hold(changes, revision);
+                let encrypted = |it: &Change| matches!(it.kind, ChangeKind::Encrypted { .. });
+                if changes.iter().any(encrypted) {
+                    self.phase = Phase::Waiting(PendingChanges::new(self.cache.share()));
+                    return self.wait_for_values(changes, revision);
                 }
                 let applied = self.cache.apply(changes, revision);
                 applied.map(Some).ok_or(Fault::Contradiction)
             }
-            Phase::Holding(_) => self.hold(changes, revision),
+            Phase::Waiting(_) => self.wait_for_values(changes, revision),
         }
     }
 
-    /// Keeps changes, and applies those that can be.
-    fn hold(&mut self, changes: Vec<Change>, revision: u64) -> Result<Option<Applied>, Fault> {
+    /// Keeps changes until the values before them can be read, and applies those that can be.
+    fn wait_for_values(
+        &mut self,
+        changes: Vec<Change>,
+        revision: u64,
+    ) -> Result<Option<Applied>, Fault> {
         let now = self.cache.shared().clock.now();
-        if let Phase::Holding(held) = &mut self.phase
-            && !held.push(changes, now)
+        if let Phase::Waiting(pending) = &mut self.phase
+            && !pending.push(changes, now)
         {
-            return Err(Fault::TooManyHeld);
+            return Err(Fault::TooMuchWaits);
         }
         self.apply_readable(revision)
     }
 
-    /// Applies the changes before the first sealed one. With the last of all, the type has reached `revision`.
+    /// Applies the changes before the first encrypted one. With the last of all, the type has reached `revision`.
     fn apply_readable(&mut self, revision: u64) -> Result<Option<Applied>, Fault> {
-        let Phase::Holding(held) = &mut self.phase else {
+        let Phase::Waiting(pending) = &mut self.phase else {
             return Ok(None);
         };
-        let changes = held.take_readable();
-        let applied = match held.first_key() {
+        let changes = pending.take_readable();
+        let applied = match pending.first_key() {
             Some(key) => {
                 // First, so that no reader takes a state without the changes that wait for the newest.
                 self.cache

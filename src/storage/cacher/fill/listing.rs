@@ -39,8 +39,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::cache_writer::{Filling, read_entry};
-use super::encrypted_value::Sealed;
-use super::encrypted_values::SealedValues;
+use super::encrypted_value::EncryptedValue;
+use super::encrypted_values::EncryptedValues;
 use super::feed_shared::{FeedShared, TypeId};
 use crate::budget::Share;
 use crate::clock::Instant;
@@ -82,7 +82,7 @@ pub(crate) struct Listing {
     /// True if more than [`CHANGED_KEYS_MAX`] keys changed, so that the page in flight must be dropped.
     spoilt: bool,
     /// The values of changes that could not be read yet.
-    sealed: SealedValues,
+    encrypted: EncryptedValues,
     /// The ticket of the page in flight.
     in_flight: Option<u64>,
     /// True once the last page has come.
@@ -141,7 +141,7 @@ impl Listing {
             revision: 0,
             changed: HashSet::new(),
             spoilt: false,
-            sealed: SealedValues::new(share, due),
+            encrypted: EncryptedValues::new(share, due),
             in_flight: None,
             complete: false,
             failures: 0,
@@ -223,7 +223,7 @@ impl Listing {
     /// Begins with the first page again, at the instant that is due.
     fn begin_again(&mut self) {
         self.filling.clear();
-        self.sealed.clear();
+        self.encrypted.clear();
         self.after = None;
         self.revision = 0;
         self.complete = false;
@@ -235,16 +235,16 @@ impl Listing {
         if self.filling.revision_of(&key) >= Some(change.revision) {
             return;
         }
-        self.sealed.remove(&key);
+        self.encrypted.remove(&key);
         match change.kind {
-            ChangeKind::Sealed { value, .. } => {
-                if !self.sealed.put(Arc::clone(&key), change.revision, value) {
+            ChangeKind::Encrypted { value, .. } => {
+                if !self.encrypted.put(Arc::clone(&key), change.revision, value) {
                     tracing::warn!(
                         key = &*key,
                         "too many values of a list wait to be decrypted"
                     );
                     self.in_flight = None;
-                    self.due = self.sealed.fail(cache.clock.now());
+                    self.due = self.encrypted.fail(cache.clock.now());
                     return self.begin_again();
                 }
             }
@@ -266,22 +266,22 @@ impl Listing {
 
     /// Returns when a value is to be requested; `None` while one is in flight or if none waits.
     pub(crate) fn value_due(&self) -> Option<Instant> {
-        self.sealed.due()
+        self.encrypted.due()
     }
 
     /// Returns the request for the next value, if it is due. `ticket` must differ from that of every other request.
-    pub(crate) fn request_value(&mut self, ticket: u64, now: Instant) -> Option<Sealed> {
-        self.sealed.request(ticket, now)
+    pub(crate) fn request_value(&mut self, ticket: u64, now: Instant) -> Option<EncryptedValue> {
+        self.encrypted.request(ticket, now)
     }
 
     /// Returns true if the value with a ticket is the one that has been requested.
     pub(crate) fn awaits_value(&self, ticket: u64) -> bool {
-        self.sealed.is_in_flight(ticket)
+        self.encrypted.is_in_flight(ticket)
     }
 
     /// Applies the value that has been requested, unless its key has a newer one.
     pub(crate) fn take_value(&mut self, cache: &WatchCache, value: Bytes, now: Instant) {
-        if let Some((key, revision)) = self.sealed.take(now)
+        if let Some((key, revision)) = self.encrypted.take(now)
             && self.filling.revision_of(&key) < Some(revision)
         {
             let entry = read_entry(cache, &key, value, revision);
@@ -291,17 +291,17 @@ impl Listing {
 
     /// Records that the requested value cannot be read now. It is requested again later.
     pub(crate) fn fail_value(&mut self, now: Instant) {
-        self.sealed.fail(now);
+        self.encrypted.fail(now);
     }
 
     /// Returns true if all pages and values have come and only the stream has to reach a revision.
     pub(crate) fn awaits_stream(&self) -> bool {
-        self.complete && self.sealed.is_empty()
+        self.complete && self.encrypted.is_empty()
     }
 
     /// Returns the listed state if the stream, now at `revision`, has completed it, and no value waits.
     pub(crate) fn finish(&mut self, revision: u64) -> Option<Filling> {
-        let done = self.complete && self.revision <= revision && self.sealed.is_empty();
+        let done = self.complete && self.revision <= revision && self.encrypted.is_empty();
         done.then(|| std::mem::take(&mut self.filling))
     }
 }

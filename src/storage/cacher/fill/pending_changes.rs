@@ -1,32 +1,32 @@
-//! The changes of a type that wait until the values of some of them have been unsealed.
+//! The changes of a type that wait until the values of some of them have been decrypted.
 //!
-//! The values are unsealed one after the other, in the order of the changes, while other types are followed. The changes
-//! before the first sealed one can be applied, by whole revisions. What takes too long, or becomes too much, is given up:
+//! The values are decrypted one after the other, in the order of the changes, while other types are followed. The changes
+//! before the first encrypted one can be applied, by whole revisions. What takes too long, or becomes too much, is given up:
 //! the type is listed again.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::encrypted_value::{Sealed, WAITING_BYTES_MAX, WAITING_MAX};
+use super::encrypted_value::{EncryptedValue, WAITING_BYTES_MAX, WAITING_MAX};
 use crate::budget::Share;
 use crate::clock::Instant;
 use crate::storage::{Change, ChangeKind};
 
 /// The changes that wait.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct PendingChanges {
     /// The changes in order.
     changes: VecDeque<Waiting>,
-    /// The number of changes before the first sealed one.
+    /// The number of changes before the first encrypted one.
     readable: usize,
-    /// The number of these that belong to revisions without a sealed change.
+    /// The number of these that belong to revisions without an encrypted change.
     complete: usize,
     /// The estimated bytes of all changes.
     bytes: usize,
     /// Their share of the memory budget.
     share: Share,
-    /// The ticket of the value that is being unsealed: the first sealed one.
+    /// The ticket of the value that is being decrypted: the first encrypted one.
     in_flight: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ struct Waiting {
     deadline: Instant,
 }
 
-impl Held {
+impl PendingChanges {
     /// Creates an empty queue, whose memory is counted in a share.
     pub(crate) fn new(share: Share) -> Self {
         Self {
@@ -65,16 +65,16 @@ impl Held {
 
     /// Returns the next request; `None` if there is one in flight, or nothing to request. `ticket` must differ from that
     /// of every other request.
-    pub(crate) fn request(&mut self, ticket: u64) -> Option<Sealed> {
+    pub(crate) fn request(&mut self, ticket: u64) -> Option<EncryptedValue> {
         if self.in_flight.is_some() {
             return None;
         }
         let Waiting { change, deadline } = self.changes.get(self.readable)?;
-        let ChangeKind::Sealed { value, .. } = &change.kind else {
+        let ChangeKind::Encrypted { value, .. } = &change.kind else {
             return None;
         };
         self.in_flight = Some(ticket);
-        Some(Sealed {
+        Some(EncryptedValue {
             key: change.key.clone(),
             value: value.clone(),
             deadline: *deadline,
@@ -91,7 +91,7 @@ impl Held {
         self.in_flight = None;
         let first = self.changes.get_mut(self.readable);
         if let Some(Waiting { change, .. }) = first
-            && let ChangeKind::Sealed { created, .. } = change.kind
+            && let ChangeKind::Encrypted { created, .. } = change.kind
         {
             self.bytes -= bytes(change);
             change.kind = ChangeKind::Put { value, created };
@@ -111,16 +111,16 @@ impl Held {
         readable
     }
 
-    /// Returns the key of the first sealed change; `None` if no change waits.
+    /// Returns the key of the first encrypted change; `None` if no change waits.
     pub(crate) fn first_key(&self) -> Option<&str> {
         let first = self.changes.get(self.readable);
         first.map(|it| &*it.change.key)
     }
 
-    /// Moves on to the next sealed change.
+    /// Moves on to the next encrypted change.
     fn pass_readable(&mut self) {
         while let Some(Waiting { change, .. }) = self.changes.get(self.readable)
-            && !matches!(change.kind, ChangeKind::Sealed { .. })
+            && !matches!(change.kind, ChangeKind::Encrypted { .. })
         {
             self.readable += 1;
             let next = self.changes.get(self.readable);
@@ -134,7 +134,7 @@ impl Held {
 /// Estimates the bytes that a change takes while it waits.
 fn bytes(change: &Change) -> usize {
     let value = match &change.kind {
-        ChangeKind::Put { value, .. } | ChangeKind::Sealed { value, .. } => value.len(),
+        ChangeKind::Put { value, .. } | ChangeKind::Encrypted { value, .. } => value.len(),
         ChangeKind::Delete => 0,
     };
     size_of::<Waiting>() + change.key.len() + value
@@ -147,13 +147,13 @@ mod tests {
     use crate::clock::Clock;
 
     fn changes(kinds: &[(u64, bool)]) -> Vec<Change> {
-        let change = |(revision, is_sealed): &(u64, bool)| {
-            let (value, created) = (Bytes::from_static(b"sealed"), false);
+        let change = |(revision, is_encrypted): &(u64, bool)| {
+            let (value, created) = (Bytes::from_static(b"encrypted"), false);
             Change {
                 key: format!("/a/{revision}"),
                 revision: *revision,
-                kind: if *is_sealed {
-                    ChangeKind::Sealed { value, created }
+                kind: if *is_encrypted {
+                    ChangeKind::Encrypted { value, created }
                 } else {
                     ChangeKind::Put { value, created }
                 },
@@ -165,76 +165,80 @@ mod tests {
     /// Returns the memory that is counted for a change while it waits.
     fn counted(key: &str, value: &'static [u8]) -> u64 {
         let ledger = Ledger::unlimited();
-        let mut held = Held::new(ledger.share(Account::Objects));
+        let mut pending = PendingChanges::new(ledger.share(Account::Objects));
         let value = Bytes::from_static(value);
         let change = Change {
             key: key.to_owned(),
             revision: 2,
-            kind: ChangeKind::Sealed {
+            kind: ChangeKind::Encrypted {
                 value,
                 created: true,
             },
         };
-        assert!(held.push(vec![change], Clock::real().now()));
+        assert!(pending.push(vec![change], Clock::real().now()));
         ledger.total()
     }
 
     #[test]
     fn keys_and_values_are_counted_with_what_holds_them() {
-        let small = counted("/a/1", b"sealed");
+        let small = counted("/a/1", b"encrypted");
         assert!(small > 4 + 6);
-        assert_eq!(counted("/a/10", b"sealed"), small + 1);
-        assert_eq!(counted("/a/1", b"sealed more"), small + 5);
+        assert_eq!(counted("/a/10", b"encrypted"), small + 1);
+        assert_eq!(counted("/a/1", b"encrypted more"), small + 5);
     }
 
     #[test]
     fn only_the_request_in_flight_is_answered() {
         let ledger = Ledger::unlimited();
-        let mut held = Held::new(ledger.share(Account::Objects));
-        assert!(!held.is_in_flight(7));
-        assert!(held.push(changes(&[(2, true)]), Clock::real().now()));
-        held.request(7).expect("a sealed value");
-        assert!(held.is_in_flight(7) && !held.is_in_flight(6));
-        held.take(Bytes::from_static(b"read"));
-        assert!(!held.is_in_flight(7));
+        let mut pending = PendingChanges::new(ledger.share(Account::Objects));
+        assert!(!pending.is_in_flight(7));
+        assert!(pending.push(changes(&[(2, true)]), Clock::real().now()));
+        pending.request(7).expect("an encrypted value");
+        assert!(pending.is_in_flight(7) && !pending.is_in_flight(6));
+        pending.take(Bytes::from_static(b"read"));
+        assert!(!pending.is_in_flight(7));
     }
 
-    fn readable(held: &mut Held) -> Vec<u64> {
-        held.take_readable().iter().map(|it| it.revision).collect()
+    fn readable(pending: &mut PendingChanges) -> Vec<u64> {
+        pending
+            .take_readable()
+            .iter()
+            .map(|it| it.revision)
+            .collect()
     }
 
     #[test]
     fn revisions_are_not_parted() {
         let ledger = Ledger::unlimited();
         let now = Clock::real().now();
-        let mut held = Held::new(ledger.share(Account::Objects));
-        let (plain, sealed) = (false, true);
+        let mut pending = PendingChanges::new(ledger.share(Account::Objects));
+        let (plain, encrypted) = (false, true);
         let first = [
             (2, plain),
             (3, plain),
-            (3, sealed),
+            (3, encrypted),
             (3, plain),
-            (3, sealed),
+            (3, encrypted),
             (4, plain),
         ];
-        assert!(held.push(changes(&first), now));
-        assert_eq!(readable(&mut held), [2]);
-        assert!(readable(&mut held).is_empty());
-        let request = held.request(0).expect("a sealed value");
+        assert!(pending.push(changes(&first), now));
+        assert_eq!(readable(&mut pending), [2]);
+        assert!(readable(&mut pending).is_empty());
+        let request = pending.request(0).expect("an encrypted value");
         assert_eq!(request.key, "/a/3");
-        assert!(held.request(1).is_none(), "one at a time");
-        held.take(Bytes::from_static(b"read"));
-        assert!(readable(&mut held).is_empty(), "half of a revision");
-        assert!(held.push(changes(&[(5, plain), (5, sealed)]), now));
-        held.request(2).expect("another");
-        held.take(Bytes::from_static(b"read"));
-        assert_eq!(readable(&mut held), [3, 3, 3, 3, 4]);
-        assert_eq!(held.first_key(), Some("/a/5"));
-        held.request(3).expect("the last");
-        held.take(Bytes::from_static(b"a longer value than it was"));
+        assert!(pending.request(1).is_none(), "one at a time");
+        pending.take(Bytes::from_static(b"read"));
+        assert!(readable(&mut pending).is_empty(), "half of a revision");
+        assert!(pending.push(changes(&[(5, plain), (5, encrypted)]), now));
+        pending.request(2).expect("another");
+        pending.take(Bytes::from_static(b"read"));
+        assert_eq!(readable(&mut pending), [3, 3, 3, 3, 4]);
+        assert_eq!(pending.first_key(), Some("/a/5"));
+        pending.request(3).expect("the last");
+        pending.take(Bytes::from_static(b"a longer value than it was"));
         assert!(ledger.total() > 0);
-        assert_eq!(readable(&mut held), [5, 5]);
-        assert_eq!((held.first_key(), ledger.total()), (None, 0));
-        assert!(held.request(4).is_none());
+        assert_eq!(readable(&mut pending), [5, 5]);
+        assert_eq!((pending.first_key(), ledger.total()), (None, 0));
+        assert!(pending.request(4).is_none());
     }
 }

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
-use super::encrypted_value::{ValueAnswer, unseal};
+use super::encrypted_value::{ValueAnswer, decrypt};
 use super::feed_shared::FeedShared;
 use super::followed_types::FollowedTypes;
 use crate::clock::Instant;
@@ -27,16 +27,16 @@ impl ValueRequests {
         feed: &Arc<FeedShared>,
     ) -> Option<Instant> {
         let now = feed.clock.now();
-        while let Some((id, sealed)) = types.next_sealed(self.next_ticket, now) {
+        while let Some((id, encrypted)) = types.next_encrypted(self.next_ticket, now) {
             let (ticket, feed) = (self.next_ticket, Arc::clone(feed));
             self.next_ticket += 1;
             let answer = async move {
-                let value = unseal(&feed, sealed).await;
+                let value = decrypt(&feed, encrypted).await;
                 ValueAnswer { id, ticket, value }
             };
             self.in_flight.push(answer.boxed());
         }
-        types.next_sealed_due()
+        types.next_encrypted_due()
     }
 
     /// Returns the next answer; `None` if nothing is requested.

@@ -1,6 +1,6 @@
 //! The feed: how it begins, breaks, resumes, starts over, grows and ends.
 
-use super::scripted::Unsealing;
+use super::scripted::Decryption;
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -182,8 +182,8 @@ async fn a_new_feed_begins_at_the_newest_revision_if_progress_is_not_trusted() {
 #[tokio::test(start_paused = true)]
 async fn a_type_that_cannot_be_listed_at_first_delays_nobody() {
     let script = Arc::new(Script::default());
-    script.state().unsealing = Unsealing::Fails;
-    script.put_sealed("/secrets/d/a", "x");
+    script.state().decryption = Decryption::Fails;
+    script.put_encrypted("/secrets/d/a", "x");
     script.put("/pods/d/a", "x");
     script.compact();
     let world = World::of(script, WindowLimits::default());

@@ -19,6 +19,7 @@ use crate::storage::{
 use scripted::{CountingStore, Script};
 
 mod dropped;
+mod encrypted;
 mod feeding;
 mod field_index;
 mod figures;
@@ -35,7 +36,6 @@ mod reading;
 mod registrations;
 mod ring;
 mod scripted;
-mod sealed;
 mod shards;
 mod suggestions;
 mod types;

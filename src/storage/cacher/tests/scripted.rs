@@ -45,8 +45,8 @@ pub(super) struct Inner {
     pub(super) probe_time: Duration,
     /// The revision to which the store falls back when the next stream is opened, just before.
     pub(super) falls_back: Option<u64>,
-    /// The fate of requests for values that were written sealed.
-    pub(super) unsealing: Unsealing,
+    /// The fate of requests for values that were written encrypted.
+    pub(super) decryption: Decryption,
     /// Shared by such requests until they are answered or dropped.
     requested: Arc<()>,
     /// The open streams.
@@ -67,9 +67,9 @@ pub(super) struct Inner {
     pub(super) progress_requests: usize,
 }
 
-/// The fate of requests for sealed values.
+/// The fate of requests for encrypted values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unsealing {
+pub(super) enum Decryption {
     Answers,
     /// One is answered, then they hang.
     AnswersOnce,
@@ -86,7 +86,7 @@ impl Default for Inner {
             page_time: Duration::ZERO,
             probe_time: Duration::ZERO,
             falls_back: None,
-            unsealing: Unsealing::Answers,
+            decryption: Decryption::Answers,
             requested: Arc::default(),
             revision: 1,
             compacted: 0,
@@ -121,11 +121,11 @@ impl Script {
         self.change(key, ChangeKind::Put { value, created })
     }
 
-    /// Writes an object with an `app` label whose value has to be unsealed.
-    pub(super) fn put_sealed(&self, key: &str, app: &str) -> u64 {
+    /// Writes an object with an `app` label whose value has to be decrypted.
+    pub(super) fn put_encrypted(&self, key: &str, app: &str) -> u64 {
         let value = serde_json::to_vec(&pod(key, app)).expect("json").into();
         let created = !self.exists(key);
-        self.change(key, ChangeKind::Sealed { value, created })
+        self.change(key, ChangeKind::Encrypted { value, created })
     }
 
     pub(super) fn delete(&self, key: &str) -> u64 {
@@ -190,8 +190,8 @@ impl Script {
         }
     }
 
-    /// Returns the number of requests for sealed values that have neither been answered nor dropped.
-    pub(super) fn unsealing_now(&self) -> usize {
+    /// Returns the number of requests for encrypted values that have neither been answered nor dropped.
+    pub(super) fn decryptions_now(&self) -> usize {
         Arc::strong_count(&self.state().requested) - 1
     }
 
@@ -288,7 +288,7 @@ impl Inner {
         let mut changes = Vec::new();
         for (key, kind) in kinds {
             match kind {
-                ChangeKind::Put { .. } | ChangeKind::Sealed { .. } => {
+                ChangeKind::Put { .. } | ChangeKind::Encrypted { .. } => {
                     self.live.insert(key.to_owned())
                 }
                 ChangeKind::Delete => self.live.remove(key),
@@ -303,16 +303,16 @@ impl Inner {
         changes
     }
 
-    /// Returns the keys whose newest value at a revision is sealed.
-    fn sealed(&self, revision: u64) -> BTreeSet<&str> {
-        let mut sealed = BTreeSet::new();
+    /// Returns the keys whose newest value at a revision is encrypted.
+    fn encrypted(&self, revision: u64) -> BTreeSet<&str> {
+        let mut encrypted = BTreeSet::new();
         for change in self.log.iter().filter(|it| it.revision <= revision) {
             match change.kind {
-                ChangeKind::Sealed { .. } => sealed.insert(&*change.key),
-                ChangeKind::Put { .. } | ChangeKind::Delete => sealed.remove(&*change.key),
+                ChangeKind::Encrypted { .. } => encrypted.insert(&*change.key),
+                ChangeKind::Put { .. } | ChangeKind::Delete => encrypted.remove(&*change.key),
             };
         }
-        sealed
+        encrypted
     }
 
     /// Returns the state at a revision.
@@ -321,14 +321,15 @@ impl Inner {
         for change in self.log.iter().filter(|it| it.revision <= revision) {
             match &change.kind {
                 ChangeKind::Delete => content.remove(&*change.key),
-                ChangeKind::Put { value, .. } | ChangeKind::Sealed { value, .. } => content.insert(
-                    &*change.key,
-                    RawObject {
-                        key: change.key.clone(),
-                        value: value.clone(),
-                        revision: change.revision,
-                    },
-                ),
+                ChangeKind::Put { value, .. } | ChangeKind::Encrypted { value, .. } => content
+                    .insert(
+                        &*change.key,
+                        RawObject {
+                            key: change.key.clone(),
+                            value: value.clone(),
+                            revision: change.revision,
+                        },
+                    ),
             };
         }
         content
@@ -371,9 +372,9 @@ impl ChangeSource for Script {
             .filter(|it| it.key.starts_with(prefix) && after.is_none_or(|after| &*it.key > after));
         let page: Vec<_> = items.by_ref().take(limit as usize).collect();
         let mut keys = page.iter().map(|it| &*it.key);
-        let unsealed = inner.unsealing == Unsealing::Answers;
-        if !unsealed && keys.any(|key| inner.sealed(revision).contains(key)) {
-            return Err(sealed());
+        let decrypted = inner.decryption == Decryption::Answers;
+        if !decrypted && keys.any(|key| inner.encrypted(revision).contains(key)) {
+            return Err(encrypted());
         }
         Ok(ChangePage {
             revision,
@@ -443,18 +444,18 @@ impl ChangeSource for Script {
         Ok(revision < inner.compacted || inner.log.iter().any(written))
     }
 
-    async fn unseal(&self, _: &str, value: Bytes) -> Result<Bytes, StorageError> {
+    async fn decrypt(&self, _: &str, value: Bytes) -> Result<Bytes, StorageError> {
         let _requested = Arc::clone(&self.state().requested);
         loop {
-            let unsealing = self.state().unsealing;
-            match unsealing {
-                Unsealing::Answers => return Ok(value),
-                Unsealing::AnswersOnce => {
-                    self.state().unsealing = Unsealing::Hangs;
+            let decrypting = self.state().decryption;
+            match decrypting {
+                Decryption::Answers => return Ok(value),
+                Decryption::AnswersOnce => {
+                    self.state().decryption = Decryption::Hangs;
                     return Ok(value);
                 }
-                Unsealing::Fails => return Err(sealed()),
-                Unsealing::Hangs => tokio::time::sleep(Duration::from_millis(100)).await,
+                Decryption::Fails => return Err(encrypted()),
+                Decryption::Hangs => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
     }
@@ -577,7 +578,7 @@ pub(super) fn pod(key: &str, app: &str) -> Value {
         "metadata": {"name": name, "namespace": namespace, "labels": {"app": app}}})
 }
 
-fn sealed() -> StorageError {
+fn encrypted() -> StorageError {
     StorageError::Internal {
         message: "there is no key".to_owned(),
     }

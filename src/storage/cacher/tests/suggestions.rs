@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 
-use super::scripted::Unsealing;
+use super::scripted::Decryption;
 use super::*;
 use crate::meta::Object;
 use crate::storage::{DeleteOptions, NoCheck, Rejection, TryUpdate, UpdateOptions, Updated};
@@ -73,8 +73,8 @@ async fn a_type_that_is_listed_again_suggests_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_type_whose_changes_wait_suggests_nothing() {
     let world = world().await;
-    world.script.state().unsealing = Unsealing::Hangs;
-    world.script.put_sealed("/pods/d/b", "x");
+    world.script.state().decryption = Decryption::Hangs;
+    world.script.put_encrypted("/pods/d/b", "x");
     world.settle().await;
     world.pods.check_ready().expect_err("its changes wait");
     assert_eq!(world.suggested().await, None);

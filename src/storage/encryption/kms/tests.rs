@@ -239,7 +239,7 @@ async fn a_change_is_decrypted_with_a_key_that_was_not_known() {
     let backend = Arc::new(Embedded::in_memory(Clock::real()));
     let changes = Changes::new(backend, "");
     let changes = changes.decrypting(BTreeMap::new(), Encryption::new(config));
-    let plain = changes.unseal("/k", stored.into()).await;
+    let plain = changes.decrypt("/k", stored.into()).await;
     assert_eq!(plain.expect("decrypted"), "plain");
     assert_eq!(stub.take_calls(), ["decrypt"]);
 }

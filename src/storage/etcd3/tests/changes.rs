@@ -122,14 +122,17 @@ async fn a_value_that_cannot_be_decrypted_stands_for_itself_alone() {
 }
 
 #[tokio::test]
-async fn a_value_is_unsealed_by_its_key() {
+async fn a_value_is_decrypted_by_its_key() {
     let world = World::new();
     let stored = world.write("/secrets/d/a", Some(&world.secrets)).await;
-    let unsealed = world.changes.unseal("/secrets/d/a", stored.clone()).await;
-    assert_eq!(unsealed.expect("decrypted"), plain("/secrets/d/a").1);
+    let decrypted = world.changes.decrypt("/secrets/d/a", stored.clone()).await;
+    assert_eq!(decrypted.expect("decrypted"), plain("/secrets/d/a").1);
     let other = world.write("/configmaps/d/c", None).await;
-    let unsealed = world.changes.unseal("/configmaps/d/c", other.clone()).await;
-    assert_eq!(unsealed.expect("plain"), other);
+    let decrypted = world
+        .changes
+        .decrypt("/configmaps/d/c", other.clone())
+        .await;
+    assert_eq!(decrypted.expect("plain"), other);
 }
 
 #[tokio::test]

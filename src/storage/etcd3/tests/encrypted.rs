@@ -94,17 +94,17 @@ async fn an_update_that_changes_nothing_encrypts_with_the_new_key() {
 #[tokio::test(start_paused = true)]
 async fn a_value_that_cannot_be_decrypted_now_is_not_deleted_as_a_corrupt_one() {
     let kms = "kms: {apiVersion: v2, name: p, endpoint: 'unix:///nobody/listens'}";
-    let sealed = &b"k8s:enc:kms:v2:p:\x0a\x04data\x12\x011\x1a\x04seed"[..];
+    let encrypted = &b"k8s:enc:kms:v2:p:\x0a\x04data\x12\x011\x1a\x04seed"[..];
     let unsafely = || DeleteOptions {
         expect_decode_error: true,
         ..DeleteOptions::default()
     };
     let backend = backend();
     let store = store(&backend, &["identity: {}", kms]);
-    write(&backend, STORED_KEY, sealed).await;
+    write(&backend, STORED_KEY, encrypted).await;
     let refused = store.delete(KEY, unsafely(), &mut NoCheck).await;
     let refusal = refused.expect_err("the plugin does not answer");
     let is_internal = matches!(refusal, StorageError::Internal { .. });
     assert!(is_internal, "{refusal:?}");
-    assert_eq!(stored(&backend).await.0, sealed);
+    assert_eq!(stored(&backend).await.0, encrypted);
 }

@@ -27,7 +27,7 @@ const WAITS: usize = 30;
 
 /// How often a client lists while something else goes on, and how often the store is written meanwhile.
 const LISTS: usize = 12;
-const SEALED_WRITES: usize = 8;
+const ENCRYPTED_WRITES: usize = 8;
 
 /// How many clients read meanwhile.
 const READERS: usize = 3;
@@ -272,13 +272,13 @@ fn a_list_against_a_value_that_is_waited_for_has_what_its_version_says() {
     explore(2000, &["listed", "not ready"], |seen| {
         let seen = seen.clone();
         block_on(async move {
-            let store = Store::sealing();
+            let store = Store::encrypting();
             store.write(&[("/pods/d/a", Some("x"))]);
             let (world, running) = World::start(store, WindowLimits::default());
             world.pods.cacher().ready().await.expect("listed");
             let writer = Arc::clone(&world);
             let writing = spawn(async move {
-                for _ in 0..SEALED_WRITES {
+                for _ in 0..ENCRYPTED_WRITES {
                     writer.store.write(&[("/pods/d/a", Some("x"))]);
                     yield_now().await;
                 }

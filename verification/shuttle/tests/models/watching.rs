@@ -245,8 +245,14 @@ fn changes_that_wait_for_a_value_keep_their_order() {
         let seen = seen.clone();
         block_on(async move {
             let limits = WindowLimits::default();
-            let (_, running, tasks) =
-                start_on(Store::sealing(), &seen, limits, 12, Trouble::Breaks, false);
+            let (_, running, tasks) = start_on(
+                Store::encrypting(),
+                &seen,
+                limits,
+                12,
+                Trouble::Breaks,
+                false,
+            );
             finish(running, tasks).await;
         });
     });

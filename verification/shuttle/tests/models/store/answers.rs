@@ -14,13 +14,13 @@ use shuttle_tests::storage::{
 };
 use shuttle_tests::sync::{Arc, Mutex, MutexGuard};
 
-use super::history::SEAL;
+use super::history::ENCRYPTED_PREFIX;
 use super::{Entry, Follower, Inner, Store, unreachable};
 
 /// The most times that a response yields to other tasks.
 const ANSWER_YIELDS_MAX: usize = 8;
 
-/// How likely a sealed value cannot be read when it is asked for.
+/// How likely an encrypted value cannot be read when it is asked for.
 const UNREADABLE: f64 = 0.1;
 
 #[async_trait]
@@ -78,14 +78,14 @@ impl ChangeSource for Store {
         Ok(revision < inner.compacted || inner.history().log.iter().any(written))
     }
 
-    async fn unseal(&self, _key: &str, value: Bytes) -> Result<Bytes, StorageError> {
+    async fn decrypt(&self, _key: &str, value: Bytes) -> Result<Bytes, StorageError> {
         for _ in 0..thread_rng().gen_range(0..ANSWER_YIELDS_MAX) {
             yield_now().await;
         }
         if thread_rng().gen_bool(UNREADABLE) {
             return Err(unreachable());
         }
-        Ok(value.slice(SEAL.len()..))
+        Ok(value.slice(ENCRYPTED_PREFIX.len()..))
     }
 
     async fn current_revision(&self) -> Result<u64, StorageError> {

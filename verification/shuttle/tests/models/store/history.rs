@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use shuttle_tests::storage::{Change, ChangeKind};
 
-/// The beginning of a sealed value.
-pub(super) const SEAL: &str = "sealed:";
+/// The beginning of an encrypted value.
+pub(super) const ENCRYPTED_PREFIX: &str = "encrypted:";
 
 /// A pod's label, or none when there is no pod.
 pub(crate) type Label = Option<&'static str>;
@@ -59,12 +59,12 @@ impl History {
 }
 
 impl Entry {
-    pub(super) fn change(&self, sealed: bool) -> Change {
+    pub(super) fn change(&self, encrypted: bool) -> Change {
         let created = self.before.is_none();
         let kind = match self.after {
             None => ChangeKind::Delete,
-            Some(label) if sealed => ChangeKind::Sealed {
-                value: format!("{SEAL}{}", pod(&self.key, label)).into(),
+            Some(label) if encrypted => ChangeKind::Encrypted {
+                value: format!("{ENCRYPTED_PREFIX}{}", pod(&self.key, label)).into(),
                 created,
             },
             Some(label) => ChangeKind::Put {

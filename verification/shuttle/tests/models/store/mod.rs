@@ -24,8 +24,8 @@ const PAGE_PART_MIN: usize = 4;
 /// The probability that a change comes to a follower later than other responses.
 const LATE: f64 = 0.3;
 
-/// How likely the value of a change is sealed.
-const SEALED: f64 = 0.2;
+/// How likely the value of a change is encrypted.
+const ENCRYPTED: f64 = 0.2;
 
 /// The store: a source of changes for the cache, and what the cache falls back to.
 pub(crate) struct Store {
@@ -42,8 +42,8 @@ struct Inner {
     last: Option<u64>,
     /// False if its progress notices may overtake changes.
     trusted: bool,
-    /// True if some values have to be unsealed.
-    seals: bool,
+    /// True if some values have to be decrypted.
+    encrypts: bool,
     /// True if it sends its followers nothing.
     silent: bool,
     followers: BTreeMap<u64, Follower>,
@@ -75,7 +75,7 @@ impl Store {
             compacted: 0,
             last: None,
             trusted: true,
-            seals: false,
+            encrypts: false,
             silent: false,
             followers: BTreeMap::new(),
             next_follower: 0,
@@ -96,10 +96,10 @@ impl Store {
         store
     }
 
-    /// Creates a store some of whose values have to be unsealed.
-    pub(crate) fn sealing() -> Self {
+    /// Creates a store some of whose values have to be decrypted.
+    pub(crate) fn encrypting() -> Self {
         let store = Self::new();
-        store.lock().seals = true;
+        store.lock().encrypts = true;
         store
     }
 
@@ -308,7 +308,7 @@ impl Inner {
 
     /// Polls the next batch of a follower.
     fn poll(&mut self, id: u64, waker: &Waker) -> Poll<Option<Result<ChangeBatch, StorageError>>> {
-        let (trusted, seals, silent) = (self.trusted, self.seals, self.silent);
+        let (trusted, encrypts, silent) = (self.trusted, self.encrypts, self.silent);
         let history = self.histories.last().expect("there is one at least");
         let (revision, compacted) = (history.revision, self.compacted);
         let Some(follower) = self.followers.get_mut(&id) else {
@@ -360,7 +360,7 @@ impl Inner {
             let sent = next.revision..=to;
             let changes = history.sent();
             let changes = changes.filter(|it| sent.contains(&it.revision));
-            let changes = changes.map(|it| it.change(seals && thread_rng().gen_bool(SEALED)));
+            let changes = changes.map(|it| it.change(encrypts && thread_rng().gen_bool(ENCRYPTED)));
             return Poll::Ready(Some(Ok(ChangeBatch {
                 changes: changes.collect(),
                 revision: to,

@@ -1,6 +1,6 @@
 //! Values that cannot be read without waiting: their type waits, the others do not.
 
-use super::scripted::Unsealing;
+use super::scripted::Decryption;
 use super::*;
 use crate::budget::Account;
 use crate::storage::cacher::Readiness;
@@ -23,10 +23,10 @@ fn refusal(cacher: &Cacher) -> String {
 async fn a_value_is_waited_for_by_its_type_alone() {
     let (world, secrets, mut watch) = worlds().await;
     let mut pods = world.watch(since(1)).await;
-    world.script.state().unsealing = Unsealing::Hangs;
+    world.script.state().decryption = Decryption::Hangs;
     world.script.put("/secrets/d/a", "x");
-    world.script.put_sealed("/secrets/d/b", "x");
-    world.script.put_sealed("/secrets/d/c", "x");
+    world.script.put_encrypted("/secrets/d/b", "x");
+    world.script.put_encrypted("/secrets/d/c", "x");
     world.script.put("/secrets/d/a", "y");
     world.script.put("/pods/d/p", "x");
     assert_eq!(next_item(&mut pods).await, "+p@6");
@@ -44,7 +44,7 @@ async fn a_value_is_waited_for_by_its_type_alone() {
     // Short of the longest wait, also of what waits behind the first value.
     world.clock.sleep(Duration::from_secs(9)).await;
     world.script.put("/secrets/d/b", "y");
-    world.script.state().unsealing = Unsealing::Answers;
+    world.script.state().decryption = Decryption::Answers;
     assert_eq!(next_items(&mut watch, 4).await, "+b@3 +c@4 ~a@5 ~b@7");
     secrets.ready().await.expect("the watch goes on");
     world.script.put("/secrets/d/d", "x");
@@ -55,11 +55,11 @@ async fn a_value_is_waited_for_by_its_type_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_type_that_cannot_be_read_is_listed_until_it_can_be() {
-    for unsealing in [Unsealing::Fails, Unsealing::Hangs] {
+    for decryption in [Decryption::Fails, Decryption::Hangs] {
         let (world, secrets, mut watch) = worlds().await;
         let mut pods = world.watch(since(1)).await;
-        world.script.state().unsealing = unsealing;
-        world.script.put_sealed("/secrets/d/a", "x");
+        world.script.state().decryption = decryption;
+        world.script.put_encrypted("/secrets/d/a", "x");
         assert_eq!(next_item(&mut watch).await, "end");
         world.clock.sleep(Duration::from_secs(100)).await;
         assert_eq!(
@@ -67,12 +67,12 @@ async fn a_type_that_cannot_be_read_is_listed_until_it_can_be() {
             "storage is (re)initializing: there is no key"
         );
         world.script.put("/pods/d/p", "x");
-        world.script.put_sealed("/secrets/d/b", "x");
+        world.script.put_encrypted("/secrets/d/b", "x");
         assert_eq!(next_item(&mut pods).await, "+p@3");
         world.script.put("/secrets/d/c", "x");
         world.script.delete("/secrets/d/c");
         world.settle().await;
-        world.script.state().unsealing = Unsealing::Answers;
+        world.script.state().decryption = Decryption::Answers;
         secrets.ready().await.expect("listed");
         let mut watch = secrets.watch("/secrets/", streamed(None)).await;
         let watch = watch.as_mut().expect("ready");
@@ -85,7 +85,7 @@ async fn a_type_that_cannot_be_read_is_listed_until_it_can_be() {
 
 /// A peer writes with a key that is new here, faster than pages come.
 #[tokio::test(start_paused = true)]
-async fn a_list_gets_on_while_sealed_values_come() {
+async fn a_list_gets_on_while_encrypted_values_come() {
     let (world, secrets, _watch) = worlds().await;
     world.script.put("/secrets/d/a", "x");
     world.script.state().page_time = Duration::from_secs(1);
@@ -93,7 +93,7 @@ async fn a_list_gets_on_while_sealed_values_come() {
     world.settle().await;
     for number in 0..10 {
         let key = format!("/secrets/d/{}", ["b", "c"][number % 2]);
-        world.script.put_sealed(&key, "x");
+        world.script.put_encrypted(&key, "x");
         world.clock.sleep(Duration::from_millis(400)).await;
     }
     secrets.check_ready().expect("listed");
@@ -114,22 +114,22 @@ async fn a_list_waits_for_a_value_and_keeps_its_pages() {
     world.script.state().page_time = Duration::from_secs(1);
     world.feed.relist(&secrets);
     world.clock.sleep(Duration::from_millis(1_500)).await;
-    world.script.state().unsealing = Unsealing::Fails;
+    world.script.state().decryption = Decryption::Fails;
     for (key, is_left) in [("0000", true), ("0001", false), ("0002", false)] {
         let key = format!("/secrets/d/{key}");
-        world.script.put_sealed(&key, "y");
+        world.script.put_encrypted(&key, "y");
         if !is_left {
             world.script.delete(&key);
         }
     }
-    world.script.put_sealed("/secrets/d/0003", "y");
+    world.script.put_encrypted("/secrets/d/0003", "y");
     world.script.put("/secrets/d/0003", "z");
     world.clock.sleep(Duration::from_secs(60)).await;
     assert_eq!(
         refusal(&secrets),
         "storage is (re)initializing: there is no key"
     );
-    world.script.state().unsealing = Unsealing::Answers;
+    world.script.state().decryption = Decryption::Answers;
     secrets.ready().await.expect("listed");
     assert_eq!(world.script.state().pages, before + 2);
     let of = |key: &str| secrets.cached(key).map(|it| it.revision());
@@ -142,22 +142,22 @@ async fn a_list_waits_for_a_value_and_keeps_its_pages() {
 async fn a_list_for_which_too_many_values_wait_begins_again() {
     let (world, secrets, _watch) = worlds().await;
     let counted = || world.ledger.spent(Account::Objects);
-    world.script.state().unsealing = Unsealing::Hangs;
-    world.script.put_sealed("/secrets/d/a", "x");
+    world.script.state().decryption = Decryption::Hangs;
+    world.script.put_encrypted("/secrets/d/a", "x");
     world.feed.relist(&secrets);
     world.settle().await;
     let large = "x".repeat(1 << 20);
     for number in 0..7 {
         world
             .script
-            .put_sealed(&format!("/secrets/d/b{number}"), &large);
+            .put_encrypted(&format!("/secrets/d/b{number}"), &large);
     }
     world.settle().await;
     assert!(counted() > 7 << 20, "{}", counted());
-    world.script.put_sealed("/secrets/d/c", &large);
+    world.script.put_encrypted("/secrets/d/c", &large);
     world.settle().await;
     assert!(counted() < 1 << 20, "{}", counted());
-    world.script.state().unsealing = Unsealing::Answers;
+    world.script.state().decryption = Decryption::Answers;
     secrets.ready().await.expect("listed");
     assert_eq!(secrets.kept().0, 9);
 }
@@ -166,8 +166,8 @@ async fn a_list_for_which_too_many_values_wait_begins_again() {
 async fn only_so_much_waits() {
     let (world, secrets, mut watch) = worlds().await;
     let counted = || world.ledger.spent(Account::Objects);
-    world.script.state().unsealing = Unsealing::Hangs;
-    world.script.put_sealed("/secrets/d/a", "x");
+    world.script.state().decryption = Decryption::Hangs;
+    world.script.put_encrypted("/secrets/d/a", "x");
     let large = "x".repeat(1 << 20);
     for _ in 0..7 {
         world.script.put("/secrets/d/b", &large);
@@ -178,24 +178,24 @@ async fn only_so_much_waits() {
     world.script.put("/secrets/d/b", &large);
     assert_eq!(next_item(&mut watch).await, "end");
     world.settle().await;
-    // The page with the sealed value fails, but is not put off as after a lost change.
+    // The page with the encrypted value fails, but is not put off as after a lost change.
     assert_eq!(world.script.state().pages, pages + 1);
     assert!(counted() < 1 << 20, "{}", counted());
-    world.script.state().unsealing = Unsealing::Answers;
+    world.script.state().decryption = Decryption::Answers;
     secrets.ready().await.expect("listed");
     assert_eq!(secrets.kept().0, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_before_a_sealed_one_do_not_wait() {
+async fn changes_before_an_encrypted_one_do_not_wait() {
     let (world, secrets, mut watch) = worlds().await;
-    world.script.state().unsealing = Unsealing::Hangs;
-    world.script.put_sealed("/secrets/d/a", "x");
+    world.script.state().decryption = Decryption::Hangs;
+    world.script.put_encrypted("/secrets/d/a", "x");
     world.script.put("/secrets/d/b", "x");
-    world.script.put_sealed("/secrets/d/c", "x");
+    world.script.put_encrypted("/secrets/d/c", "x");
     world.script.put("/secrets/d/d", "x");
     assert_eq!(item_now(&mut watch).await, None);
-    world.script.state().unsealing = Unsealing::AnswersOnce;
+    world.script.state().decryption = Decryption::AnswersOnce;
     assert_eq!(next_items(&mut watch, 2).await, "+a@2 +b@3");
     world.settle().await;
     assert_eq!(item_now(&mut watch).await, None);
@@ -203,7 +203,7 @@ async fn changes_before_a_sealed_one_do_not_wait() {
         refusal(&secrets),
         "storage is (re)initializing: the value of /secrets/d/c cannot be decrypted yet"
     );
-    world.script.state().unsealing = Unsealing::Answers;
+    world.script.state().decryption = Decryption::Answers;
     assert_eq!(next_items(&mut watch, 2).await, "+c@4 +d@5");
     secrets.ready().await.expect("all has been read");
 }
@@ -212,12 +212,12 @@ async fn changes_before_a_sealed_one_do_not_wait() {
 #[tokio::test(start_paused = true)]
 async fn no_change_waits_longer_than_the_first() {
     let (world, secrets, mut watch) = worlds().await;
-    world.script.state().unsealing = Unsealing::Hangs;
-    world.script.put_sealed("/secrets/d/a", "x");
+    world.script.state().decryption = Decryption::Hangs;
+    world.script.put_encrypted("/secrets/d/a", "x");
     world.clock.sleep(Duration::from_secs(5)).await;
-    world.script.put_sealed("/secrets/d/b", "x");
+    world.script.put_encrypted("/secrets/d/b", "x");
     world.clock.sleep(Duration::from_secs(3)).await;
-    world.script.state().unsealing = Unsealing::AnswersOnce;
+    world.script.state().decryption = Decryption::AnswersOnce;
     world.clock.sleep(Duration::from_millis(6_900)).await;
     assert_eq!(item_now(&mut watch).await.as_deref(), Some("+a@2"));
     assert_eq!(item_now(&mut watch).await, None, "after 14.9 s");
@@ -235,8 +235,8 @@ async fn new_keys_list_again_whatever_waits_or_is_listed() {
     world.feed.relist_unreadable();
     world.settle().await;
     assert_eq!(pages(), before, "all types can be read");
-    world.script.state().unsealing = Unsealing::Hangs;
-    world.script.put_sealed("/secrets/d/a", "x");
+    world.script.state().decryption = Decryption::Hangs;
+    world.script.put_encrypted("/secrets/d/a", "x");
     world.settle().await;
     world.script.state().page_time = Duration::from_secs(2);
     world.feed.relist_unreadable();
@@ -244,7 +244,7 @@ async fn new_keys_list_again_whatever_waits_or_is_listed() {
     world.clock.sleep(Duration::from_secs(1)).await;
     // The page under way may have been decrypted with the old keys.
     world.feed.relist_unreadable();
-    world.script.state().unsealing = Unsealing::Answers;
+    world.script.state().decryption = Decryption::Answers;
     secrets.ready().await.expect("listed");
     assert_eq!(pages(), before + 2);
 }
@@ -252,15 +252,15 @@ async fn new_keys_list_again_whatever_waits_or_is_listed() {
 #[tokio::test(start_paused = true)]
 async fn no_request_outlives_the_history_of_its_value() {
     let (world, _secrets, mut watch) = worlds().await;
-    world.script.state().unsealing = Unsealing::Hangs;
-    world.script.put_sealed("/secrets/d/a", "x");
+    world.script.state().decryption = Decryption::Hangs;
+    world.script.put_encrypted("/secrets/d/a", "x");
     world.settle().await;
-    assert_eq!(world.script.unsealing_now(), 1);
+    assert_eq!(world.script.decryptions_now(), 1);
     world.script.roll_back(1);
     // The new history begins once the watches of the old one have ended.
     while watch.next().await.is_some() {}
     world.settle().await;
-    assert_eq!(world.script.unsealing_now(), 0);
+    assert_eq!(world.script.decryptions_now(), 0);
 }
 
 /// A contradiction among the changes that waited is noticed as any other.
@@ -269,23 +269,23 @@ async fn a_lost_change_is_noticed_after_a_wait() {
     let (world, secrets, mut watch) = worlds().await;
     world.script.put("/secrets/d/a", "x");
     assert_eq!(next_item(&mut watch).await, "+a@2");
-    world.script.state().unsealing = Unsealing::Hangs;
-    world.script.put_sealed("/secrets/d/b", "x");
+    world.script.state().decryption = Decryption::Hangs;
+    world.script.put_encrypted("/secrets/d/b", "x");
     world.script.delete_unsent("/secrets/d/a");
     world.script.put("/secrets/d/a", "y");
     world.settle().await;
-    world.script.state().unsealing = Unsealing::Answers;
+    world.script.state().decryption = Decryption::Answers;
     assert_eq!(next_item(&mut watch).await, "end");
     secrets.ready().await.expect("listed");
     assert_eq!(secrets.kept().0, 2);
 }
 
-/// A type with a value that is being unsealed is listed again, and another value is waited for when the first one comes.
+/// A type with a value that is being decrypted is listed again, and another value is waited for when the first one comes.
 #[tokio::test(start_paused = true)]
 async fn a_value_that_comes_late_is_not_taken_for_another() {
     for is_followed in [true, false] {
         let (world, secrets) = with_late_request(is_followed).await;
-        world.script.state().unsealing = Unsealing::Answers;
+        world.script.state().decryption = Decryption::Answers;
         world.clock.sleep(Duration::from_secs(5)).await;
         secrets.check_ready().expect("all has been read");
         let object = secrets.cached("/secrets/d/b").expect("it is there");
@@ -298,13 +298,13 @@ async fn a_failure_that_comes_late_does_not_matter() {
     for is_followed in [true, false] {
         let (world, secrets) = with_late_request(is_followed).await;
         let pages = world.script.state().pages;
-        world.script.state().unsealing = Unsealing::Fails;
+        world.script.state().decryption = Decryption::Fails;
         // The first request fails, the other one goes on.
         world.clock.sleep(Duration::from_millis(30)).await;
-        world.script.state().unsealing = Unsealing::Hangs;
+        world.script.state().decryption = Decryption::Hangs;
         let complaint = secrets.complaint().expect("it waits");
         assert!(!complaint.contains("there is no key"), "{complaint}");
-        world.script.state().unsealing = Unsealing::Answers;
+        world.script.state().decryption = Decryption::Answers;
         world.clock.sleep(Duration::from_secs(5)).await;
         secrets.check_ready().expect("all has been read");
         let more = world.script.state().pages - pages;
@@ -316,8 +316,8 @@ async fn a_failure_that_comes_late_does_not_matter() {
 /// have been answered first. The type is followed, or a page of its list takes a second.
 async fn with_late_request(is_followed: bool) -> (World, Arc<Cacher>) {
     let (world, secrets, _watch) = worlds().await;
-    world.script.state().unsealing = Unsealing::Hangs;
-    world.script.put_sealed("/secrets/d/a", "x");
+    world.script.state().decryption = Decryption::Hangs;
+    world.script.put_encrypted("/secrets/d/a", "x");
     // Both requests look every 100 ms whether they can be answered, this one first.
     world.settle().await;
     world.script.put("/secrets/d/a", "y");
@@ -330,7 +330,7 @@ async fn with_late_request(is_followed: bool) -> (World, Arc<Cacher>) {
         world.feed.relist(&secrets);
         world.settle().await;
     }
-    world.script.put_sealed("/secrets/d/b", "x");
+    world.script.put_encrypted("/secrets/d/b", "x");
     world.clock.sleep(Duration::from_millis(30)).await;
     (world, secrets)
 }
@@ -346,11 +346,11 @@ async fn a_value_of_a_list_is_soon_tried_again() {
     world.script.state().page_time = Duration::from_secs(1);
     world.feed.relist(&secrets);
     world.clock.sleep(Duration::from_millis(1_500)).await;
-    world.script.state().unsealing = Unsealing::Fails;
-    world.script.put_sealed("/secrets/d/0000", "y");
+    world.script.state().decryption = Decryption::Fails;
+    world.script.put_encrypted("/secrets/d/0000", "y");
     world.clock.sleep(Duration::from_millis(700)).await;
     assert!(secrets.check_ready().is_err(), "it cannot be read");
-    world.script.state().unsealing = Unsealing::Answers;
+    world.script.state().decryption = Decryption::Answers;
     world.clock.sleep(Duration::from_secs(1)).await;
     secrets.check_ready().expect("listed");
 }
@@ -376,10 +376,10 @@ async fn each_time_that_a_type_becomes_complete_is_counted() {
     let (world, secrets, _watch) = worlds().await;
     let generation = || secrets.readiness();
     assert_eq!(generation(), Readiness::Ready { generation: 1 });
-    world.script.state().unsealing = Unsealing::Hangs;
-    world.script.put_sealed("/secrets/d/a", "x");
+    world.script.state().decryption = Decryption::Hangs;
+    world.script.put_encrypted("/secrets/d/a", "x");
     world.settle().await;
-    world.script.state().unsealing = Unsealing::Answers;
+    world.script.state().decryption = Decryption::Answers;
     secrets.ready().await.expect("read");
     assert_eq!(generation(), Readiness::Ready { generation: 2 });
     world.feed.relist(&secrets);
