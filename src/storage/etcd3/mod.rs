@@ -22,6 +22,7 @@ mod delete;
 mod event;
 mod guaranteed_update;
 mod health;
+mod interface;
 mod lease_manager;
 mod list;
 mod list_memory;

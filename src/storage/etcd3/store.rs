@@ -1,9 +1,8 @@
-//! The store of one type: create and get; the other operations are in files of their own.
+//! The store of one type, and what its operations share.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -13,18 +12,13 @@ use super::lease_manager::{LEASE_REUSE_DEFAULT, LeaseManager};
 use super::list_memory::ObjectSize;
 use super::list_metrics::TypeListMetrics;
 use super::request_metrics::{Operation, RequestMetrics, TypeRequestMetrics};
-use super::{delete, guaranteed_update, list, watcher};
 use crate::clock::Clock;
 use crate::meta::{Object, ResourceVersion};
 use crate::storage::backend::{
-    Backend, BackendError, Compare, KeyRange, Op, RangeContent, RangeRequest, Txn, TxnResponse,
-    prefix_end,
+    Backend, BackendError, Compare, Op, RangeContent, RangeRequest, Txn, TxnResponse,
 };
 use crate::storage::encryption::Transformer;
-use crate::storage::{
-    DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
-    TryUpdate, UpdateOptions, Versioner, WatchStream, prepare_key,
-};
+use crate::storage::{StorageError, Versioner, prepare_key};
 
 /// The store of the objects of one type, in a backend.
 #[derive(Clone, Debug)]
@@ -120,6 +114,10 @@ impl Store {
     }
 
     /// Returns the metrics of requests to the backend.
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
     pub(super) fn requests(&self) -> &TypeRequestMetrics {
         &self.requests
     }
@@ -233,110 +231,3 @@ pub(super) fn check_minimum(
         _ => Ok(()),
     }
 }
-
-#[async_trait]
-impl Interface for Store {
-    fn versioner(&self) -> &Versioner {
-        &self.config.versioner
-    }
-
-    async fn create(
-        &self,
-        key: &str,
-        object: &Value,
-        ttl: Option<u64>,
-    ) -> Result<Arc<Object>, StorageError> {
-        let key = self.full_key(key, false)?;
-        if let Ok(Some(_)) = self.config.versioner.object_resource_version(object) {
-            return Err(StorageError::VersionOnCreate);
-        }
-        let (stored, object) = self.encode(object, &[])?;
-        let response = self.put(&key, 0, stored, ttl, None).await?;
-        if !response.succeeded {
-            return Err(StorageError::KeyExists { key });
-        }
-        Ok(Arc::new(object.at_revision(response.revision)))
-    }
-
-    async fn delete(
-        &self,
-        key: &str,
-        options: DeleteOptions,
-        check: &mut dyn DeletionCheck,
-    ) -> Result<Arc<Object>, StorageError> {
-        let key = self.full_key(key, false)?;
-        if options.expect_decode_error {
-            return delete::delete_corrupt(self, &key).await;
-        }
-        delete::delete(self, &key, options, check).await
-    }
-
-    async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError> {
-        watcher::watch(self, key, options).await
-    }
-
-    async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {
-        let key = self.full_key(key, false)?;
-        let read = self.backend.range(RangeRequest::key(&key));
-        let response = self.requests.count(Operation::Get, read).await?;
-        check_minimum(options.resource_version, response.revision)?;
-        let Some(kv) = response.kvs.first() else {
-            let revision = response.revision;
-            return Err(StorageError::KeyNotFound { key, revision });
-        };
-        let values = self.values.reader([kv]).await;
-        Ok(Arc::new(values.decode(kv)?))
-    }
-
-    async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError> {
-        list::get_list(self, key, &options).await
-    }
-
-    async fn guaranteed_update(
-        &self,
-        key: &str,
-        options: UpdateOptions,
-        update: &mut dyn TryUpdate,
-    ) -> Result<Arc<Object>, StorageError> {
-        let key = self.full_key(key, false)?;
-        guaranteed_update::guaranteed_update(self, &key, options, update).await
-    }
-
-    async fn stats(&self) -> Result<Stats, StorageError> {
-        let prefix = self.full_key(&self.config.resource_prefix, true)?;
-        let request = RangeRequest {
-            limit: SIZE_SAMPLE_OBJECTS,
-            ..RangeRequest::all(KeyRange::Span(prefix.clone(), prefix_end(&prefix)))
-        };
-        let read = self.backend.range(request);
-        let response = self.requests.count(Operation::Count, read).await?;
-        let sampled = response.kvs.iter().map(|kv| kv.value.len() as u64);
-        let total: u64 = sampled.sum();
-        Ok(Stats {
-            object_count: response.count,
-            estimated_average_object_size_bytes: total
-                .checked_div(response.kvs.len() as u64)
-                .unwrap_or_default(),
-        })
-    }
-
-    fn readiness_check(&self) -> Result<(), StorageError> {
-        Ok(())
-    }
-
-    async fn request_watch_progress(&self) -> Result<(), StorageError> {
-        Ok(self.backend.request_progress().await?)
-    }
-
-    async fn current_resource_version(&self) -> Result<ResourceVersion, StorageError> {
-        Ok(ResourceVersion(self.current_revision().await?))
-    }
-
-    fn compact_revision(&self) -> u64 {
-        let published = self.config.compact_revision.as_ref();
-        published.map_or(0, |revision| *revision.borrow())
-    }
-}
-
-/// The number of objects from which the mean size is estimated: the first ones, at most 48 MiB.
-const SIZE_SAMPLE_OBJECTS: u64 = 32;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use redb::{DatabaseError, StorageError};
 
-use super::redb_log::FORMAT;
+use super::stored_record::FORMAT;
 use crate::storage::backend::embedded::open_error::OpenError;
 
 /// An [`OpenError`] without the path.

@@ -43,7 +43,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHand
 
 use super::disk_file::{Disk, DiskFile, OnDisk, SystemFile};
 use super::failure::Failure;
-use super::stored_record::{self, StoredRecord};
+use super::stored_record::{self, FORMAT, FORMAT_MIN, StoredRecord};
 use super::tentative_file::TentativeFile;
 use super::{LogBatch, LogStore, Recovered, room};
 use crate::storage::backend::embedded::mvcc::{Record, State};
@@ -63,10 +63,6 @@ const PROOF: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ringwatch.p
 const META_FORMAT: &str = "format";
 const META_COMPACTED: &str = "compacted";
 
-/// The format that this program writes.
-pub(super) const FORMAT: u64 = 2;
-/// The oldest format that it reads.
-const FORMAT_MIN: u64 = 1;
 /// Maximum number of bytes that redb may cache, of which it gives up to half to pages that are written; a batch that
 /// needs more writes pages before it commits. Opening reads everything
 /// once, and fills whatever it is given for good; afterwards nothing is read but the paths of new pages and of removed records,

@@ -2,7 +2,7 @@
 //!
 //! The revision is the record's key in the log and not part of it. A reader skips fields that it does not know. So a new
 //! field must be one without which a record still means the same; whatever else is new needs a new
-//! [`super::redb_log::FORMAT`], which older programs refuse.
+//! [`FORMAT`], which older programs refuse.
 
 use std::sync::Arc;
 
@@ -12,6 +12,12 @@ use prost::Message;
 use super::format_1;
 use crate::storage::backend::LeaseId;
 use crate::storage::backend::embedded::mvcc::{Change, Record, Version};
+
+/// The format that this program writes.
+pub(super) const FORMAT: u64 = 2;
+
+/// The oldest format that it reads.
+pub(super) const FORMAT_MIN: u64 = 1;
 
 /// The message of a record.
 #[derive(Clone, PartialEq, Message)]

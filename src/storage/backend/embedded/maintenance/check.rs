@@ -5,7 +5,7 @@ use std::path::Path;
 use super::error::MaintenanceError;
 use super::record_checks::{Findings, RecordChecks};
 use super::snapshot_reader::{SnapshotReader, verify_seal};
-use super::status::inspected;
+use super::stopped_store;
 use crate::storage::backend::{ContentDigest, LeaseId};
 
 /// The outcome of a check.
@@ -42,7 +42,7 @@ impl Checked {
 /// [`MaintenanceError`]: nothing can be said about records, since the file is none of a store, or so damaged that they are not
 /// found.
 pub fn check(store: &Path) -> Result<Checked, MaintenanceError> {
-    let log = inspected(store)?;
+    let log = stopped_store::open(store)?;
     let mut checks = RecordChecks::new(log.compacted);
     let mut records = 0;
     log.for_each(|revision, bytes| {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::error::MaintenanceError;
-use super::status::inspected;
+use super::stopped_store;
 use crate::storage::backend::BackendError;
 use crate::storage::backend::embedded::log::{Loaded, LogBatch, LogStore, RedbLog};
 
@@ -30,7 +30,7 @@ pub struct Compaction {
 /// opened or written.
 pub fn compact(store: &Path, revision: u64) -> Result<Compaction, MaintenanceError> {
     // Opening a log creates a file that is missing.
-    drop(inspected(store)?);
+    drop(stopped_store::open(store)?);
     compact_log(RedbLog::open(store)?, store, revision)
 }
 

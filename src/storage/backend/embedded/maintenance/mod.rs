@@ -24,6 +24,7 @@ mod snapshot;
 mod snapshot_reader;
 mod snapshot_source;
 mod status;
+mod stopped_store;
 #[cfg(test)]
 mod tests;
 mod verified_snapshot;

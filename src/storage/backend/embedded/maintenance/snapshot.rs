@@ -22,7 +22,7 @@ use imbl::OrdMap;
 use prost::Message;
 
 use super::error::MaintenanceError;
-use super::status::inspected;
+use super::stopped_store;
 use crate::storage::backend::embedded::log::StoredRecord;
 use crate::storage::backend::embedded::mvcc::{Change, Record, State, Version};
 use crate::storage::backend::{ContentDigest, LeaseId};
@@ -66,7 +66,7 @@ enum Position {
 /// # Errors
 /// [`MaintenanceError`]; the store is not changed.
 pub fn snapshot(store: &Path) -> Result<Snapshot, MaintenanceError> {
-    let log = inspected(store)?;
+    let log = stopped_store::open(store)?;
     let (state, _) = log.state()?;
     Ok(Snapshot::new(state, log.leases.into_iter().collect()))
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::error::MaintenanceError;
 use super::snapshot::Snapshot;
-use super::status::inspected;
+use super::stopped_store;
 use super::verified_snapshot::SealedSnapshot;
 use crate::storage::backend::copy::{CopyError, Page, Pages, Source};
 use crate::storage::backend::embedded::log::InspectedLog;
@@ -29,7 +29,7 @@ impl SnapshotSource {
     /// # Errors
     /// [`MaintenanceError`].
     pub fn of_store(name: String, store: &Path) -> Result<Self, MaintenanceError> {
-        let log = inspected(store)?;
+        let log = stopped_store::open(store)?;
         let (state, _) = log.state()?;
         let leases = log.leases.iter().copied().collect();
         Ok(Self {

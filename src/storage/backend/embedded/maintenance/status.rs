@@ -1,16 +1,14 @@
 //! The status of a store or a snapshot.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use super::error::MaintenanceError;
 use super::snapshot;
+use super::stopped_store;
 use super::verified_snapshot::{SealedSnapshot, VerifiedSnapshot};
 use crate::storage::backend::ContentDigest;
-use crate::storage::backend::embedded::log::InspectedLog;
 use crate::storage::backend::embedded::mvcc::State;
-use crate::storage::backend::embedded::open_error::OpenError;
 
 /// The facts about a store's file or a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +34,7 @@ pub struct Status {
 /// # Errors
 /// [`MaintenanceError`].
 pub fn status(store: &Path) -> Result<Status, MaintenanceError> {
-    let log = inspected(store)?;
+    let log = stopped_store::open(store)?;
     let (state, used_bytes) = log.state()?;
     let sizes = (log.size_bytes()?, used_bytes);
     Ok(Status::of_state(&state, sizes, log.format))
@@ -68,22 +66,5 @@ impl Status {
             digest: ContentDigest::of_state(state),
             format,
         }
-    }
-}
-
-/// Opens the log of a store for reading.
-///
-/// # Errors
-/// [`MaintenanceError`].
-pub(super) fn inspected(store: &Path) -> Result<InspectedLog, MaintenanceError> {
-    let missing = || MaintenanceError::Missing {
-        path: store.to_owned(),
-    };
-    match InspectedLog::open(store) {
-        Ok(log) => log.ok_or_else(missing),
-        Err(OpenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            Err(missing())
-        }
-        Err(error) => Err(error.into()),
     }
 }
