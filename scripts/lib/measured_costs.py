@@ -1,7 +1,7 @@
 """What this project has measured, as the cost model of docs/scaling.md takes it, each figure with the lines that say it.
 
-A cost is a range: the least and the most that PERF.md tells of the same work, on different machines and in different runs. Figures are written
-as they stand there, so that `absent` can look for them: who measures anew changes PERF.md, and is told to change this table as well.
+A cost is a range: the least and the most that docs/records/performance.md tells of the same work, on different machines and in different runs. Figures are written
+as they stand there, so that `absent` can look for them: who measures anew changes docs/records/performance.md, and is told to change this table as well.
 """
 import pathlib
 import typing
@@ -36,7 +36,7 @@ class Cost(typing.NamedTuple):
     section: str
     command: str
     lines: tuple
-    file: str = 'PERF.md'
+    file: str = 'docs/records/performance.md'
 
     def range(self):
         return Range(*sorted(float(it.replace(',', '').replace('_', '')) for it in (self.low, self.high)))
@@ -114,6 +114,6 @@ def absent():
         for figure in {cost.low, cost.high}:
             if not any(figure in line for line in cost.lines):
                 yield '%s: no line has the figure %s' % (name, figure)
-        for section in cost.section.split('"; "') if cost.file == 'PERF.md' else ():
+        for section in cost.section.split('"; "') if cost.file == 'docs/records/performance.md' else ():
             if '\n### %s\n' % section not in text:
                 yield '%s: %s has no section %r' % (name, cost.file, section)

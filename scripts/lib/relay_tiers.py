@@ -2,7 +2,7 @@
 
 An event comes to every server at once, as etcd's watch brings it. A machine gives events on in the order in which they came; it gives one
 to all its clients before the next, and its cores share that work evenly. What a delivery costs is drawn for each event on each machine from a range
-of PERF.md. The machine below has the event when its delivery is done and HOP_SECONDS have passed. What else a machine does (requests, other
+of docs/records/performance.md. The machine below has the event when its delivery is done and HOP_SECONDS have passed. What else a machine does (requests, other
 events) is taken from its cores as a steady share. Left out are pauses, losses, and the time until a client has read what was written to its socket.
 """
 import heapq
