@@ -1,4 +1,4 @@
-//! How long admission takes: as a whole, and each plugin.
+//! Metrics of the time that admission takes: as a whole, and in each plugin.
 //!
 //! Ported from `admission/metrics/metrics.go` of Kubernetes 1.36.
 

@@ -9,9 +9,9 @@ use serde_json::Value;
 /// The webhooks or policies that have seen a request's object, by their ids.
 #[derive(Debug)]
 pub(super) struct Reinvocations<Id> {
-    /// Those with `reinvocationPolicy: IfNeeded` that have seen the last change.
+    /// The ids of those with `reinvocationPolicy: IfNeeded` that have seen the last change.
     current: HashSet<Id>,
-    /// Those with `reinvocationPolicy: IfNeeded` that have not seen the last change.
+    /// The ids of those with `reinvocationPolicy: IfNeeded` that have not seen the last change.
     outdated: HashSet<Id>,
     /// The object after the first round.
     left: Option<Value>,

@@ -12,11 +12,11 @@ use std::time::Duration;
 use ringwatch::clock::Instant;
 use sha2::{Digest, Sha256};
 
-/// How many bytes the answers that grant something may take; then the oldest are evicted.
+/// The most bytes that the answers that grant something may take; beyond that the oldest are evicted.
 const GRANTED_BYTES_MAX: usize = 8 << 20;
-/// How many bytes all other answers may take.
+/// The most bytes that all other answers may take.
 const REFUSED_BYTES_MAX: usize = 2 << 20;
-/// How many bytes an answer may take to be kept.
+/// The most bytes that an answer may take to be kept.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 /// The bytes of an answer besides itself: its question in two maps, and the share of empty places in these.
 const ENTRY_BYTES: usize = 200;

@@ -10,10 +10,10 @@ use tokio::sync::Semaphore;
 
 use super::webhook_client::{CallError, ClientConfig, WebhookClient};
 
-/// How many calls to one webhook are in progress; further ones wait within their timeout.
+/// The most calls to one webhook that are in progress; further ones wait within their timeout.
 const UNDER_WAY_MAX: usize = 100;
 
-/// How many attempts a call has within its timeout, if the webhook fails in a way that may pass.
+/// The most attempts that a call has within its timeout, if the webhook fails in a way that may pass.
 const ATTEMPTS_MAX: usize = 5;
 
 /// The pause before the second attempt; each further one is half as long again.

@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// How long a signal is waited for at most.
+    /// The most time for which a signal is waited for.
     const PATIENCE: Duration = Duration::from_secs(60);
 
     /// The clock stands still, so that the period at which files are looked at never ends.

@@ -1,4 +1,4 @@
-//! How values merge under server-side apply: as one whole, or by members or items.
+//! The ways in which values merge under server-side apply: as one whole, or by members or items.
 
 use serde_json::Value;
 

@@ -16,7 +16,7 @@ const BYTES: u64 = 1 << 10;
 /// An event of `audit.k8s.io/v1`, with bodies as they were sent.
 #[derive(Clone, Debug, Default)]
 pub struct Event {
-    /// How much of the request is recorded.
+    /// The level of the event: the amount of the request that it records.
     pub level: Level,
     /// The audit id, which all events of a request have.
     pub audit_id: String,

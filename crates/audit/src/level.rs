@@ -1,8 +1,9 @@
-//! How much is recorded of a request, and at which stages: the types of `audit.k8s.io/v1`.
+//! The types of `audit.k8s.io/v1` for levels, which say how much is recorded of a request, and for the stages at which
+//! it is recorded.
 
 use serde::Serialize;
 
-/// How much of a request is recorded. Each level has all that those before it have.
+/// The amount of a request that is recorded. Each level has all that those before it have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Level {
     /// Nothing.

@@ -39,7 +39,7 @@ struct State {
     memory: Share,
     /// True if a body was left out for want of memory.
     lacks_body: bool,
-    /// How long parts of the request took, under the names of their annotations.
+    /// The times that parts of the request took, under the names of their annotations.
     latencies: Vec<(&'static str, Duration)>,
     /// True if the last event has been recorded.
     is_complete: bool,

@@ -1,4 +1,5 @@
-//! How much longer the certificates by which clients authenticate are valid, under kube-apiserver's name.
+//! The metric of the time for which the certificates by which clients authenticate are still valid, under
+//! kube-apiserver's name.
 
 use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;

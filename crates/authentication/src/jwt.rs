@@ -10,7 +10,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// How long a token may be in bytes; longer ones are refused unread.
+/// The most bytes of a token; longer ones are refused unread.
 pub(super) const TOKEN_BYTES_MAX: usize = 128 << 10;
 
 /// By how many seconds the clock of the issuer may differ, as in kube-apiserver.

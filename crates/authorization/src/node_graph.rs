@@ -20,7 +20,7 @@ pub struct NodeGraph(RwLock<Graph>);
 #[derive(Debug, Default)]
 struct Graph {
     pods: HashMap<(String, String), Pod>,
-    /// How many pods of a node refer to an object, by node and object.
+    /// The number of pods of a node that refer to an object, by node and object.
     needs: HashMap<String, HashMap<Name, u32>>,
     /// The volumes that are bound to a claim.
     volumes: HashMap<String, Volume>,

@@ -100,7 +100,7 @@ pub struct RoleTable {
 #[derive(Debug)]
 struct Resolved {
     rules: Arc<[Rule]>,
-    /// How many words the rules have.
+    /// The number of words that the rules have.
     words: usize,
 }
 
@@ -108,7 +108,7 @@ struct Resolved {
 #[derive(Debug, Default)]
 struct Grants {
     grants: Vec<Grant>,
-    /// How many words the roles have. A role that is bound twice counts twice.
+    /// The number of words that the roles have. A role that is bound twice counts twice.
     words: usize,
 }
 

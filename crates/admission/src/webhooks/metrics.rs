@@ -1,4 +1,4 @@
-//! How long calls of webhooks take, and how they end.
+//! Metrics of calls of webhooks: the time that they take, and the ways in which they end.
 //!
 //! Ported from `admission/metrics/metrics.go` and the dispatchers of `admission/plugin/webhook` of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! How the values of a type merge in server-side apply: what its lists and objects are, as
+//! The rules by which the values of a type merge in server-side apply: what its lists and objects are, as
 //! `x-kubernetes-list-type`, `-list-map-keys` and `-map-type` say.
 
 use ringwatch_apply::{ItemSchema, ListKeys, MergeSchema, Merging};

@@ -18,7 +18,7 @@ pub(crate) struct EventSizes(Arc<Buckets>);
 
 #[derive(Debug, Default)]
 struct Buckets {
-    /// How many events fell into each bucket.
+    /// The number of events that fell into each bucket.
     events: [AtomicUsize; BOUNDS.len() + 1],
     /// The sum of the events' sizes.
     bytes: AtomicUsize,
@@ -31,7 +31,7 @@ pub(crate) struct Tally {
     all: u64,
     /// The bucket into which the newest events fall.
     bucket: usize,
-    /// How many of the newest events fall into it.
+    /// The number of the newest events, which fall into `bucket`.
     events: usize,
     /// The sum of the sizes of those events.
     bytes: usize,

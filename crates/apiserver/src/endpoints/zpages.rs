@@ -33,7 +33,7 @@ const NOT_LISTED: [&str; 5] = ["/api", "/apis", "/openapi", "/openid", "/.well-k
 pub struct Zpages {
     /// The version of the program.
     pub version: VersionInfo,
-    /// When the process started.
+    /// The time at which the process started.
     pub started: Timestamp,
     /// The paths that the server has besides those of resources.
     pub paths: Vec<String>,

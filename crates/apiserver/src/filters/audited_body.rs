@@ -60,7 +60,7 @@ pub(super) struct AuditedBody {
     end: End,
 }
 
-/// How far the record of the end is.
+/// The progress of the record of the end.
 enum End {
     /// There is more to come.
     Open,

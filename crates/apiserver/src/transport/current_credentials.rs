@@ -14,7 +14,7 @@ use super::tls::ServingTls;
 pub struct Credentials {
     /// The serving side of TLS, with the certificates.
     pub tls: ServingTls,
-    /// When each of these certificates expires.
+    /// The times at which each of these certificates expires, and should have been replaced.
     pub serving_expiries: Vec<Expiry>,
     /// Verifies client certificates, and derives users from them.
     pub clients: ClientCertificates,

@@ -53,9 +53,9 @@ impl Header {
 #[derive(Debug, Default)]
 pub(super) struct Position {
     header: [u8; HEADER_BYTES],
-    /// How many bytes of the next header have come.
+    /// The number of bytes of the next header that have come.
     known: usize,
-    /// How many bytes of the current frame's payload are to come.
+    /// The number of bytes of the current frame's payload that are to come.
     pub(super) left: usize,
 }
 

@@ -39,12 +39,12 @@ use super::doorbell::Doorbell;
 use super::watch_streams::body::Handovers;
 use super::watch_streams::{Progress, Watches};
 
-/// How many bytes are gathered before they are written: a TLS record.
+/// The most bytes that are gathered before they are written: a TLS record.
 const JOINED_BYTES_MAX: usize = 16 * 1024;
 
-/// How many bytes of the client are read at once, at most.
+/// The most bytes of the client that are read at once.
 const READ_BYTES_MAX: usize = 4 * 1024;
-/// How often the gathered bytes are written in one turn before other tasks have theirs.
+/// The most times that the gathered bytes are written in one turn before other tasks have theirs.
 const WRITES_A_TURN_MAX: usize = 64;
 
 /// hyper's half of a joined connection. Its flush does nothing; [`Turns`] flushes.
@@ -156,7 +156,7 @@ struct Joined<T> {
     inner: T,
     /// The bytes that hyper has written. Empty, without memory, while the connection is idle.
     gathered: Vec<u8>,
-    /// How many of them `inner` has taken.
+    /// The number of gathered bytes that `inner` has taken.
     written: usize,
     /// True if there are bytes, here or in `inner`, that have not been flushed.
     unflushed: bool,

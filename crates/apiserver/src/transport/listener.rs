@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::Connections;
 
-/// How many connections wait in the kernel to be accepted, unless the system allows fewer.
+/// The most connections that wait in the kernel to be accepted, unless the system allows fewer.
 const BACKLOG: u32 = 4_096;
 /// The pause after a failed accept (no file descriptors left).
 const ACCEPT_PAUSE_MILLISECONDS: u64 = 100;

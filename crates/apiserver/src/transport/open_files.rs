@@ -3,7 +3,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// How many files are kept for the store, certificates, webhooks and kubelets.
+/// The number of files that are kept for the store, certificates, webhooks and kubelets.
 const RESERVED: u64 = 512;
 /// The part of the limit that is kept where it is small: one in so many.
 const RESERVED_PART: u64 = 4;

@@ -32,7 +32,7 @@ use ringwatch::clock::Clock;
 use crate::endpoints::{BoxError, full};
 use crate::filters::HeldBody;
 
-/// How many bytes may be pending on a connection before its bodies wait.
+/// The most bytes that may be pending on a connection before its bodies wait.
 pub(super) const OUTGOING_BYTES_MAX: u64 = 1 << 20;
 
 /// Bytes of a connection while nothing is pending: its task, the state of TLS and HTTP.
@@ -49,7 +49,7 @@ const STEP_BYTES: u64 = 16 << 10;
 /// The least bytes of a response that a client must read within the timeout of a request; else its connection ends.
 const READ_BYTES_MIN: u64 = 1 << 20;
 
-/// How often a connection is checked within the time after which it counts as idle.
+/// The number of times that a connection is checked within the time after which it counts as idle.
 const IDLE_LOOKS: u32 = 3;
 
 /// The bytes that a connection holds for its client. Clones are of the same connection.
@@ -66,13 +66,13 @@ struct Pending {
     waiting: Vec<Waker>,
     /// Answers that must be read in time and are not written to their end, by the number of their stream.
     answers: HashMap<u64, Answer>,
-    /// How many requests there are whose answer is not written to its end.
+    /// The number of requests whose answer is not written to its end.
     streams: usize,
-    /// How many requests there have been.
+    /// The number of requests that the connection has had.
     begun: u64,
 }
 
-/// How far the client has read an answer, in bytes.
+/// The progress of the client in reading an answer, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Answer {
     pending: u64,

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::endpoints::BoxError;
 
-/// How many bytes are read and dropped, as in Go.
+/// The most bytes of the rest of a body that are read and dropped, as in Go.
 const THROWN_AWAY_BYTES_MAX: usize = 256 << 10;
 /// The seconds that a client has to send them.
 const THROWN_AWAY_SECONDS_MAX: u64 = 1;

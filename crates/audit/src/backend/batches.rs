@@ -12,7 +12,7 @@ use super::throttle::{Throttle, ThrottleOptions};
 /// The memory of its events, in bytes, after which a batch is complete.
 pub(super) const BYTES_MAX: u64 = 10 << 20;
 
-/// How events are gathered.
+/// Options of the batches in which events are gathered.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchOptions {
     /// Maximum number of events of a batch; positive.

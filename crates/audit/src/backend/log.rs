@@ -33,7 +33,7 @@ pub enum Format {
     Legacy,
 }
 
-/// Where the lines go.
+/// The output to which the lines go: standard output or a file.
 #[derive(Debug)]
 pub struct LogFile(Output);
 
@@ -103,7 +103,7 @@ pub struct LogOptions {
     pub format: Format,
     /// The queue before it.
     pub queue: QueueOptions,
-    /// How events are gathered.
+    /// The options of the batches in which events are gathered.
     pub batches: BatchOptions,
     /// The bounds of events; `None` for none.
     pub truncation: Option<Truncation>,

@@ -15,12 +15,12 @@ const BLOCKING_EVENTS_MAX: usize = 10_000;
 /// The plugin that is counted with events for which there was no room.
 const BUFFERED: &str = "buffered";
 
-/// When a request goes on.
+/// The moment at which a request goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// At once. Events for which the queue has no room are dropped, and counted.
     Batch,
-    /// When its event is stored, or that has failed.
+    /// After its event has been stored, or storing it has failed.
     Blocking,
     /// As `Blocking`; but a request whose first event cannot be stored is refused.
     BlockingStrict,
@@ -29,7 +29,7 @@ pub enum Mode {
 /// The options of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueOptions {
-    /// When a request goes on.
+    /// The moment at which a request goes on.
     pub mode: Mode,
     /// Maximum number of events that wait, in the mode [`Mode::Batch`].
     pub events_max: usize,

@@ -22,7 +22,7 @@ use super::log::append;
 const TIME: &str = "%Y-%m-%dT%H-%M-%S%.3f";
 const COMPRESSED: &str = ".gz";
 
-/// When a file is rotated, and how long old ones are kept.
+/// The limits at which a file is rotated, and of the old files that are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotation {
     /// Maximum number of bytes of the file.

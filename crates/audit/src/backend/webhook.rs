@@ -40,7 +40,7 @@ pub struct WebhookOptions {
     pub initial_backoff: Duration,
     /// The queue before it.
     pub queue: QueueOptions,
-    /// How events are gathered.
+    /// The options of the batches in which events are gathered.
     pub batches: BatchOptions,
     /// The bounds of events; `None` for none.
     pub truncation: Option<Truncation>,

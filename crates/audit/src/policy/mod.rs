@@ -23,7 +23,7 @@ pub struct Policy {
 /// The decision of a policy about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// How much is recorded.
+    /// The amount of the request that is recorded.
     pub level: Level,
     /// The stages without an event.
     pub omit_stages: Stages,

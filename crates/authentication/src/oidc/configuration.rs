@@ -15,7 +15,7 @@ use super::claims::ClaimMapping;
 const GROUP: &str = "apiserver.config.k8s.io";
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const KIND: &str = "AuthenticationConfiguration";
-/// How many issuers a configuration may have, as in kube-apiserver.
+/// The most issuers that a configuration may have, as in kube-apiserver.
 const ISSUERS_MAX: usize = 64;
 
 /// An AuthenticationConfiguration file, parsed and validated.

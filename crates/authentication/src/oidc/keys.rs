@@ -5,7 +5,7 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How many keys of a provider are read.
+/// The most keys of a provider that are read.
 const KEYS_MAX: usize = 100;
 
 /// The reason why a token of a provider is invalid, or its documents cannot be used.

@@ -15,7 +15,7 @@ use crate::jwt::{Audiences, Seconds, Unverified, verified};
 
 /// The time that a token waits for newer keys.
 const KEYS_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How many tokens may wait at a time, so that a flood of tokens of unknown keys is refused at once.
+/// The most tokens that may wait at a time, so that a flood of tokens of unknown keys is refused at once.
 const WAITING_MAX: usize = 64;
 /// By how many seconds the provider's clock may be ahead.
 const NOT_BEFORE_LEEWAY_SECONDS: i64 = 300;

@@ -64,7 +64,7 @@ impl fmt::Display for Path<'_> {
 #[derive(Default)]
 struct Duplicates {
     reported: Vec<String>,
-    /// How many bytes of paths have been written, those of duplicates that were reported before included.
+    /// The number of bytes of paths that have been written, those of duplicates that were reported before included.
     path_bytes: usize,
 }
 

@@ -43,7 +43,7 @@ pub struct EncodingCache(Arc<Shared>);
 struct Shared {
     /// Maximum number of bytes of the encodings.
     bytes_max: usize,
-    /// How many bytes the kept encodings take.
+    /// The number of bytes that the kept encodings take.
     sum: EncodedBytes,
     /// The memory budget, which limits the encodings further when memory is short.
     ledger: Ledger,

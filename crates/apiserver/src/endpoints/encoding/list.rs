@@ -72,7 +72,7 @@ pub(crate) struct ListBody {
     around: Punctuation,
     /// True once the end has been sent.
     ended: bool,
-    /// How many bytes are still to come.
+    /// The number of bytes of the body that are still to come.
     remaining: u64,
 }
 

@@ -3,7 +3,7 @@
 //! A list is identified by its name and that of the list or member around it; a few kinds have exceptions. A list
 //! without an entry here is replaced as a whole.
 
-/// How a list is merged.
+/// The way in which a list is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListMerge {
     /// Objects with the same value of this member are one.

@@ -37,7 +37,7 @@ const SPDY_PROTOCOL: &str = "v4.channel.k8s.io";
 const STATUS_BYTES_MAX: usize = 64 << 10;
 /// Maximum time until a kubelet has opened a stream.
 const OPEN_MAX: Duration = Duration::from_secs(30);
-/// How many pings of the kubelet may wait to be answered; others are not answered.
+/// The most pings of the kubelet that may wait to be answered; others are not answered.
 const PONGS_MAX: usize = 1;
 
 /// The streams that the client asks for.

@@ -16,11 +16,11 @@ use crate::transport::http2_frames::{CONTINUATION, END_HEADERS, HEADER_BYTES, HE
 use crate::transport::layered_io::IoLayer;
 use crate::transport::preface::PREFACE_BYTES;
 
-/// How long the payload of a frame may be, in bytes: HTTP/2's default, since nothing else was agreed on.
+/// The most bytes of the payload of a frame: HTTP/2's default, since nothing else was agreed on.
 const FRAME_BODY_BYTES_MAX: usize = 16 << 10;
 /// Number of bytes that are read at a time.
 const READ_BYTES: usize = 4 << 10;
-/// How many held bytes are covered by the memory that is counted for every connection.
+/// The most held bytes that are covered by the memory that is counted for every connection.
 const COVERED_BYTES: usize = 8 << 10;
 
 /// The layer that sees the frames of HTTP/2, and the preface before them. `None` once the client is authenticated.

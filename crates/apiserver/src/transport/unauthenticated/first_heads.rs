@@ -20,7 +20,7 @@ use super::{FIRST_HEAD_BYTES_MAX, FIRST_HEAD_MAX, Standing};
 use crate::endpoints::HeadRefusal;
 use crate::transport::layered_io::IoLayer;
 
-/// How large a head may be to be covered by the memory that is counted for every connection.
+/// The most bytes of a head that is covered by the memory that is counted for every connection.
 const COVERED_BYTES: u64 = 8 << 10;
 
 /// A connection's heads. Clones are of the same connection.
@@ -32,7 +32,7 @@ pub struct Heads(Arc<Mutex<Head>>);
 struct Head {
     /// True while a head is read; false while a request's body is.
     reading: bool,
-    /// How many bytes of the head have been read.
+    /// The number of bytes of the head that have been read.
     bytes: u64,
     /// True once the line with the request's target has been read.
     has_target: bool,

@@ -55,7 +55,7 @@ const WAIT_MIN: Duration = Duration::from_secs(1);
 /// Interval of checks for a connection to close, while all places are taken and none may be closed yet.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
-/// How many connections may be open.
+/// The limits of the number of open connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
     /// Maximum number of connections without an authenticated client.
@@ -100,9 +100,9 @@ struct Shared {
 struct Open {
     /// The connections by network and by number; later ones have larger numbers. No network is empty.
     by_network: HashMap<Network, BTreeMap<u64, Standing>>,
-    /// How many connections there are.
+    /// The number of connections that are in `by_network`.
     count: usize,
-    /// How many connections there have been.
+    /// The number of connections that there have been, which is the number of the newest one.
     entered: u64,
 }
 

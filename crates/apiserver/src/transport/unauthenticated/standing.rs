@@ -40,8 +40,8 @@ struct State {
     waited: Duration,
     /// The beginning of the present wait; `None` while the server has something to do for the client.
     waiting_since: Option<Instant>,
-    /// How many requests are being answered. While one is, the client waits for the server, although its next may be
-    /// read.
+    /// The number of requests that are being answered. While one is, the client waits for the server, although its next
+    /// may be read.
     answering: usize,
     /// True if the socket has become ready since it was last polled.
     ready: bool,

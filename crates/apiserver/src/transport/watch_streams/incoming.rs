@@ -40,7 +40,7 @@ enum Grant {
 #[derive(Debug)]
 pub(super) struct Incoming {
     position: Position,
-    /// How many bytes of the preface are to come.
+    /// The number of bytes of the preface that are to come.
     preface: usize,
     /// The frame whose payload is being collected; it is passed on when it is complete.
     header: Option<Header>,

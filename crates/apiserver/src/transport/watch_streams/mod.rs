@@ -79,7 +79,7 @@ pub(super) struct Watches {
     incoming: Incoming,
     /// True if h2 is to get a part of the watches' window when it next reads.
     refill_due: bool,
-    /// How many bytes h2 has written since the watches had their turn.
+    /// The number of bytes that h2 has written since the watches had their turn.
     since_turn: usize,
 }
 

@@ -1,4 +1,5 @@
-//! How the watches of a connection and its other requests share a socket that takes less than there is to send.
+//! Tests of the way in which the watches of a connection and its other requests share a socket that takes less than
+//! there is to send.
 
 use super::frames::{DATA, Frames, GOAWAY, HEADERS, PING, WINDOW_UPDATE};
 use super::watches::{HUGE_CHUNKS, HUGE_PATH, LARGE, WATCH, fed};

@@ -10,7 +10,8 @@ use super::*;
 const FRAMES: usize = 100_000;
 /// The number of watches that are opened and reset on one connection.
 const RESETS: u32 = 10_000;
-/// So many of them are not counted: buffers and tables grow to their size.
+/// The number of these watches, from the first on, whose memory is not counted: buffers and tables grow to their size
+/// meanwhile.
 const WARM_UP: u32 = 1_000;
 /// Maximum memory that a flood may leave behind, in bytes.
 const HELD_MAX: usize = 4 << 20;
