@@ -35,13 +35,13 @@ use self::serving::{Serving, median, memory, pod, processor_time};
 /// Everything there is, as it is in memory.
 const LIST: &str = "/api/v1/pods?resourceVersion=0";
 
-/// How many objects there are: more than have room among the encodings that are kept, and few enough to have it.
+/// The numbers of objects in a list: more than have room among the encodings that are kept, and few enough to have it.
 const OBJECTS: [usize; 2] = [150_000, 5_000];
-/// How many there are when only the bench itself is tried.
+/// The number of objects when only the bench itself is tried.
 const OBJECTS_TRIED: usize = 1_000;
-/// How large an object is, about.
+/// The approximate size of an object in bytes.
 const OBJECT_BYTES: usize = 1_000;
-/// How much the floor copies at a time.
+/// The number of bytes that the floor copies at a time.
 const CHUNK_BYTES: usize = 32 * 1024;
 
 /// The forms of the list, each with the media type and the encodings that ask for it.

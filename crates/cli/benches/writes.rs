@@ -29,7 +29,7 @@ use tokio::runtime::Runtime;
 
 use self::serving::{Serving, median, processor_time};
 
-/// How many bytes of data a ConfigMap has.
+/// The number of bytes of data that a ConfigMap has.
 const CONFIG_MAP_BYTES: usize = 800;
 
 /// The objects that are written, and their collection.

@@ -29,9 +29,9 @@ impl CheckConfigFlags {
 
 /// Flags that a configuration makes.
 pub(crate) enum Configured<'flags> {
-    /// Those of a server.
+    /// The flags of a server.
     Server(&'flags flags::ServeFlags),
-    /// Those of a relay.
+    /// The flags of a relay.
     Relay(&'flags flags::RelayFlags),
 }
 

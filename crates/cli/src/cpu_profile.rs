@@ -14,7 +14,7 @@ use ringwatch_server::ProfileError;
 
 use super::pprof_format::{Profile, Stack};
 
-/// How often a second of a processor's time is sampled, as in Go.
+/// The number of samples that are taken in a second of a processor's time, as in Go.
 const SAMPLES_A_SECOND: i32 = 100;
 /// The libraries in which no stack is walked.
 const NOT_SAMPLED: [&str; 2] = ["libgcc", "vdso"];

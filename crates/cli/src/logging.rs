@@ -22,9 +22,9 @@ use tracing_subscriber::{EnvFilter, reload};
 
 use super::json_lines::JsonLines;
 
-/// So many lines are written of a kind that clients cause, in a period.
+/// The most lines of one kind that are written in a period, where clients cause the lines.
 const LINES_MAX: u32 = 10;
-/// How long that period is.
+/// The length of the period in which at most `LINES_MAX` lines of a kind are written.
 const PERIOD: Duration = Duration::from_secs(60);
 /// The libraries whose lines clients cause, besides the crates of the server that do.
 const LIBRARIES_OF_CLIENTS: [&str; 3] = ["h2", "hyper", "rustls"];
@@ -127,11 +127,11 @@ struct Bounded<F> {
 /// The lines of one kind.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
-    /// When the period began.
+    /// The instant at which the period began.
     since: Instant,
-    /// How many have been written in it.
+    /// The number of lines that have been written in the period.
     written: u32,
-    /// How many have been left out since the last that was written.
+    /// The number of lines that have been left out since the last that was written.
     left_out: u64,
 }
 

@@ -26,7 +26,7 @@ const RECONCILE_PERIOD: Duration = Duration::from_secs(10);
 /// A documentation address (RFC 5737). Nothing is sent to it.
 const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
 
-/// Where this server is reached, and the others of the same store.
+/// The endpoints of the Service `kubernetes`: where this server is reached, and the others of the same store.
 #[derive(Debug)]
 pub struct ApiEndpoints {
     /// The address and port at which this server is reached.

@@ -21,9 +21,9 @@ pub struct Level {
 pub struct Limits {
     /// The level's share of all seats: `nominalConcurrencyShares`.
     pub shares: u64,
-    /// How much of that share others may borrow, in percent.
+    /// The part of the level's share that others may borrow, in percent.
     pub lendable_percent: u64,
-    /// How many requests of one flow may wait; 0 if the level rejects instead.
+    /// The most requests of one flow that may wait; 0 if the level rejects instead.
     pub queue_length: usize,
 }
 

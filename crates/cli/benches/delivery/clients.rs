@@ -23,7 +23,7 @@ const ROLE: &str = "RINGWATCH_BENCH_CLIENTS";
 /// The only byte of its kind in an event.
 const MARK: u8 = b'~';
 
-/// How many streams an HTTP/2 connection has.
+/// The number of streams of an HTTP/2 connection.
 pub const STREAMS: usize = 100;
 
 /// The flow control window of a stream, as in client-go, and of a connection.
@@ -122,7 +122,7 @@ pub fn ran() -> bool {
 #[derive(Clone)]
 struct Tally {
     watchers: usize,
-    /// How many marks make a round.
+    /// The number of marks that make a round.
     round: usize,
     there: Rc<Cell<usize>>,
     marks: Rc<Cell<usize>>,

@@ -36,13 +36,13 @@ use self::watches::Watches;
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=0&sendInitialEvents=false\
                      &resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=3600";
 
-/// How many watchers there are.
+/// The number of watchers.
 const WATCHERS: usize = 1_000;
-/// How many there are when only the bench itself is tried.
+/// The number of watchers when only the bench itself is tried.
 const WATCHERS_TRIED: usize = 20;
-/// How large an event is, about: sixteen fit into 16 KiB.
+/// The approximate size of an event in bytes: sixteen fit into 16 KiB.
 const EVENT_BYTES: usize = 1_000;
-/// How many events wait for a watcher at a time, where several do.
+/// The number of events that wait for a watcher at a time, where several do.
 const PENDING: usize = 16;
 
 /// A row of the table.

@@ -1,5 +1,6 @@
-//! How the work for a request grows with what its client puts into it: instructions, counted by callgrind, for twice as
-//! much beside those for once as much. Counts do not depend on what else the machine does, so that a gate can hold to them.
+//! Measures how the work for a request grows with what its client puts into it: instructions, counted by callgrind, for
+//! twice as much beside those for once as much. Counts do not depend on what else the machine does, so that a gate can
+//! hold to them.
 //!
 //! Work in linear time takes twice as much or less, since every request has a fixed part; work in quadratic time takes up to
 //! four times as much. An event to the watches of a connection has a budget besides.

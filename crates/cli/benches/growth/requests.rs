@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub struct Growing {
     /// A name for it.
     pub name: &'static str,
-    /// How much is in it.
+    /// The number of items in it, such as operations or finalizers, in the smaller of its two measurements.
     pub size: usize,
     /// Makes an object that it changes.
     pub first: Option<fn(usize) -> Message>,
@@ -206,7 +206,7 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SHELVES: &str = "/apis/example.com/v1/namespaces/default/shelves";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
-/// How deep unknown fields are nested.
+/// The depth to which unknown fields are nested.
 const DEPTH: usize = 100;
 
 /// A request that is answered with 200.

@@ -38,7 +38,8 @@ use tokio::runtime::Runtime;
 use self::requests::{REQUESTS, Subject};
 use self::serving::Serving;
 
-/// How often a request is counted: this spreads what happens only now and then, such as the growing of a table.
+/// The number of times that a request is counted: this spreads what happens only now and then, such as the growing of a
+/// table.
 const TIMES: u64 = 20;
 /// The time between two requests. It is no multiple of the periods of the server's tasks, so that none runs beside a
 /// request.

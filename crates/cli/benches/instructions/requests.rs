@@ -11,7 +11,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// How many bytes of data a ConfigMap has.
+/// The number of bytes of data that a ConfigMap has.
 const CONFIG_MAP_BYTES: usize = 800;
 
 /// A write that is counted.

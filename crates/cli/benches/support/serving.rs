@@ -140,7 +140,7 @@ pub fn median(measured: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Where objects are kept.
+/// The store of the bench: the backend in which objects are kept.
 struct Store {
     backend: Arc<Gate>,
     /// The revisions at which keys were written last.

@@ -15,7 +15,7 @@ use ringwatch_resources::Availability;
 pub struct AvailabilityMetrics {
     /// 1 for each API that is unavailable, 0 for each that is available.
     unavailable: Family<NameLabels, Gauge>,
-    /// How often an API that was available became unavailable.
+    /// The number of times that an API that was available became unavailable.
     losses: Family<LossLabels, Counter>,
     /// The APIs whose gauge is there, and which of them are available.
     known: Arc<Mutex<BTreeMap<String, bool>>>,

@@ -24,9 +24,9 @@ const PERIOD_MIN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct TrackedApi {
     remote: Arc<Remote>,
-    /// When the next check is due.
+    /// The instant at which the next check is due.
     due: Instant,
-    /// When the last check began; `None` before the first.
+    /// The instant at which the last check began; `None` before the first.
     begun: Option<Instant>,
     /// True while a check is under way.
     is_checked: bool,

@@ -32,7 +32,8 @@ pub(super) struct CleanUps<'a> {
     running: FuturesUnordered<BoxFuture<'a, Ended>>,
     /// The names of those that run.
     names: BTreeSet<String>,
-    /// When those are cleaned up again that had objects left, or whose deletion has not been seen here yet.
+    /// The instants at which definitions are cleaned up again that had objects left, or whose deletion has not been
+    /// seen here yet, by their names.
     again: BTreeMap<String, Instant>,
     /// Measures how long those wait that are due.
     queue: WorkQueue,

@@ -10,7 +10,7 @@ use crate::Lane;
 /// The watches of each user.
 #[derive(Debug)]
 pub struct Watches {
-    /// How many watches a user may have; 0 for no limit.
+    /// The most watches that a user may have; 0 for no limit.
     most: u32,
     standing: Arc<Mutex<HashMap<Arc<str>, u32>>>,
 }

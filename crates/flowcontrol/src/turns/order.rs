@@ -58,7 +58,7 @@ impl Account {
 struct LaneQueues<W> {
     account: Account,
     users: HashMap<Arc<str>, UserQueue<W>>,
-    /// How many turns of all users are waited for.
+    /// The number of turns that all users of the lane wait for.
     waiting: usize,
     /// The time used by the user who had a turn last: one who comes begins there.
     clock: Duration,
