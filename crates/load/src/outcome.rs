@@ -21,7 +21,7 @@ pub(crate) struct Outcome {
     /// The version of this program.
     pub(crate) ringwatch: String,
     pub(crate) scenario: String,
-    /// When it began, in RFC 3339.
+    /// The time at which the scenario began, in RFC 3339.
     pub(crate) started: String,
     /// Every parameter, the machine, the server's version and the transport.
     pub(crate) setting: BTreeMap<String, Value>,
@@ -67,18 +67,18 @@ impl Better {
 /// One run of a scenario: its figures, its curves, and what was lost.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Run {
-    /// How long it took, in seconds.
+    /// The time that the run took, in seconds.
     pub(crate) seconds: f64,
-    /// How many events (or answers) there had to be over all clients.
+    /// The number of events (or answers) that there had to be over all clients.
     pub(crate) expected: u64,
-    /// How many of these events or answers came.
+    /// The number of these events or answers that came.
     pub(crate) received: u64,
     pub(crate) figures: IndexMap<String, Sample>,
     pub(crate) latency: Option<Latency>,
     pub(crate) series: Vec<Second>,
     /// Events that were lost, came twice or were wrong. A run with any scores zero.
     pub(crate) faults: Vec<String>,
-    /// How many times each rule of `verify` was broken. Others have none.
+    /// The number of times that each rule of `verify` was broken. Other scenarios have none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) violations: BTreeMap<String, u64>,
 }

@@ -31,7 +31,7 @@ pub(crate) struct Stamp {
     pub(crate) object: u32,
     /// Counts the writes to the object.
     pub(crate) number: u32,
-    /// When the write was due, in nanoseconds since 1970.
+    /// The time at which the write was due, in nanoseconds since 1970.
     pub(crate) at: u64,
 }
 

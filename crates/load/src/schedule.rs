@@ -13,7 +13,7 @@ pub(crate) struct Schedule {
     start: Instant,
     start_wall: u64,
     interval: Duration,
-    /// So many writes are due at once.
+    /// The number of writes that are due at once.
     at_once: u32,
 }
 

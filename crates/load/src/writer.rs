@@ -23,10 +23,10 @@ pub(crate) const LATENESS_MS_MAX: f64 = 20.0;
 #[derive(Debug)]
 pub(crate) struct Writers {
     lanes: Vec<Lane>,
-    /// How late writes were answered, by their due times.
+    /// The delays from the times at which writes were due until they were answered.
     pub(crate) answers: Arc<Recorder>,
-    /// How late writes were sent: that is the client's own fault, or a server's that is too slow for
-    /// so few writers.
+    /// The delays from the times at which writes were due until they were sent. They are the client's own fault, or
+    /// that of a server that is too slow for so few writers.
     lateness: Arc<Recorder>,
     /// The number of each object's next event.
     next: Vec<u32>,
@@ -38,7 +38,7 @@ struct Lane {
     client: Client,
     connection: Connection,
     persists: bool,
-    /// How often a write had to be repeated.
+    /// The number of times that a write had to be repeated.
     repeated: u64,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Objects {
     pub(crate) collection: String,
     pub(crate) count: u32,
     pub(crate) payload: Payload,
-    /// How long one is on the wire, with all that the server adds to it.
+    /// The number of bytes that one takes on the wire, with all that the server adds to it.
     pub(crate) bytes: u64,
 }
 

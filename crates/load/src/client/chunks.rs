@@ -5,14 +5,14 @@ use super::ClientError;
 /// A chunk is at most this long; a size line that says more is no size line.
 const CHUNK_BYTES_MAX: usize = 1 << 30;
 
-/// Where the reader of a body is.
+/// The position of the reader of a body.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Body {
     /// In the line with a chunk's size.
     Size { bytes: usize },
     /// In what may follow the size on its line.
     Extension { bytes: usize },
-    /// So much of the chunk's data is to come.
+    /// In a chunk's data, of which `left` bytes are to come.
     Data { left: usize },
     /// In the line break after a chunk's data.
     End,

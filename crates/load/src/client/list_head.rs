@@ -12,7 +12,7 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 pub(crate) struct ListHead {
     /// The version that it is of.
     pub(crate) revision: u64,
-    /// Where the next page begins; `None` on the last.
+    /// The token of the next page; `None` on the last.
     pub(crate) next: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::ClientError;
 use super::protobuf::{Status, decode_enveloped};
 
-/// How much of a message that is no Status is shown.
+/// The most bytes that are shown of a message that is no Status.
 const SHOWN_BYTES_MAX: usize = 200;
 
 /// A Status, as far as it matters here.

@@ -27,7 +27,7 @@ const SCRATCH_BYTES: usize = 64 << 10;
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
 thread_local! {
-    /// Where all connections of a thread read into, one after the other.
+    /// The buffer into which all connections of a thread read, one after the other.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH_BYTES].into());
 }
 

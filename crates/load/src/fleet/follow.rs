@@ -12,7 +12,7 @@ use super::shared_connections::SharedConnections;
 use crate::client::{Client, ClientError, Watch};
 use crate::time::wall_nanos;
 
-/// How long a watcher waits before it tries again to connect.
+/// The time that a watcher waits before it tries again to connect.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A watcher of a group: a task that opens a watch, reads it, and opens it anew when its group resumes.

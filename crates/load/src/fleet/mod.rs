@@ -24,11 +24,11 @@ use super::measure::{Gauges, Latencies, Recorder, cpu, thread, watch_lag};
 use super::time::now;
 use shared_connections::SharedConnections;
 
-/// So many connections of a fleet are being opened at once.
+/// The most connections of a fleet that are being opened at once.
 const OPENING_MAX: usize = 64;
 /// All watchers of a group must be watching within this time.
 const OPENED_SECONDS_MAX: u64 = 180;
-/// How often a condition is looked at.
+/// The time between two looks at a condition that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Threads for watchers. Dropping it closes all their connections.
@@ -37,7 +37,7 @@ pub(crate) struct Fleet {
     client: Client,
     threads: Vec<Thread>,
     opening: Arc<Semaphore>,
-    /// How many watchers share a connection over HTTP/2.
+    /// The number of watchers that share a connection over HTTP/2.
     streams: usize,
 }
 

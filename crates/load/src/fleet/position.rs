@@ -6,10 +6,10 @@
 
 use crate::payload::Stamp;
 
-/// Of which objects a watcher must see the events.
+/// The objects of which a watcher must see the events.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Sees {
-    /// So many objects, from the first.
+    /// The first objects, as many as this number.
     All(u32),
     /// The one whose index is the watcher's.
     Own,

@@ -11,7 +11,7 @@ use crate::outcome::Second;
 use crate::output::Progress;
 use crate::time::{Instant, now};
 
-/// How often the progress is shown, and how many times that is a second of the series.
+/// The time between two updates of the shown progress, and the number of updates in a second of the series.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const LOOKS_A_SECOND: u32 = 4;
 
@@ -20,7 +20,7 @@ const LOOKS_A_SECOND: u32 = 4;
 pub(crate) struct Gauges {
     /// The recorders of events or answers.
     pub(crate) recorders: Vec<Arc<Recorder>>,
-    /// How many writes or requests were answered.
+    /// The number of writes or requests that were answered.
     pub(crate) sent: Arc<AtomicUsize>,
 }
 

@@ -12,7 +12,7 @@ const TICK: Duration = Duration::from_millis(10);
 const BUSY_MAX: f64 = 0.8;
 /// Ticks over less time than this do not tell how busy a thread was.
 const BUSY_TIME_MIN: Duration = Duration::from_millis(500);
-/// Where `utime` and `stime` stand behind the name.
+/// The places of `utime` and `stime` among the fields of a `stat` file that follow the process' name.
 const USER_TICKS: usize = 11;
 const SYSTEM_TICKS: usize = 12;
 

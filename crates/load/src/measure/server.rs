@@ -11,7 +11,7 @@ use crate::client::{Client, ClientError, Connection, Request};
 const CPU_METRIC: &str = "process_cpu_seconds_total";
 const MEMORY_METRIC: &str = "process_resident_memory_bytes";
 
-/// Where the server's usage is read.
+/// The source from which the server's usage is read.
 #[derive(Debug)]
 pub(crate) enum Probe {
     Process {

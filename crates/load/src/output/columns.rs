@@ -1,6 +1,6 @@
 //! Columns: rows of cells, aligned below each other.
 
-/// Where the cells of a column begin or end alike.
+/// The side of a column on which its cells are aligned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Column {
     Left,

@@ -14,11 +14,11 @@ const TICK: Duration = Duration::from_millis(250);
 /// The time over which rates are taken.
 const RATE_TIME: Duration = Duration::from_secs(1);
 
-/// Where the progress of a step is shown.
+/// The line that shows the progress of a step.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// When rates were shown last, and how much had been sent and received then.
+    /// The instant at which rates were shown last, and the numbers of what had been sent and received then.
     shown: Cell<(Instant, u64, u64)>,
 }
 

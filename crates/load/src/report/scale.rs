@@ -87,7 +87,7 @@ impl Scale {
 /// last thousandth matters as much as the first half.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Percentiles {
-    /// Where 100 % lies, in nines.
+    /// The position of 100 %, in nines.
     end: f64,
 }
 

@@ -7,7 +7,7 @@ use crate::output::number::short;
 /// About how many times an axis names.
 const TICKS: f64 = 8.0;
 
-/// Where the runs lie. Outcomes that stand side by side share it, so that their runs do too.
+/// The axis on which the runs lie. Outcomes that stand side by side share it, so that their runs do too.
 #[derive(Clone, Debug)]
 pub(super) struct Timeline {
     /// The length of each run in seconds: that of the longest of the outcomes.

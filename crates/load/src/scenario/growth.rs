@@ -9,7 +9,7 @@ use crate::units::{kibibytes, mebibytes};
 /// No server keeps a watcher in less.
 const WATCHER_BYTES_MIN: u64 = 1_024;
 
-/// Of what a server has freed, so small a part of its growth changes nothing.
+/// The most memory that a server may have freed before, as a part of its growth, for that to change nothing.
 const FREED_PART_MAX: f64 = 0.1;
 
 /// The growth of resident memory, as far as it is to be believed.

@@ -24,7 +24,7 @@ use crate::requests::{Answers, Clients, Pace};
 const CPU_OBJECTS: f64 = 1_000.0;
 /// Controllers may put as many objects of their own into the namespace, such as `kube-root-ca.crt`.
 const FOREIGN_MAX: usize = 100;
-/// How long exact lists ask for the same version. Servers compact their stores every few minutes.
+/// The time for which exact lists ask for the same version. Servers compact their stores every few minutes.
 const REVISION_TIME: Duration = Duration::from_secs(20);
 
 /// Lists in all forms, one after the other: any version (resourceVersion=0), the newest, an exact
@@ -54,7 +54,7 @@ pub(crate) struct Flags {
     floor: FloorFlags,
 }
 
-/// How to ask for a list.
+/// The way in which a list is asked for.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Any,

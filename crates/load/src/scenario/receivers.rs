@@ -25,7 +25,7 @@ pub(super) struct Turns {
     pub(super) count: u32,
     /// Writes of a turn.
     pub(super) writes: u64,
-    /// How long after its beginning the next begins at the earliest.
+    /// The least time from the beginning of one turn to that of the next.
     pub(super) every: Duration,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Delivered {
     pub(super) expected: u64,
     pub(super) seen: Observation,
     pub(super) threads: ThreadLoad,
-    /// How long it took from a turn's first write until all had come.
+    /// The times of the turns from the first write until all events had come.
     pub(super) drains: Latencies,
 }
 

@@ -116,7 +116,7 @@ struct Half {
     readers: Delivered,
     others_expected: u64,
     others_received: u64,
-    /// How long the others took until they had everything too.
+    /// The time that the others took until they had everything too.
     caught_up: Duration,
 }
 

@@ -64,7 +64,7 @@ pub(crate) enum Ways {
     Both,
 }
 
-/// How a client comes to know everything.
+/// The way in which a client comes to know all objects.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     List,

@@ -72,7 +72,7 @@ pub struct RemoteFlags {
 /// A server that may be loaded.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    /// Where it is. Resolved once, so that what was allowed is what is connected to.
+    /// The address of the server. It is resolved once, so that what was allowed is what is connected to.
     pub(crate) address: SocketAddr,
     /// Host and port as requests name them.
     pub(crate) authority: String,

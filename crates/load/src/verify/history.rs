@@ -277,7 +277,7 @@ impl Session {
 pub(crate) struct Read {
     pub(crate) revision_match: RevisionMatch,
     pub(crate) selector: Selector,
-    /// How many objects a page could have.
+    /// The most objects that a page could have; `None` for no limit.
     pub(crate) limit: Option<usize>,
     /// The form of the answers.
     pub(crate) encoding: Encoding,

@@ -46,7 +46,7 @@ pub(super) enum Effect {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     pub(super) called: Nanos,
-    /// When it was answered; `None` if it never was.
+    /// The time at which it was answered; `None` if it never was.
     pub(super) returned: Option<Nanos>,
     pub(super) demand: Demand,
     pub(super) effect: Effect,

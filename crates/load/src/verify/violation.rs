@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How many lines of history a violation shows at most.
+/// The most lines of history that a violation shows.
 pub(crate) const EVIDENCE_LINES_MAX: usize = 12;
 
 /// A promise that must hold. The first seven are etcd's guarantees for watches and what Kubernetes makes of them;

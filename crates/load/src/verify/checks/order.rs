@@ -34,7 +34,7 @@ fn follow(facts: &Facts<'_>, watcher: &Watcher, interval: &Interval, found: &mut
     }
 }
 
-/// How far an unbroken run of watches has come.
+/// The progress of an unbroken run of watches.
 #[derive(Default)]
 struct Position {
     /// The events that came, by object and version.

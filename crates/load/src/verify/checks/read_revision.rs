@@ -40,7 +40,7 @@ fn wrong(known: &KnownRevisions, place: usize, read: &Read) -> Option<Violation>
 /// The revisions that were known at any time, from answers to writes and newer reads.
 #[derive(Debug)]
 pub(super) struct KnownRevisions {
-    /// When a revision became known, the newest revision known by then, and from what.
+    /// The times at which a revision became known, each with the newest revision known by then, and from what.
     moments: Vec<(Nanos, u64, Source)>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Tally {
     pub(crate) selected: u64,
 }
 
-/// How many had to come, and how many came.
+/// The number that had to come, and the number that came, of events or objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) expected: u64,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ringwatch_apimachinery::duration;
 use serde::{Serialize, Serializer};
 
-/// When to run which command, as `at=10s cmd=systemctl restart ringwatch`.
+/// A command and the time at which to run it, as `at=10s cmd=systemctl restart ringwatch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) at: Duration,

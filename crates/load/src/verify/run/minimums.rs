@@ -22,7 +22,8 @@ const DONE_ONE_OF: u64 = 4;
 /// Whoever writes or lists waits for each answer, so a slow machine is asked less often than the flags say.
 /// Of each client no more requests are counted on in a second.
 const REQUESTS_PER_SECOND: u64 = 2;
-/// Of fewer writes of a kind, or changes of a selection, chance may have kept all from being done.
+/// The least number of writes of a kind, or of changes of a selection, of which a part must have been done. Of fewer,
+/// chance may have kept all from being done.
 const SAMPLE_MIN: u64 = 20;
 
 /// The flags and the length of a run, from which the minimums follow.
@@ -30,13 +31,13 @@ const SAMPLE_MIN: u64 = 20;
 pub(super) struct Minimums<'a> {
     pub(super) seconds: f64,
     pub(super) flags: &'a Flags,
-    /// Those of the watchers, in their order.
+    /// The roles of the watchers, in their order.
     pub(super) roles: &'a [Role],
-    /// Those in which objects are written and read.
+    /// The encodings in which objects are written and read.
     pub(super) encodings: &'a [Encoding],
 }
 
-/// How many of something were done, were asked for, and had to be done at the least.
+/// The numbers of something that were done, that were asked for, and that had to be done at the least.
 #[derive(Clone, Copy, Debug)]
 struct Done {
     done: u64,

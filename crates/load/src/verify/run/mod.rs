@@ -68,23 +68,23 @@ const OBJECTS_MAX: u32 = 10_000;
 /// told, and the whole is compared with what must hold. Each violation is shown with its history.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct Flags {
-    /// How many watchers. They are of 16 kinds, by selectors and ways to come back, and twice as many
-    /// have all of these in JSON and in protobuf.
+    /// Number of watchers. They are of 16 kinds, by selectors and ways to come back, and twice as many have all of
+    /// these in JSON and in protobuf.
     #[arg(long, value_name = "N", default_value_t = 32,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     watchers: u32,
 
-    /// How many clients write, and meet each other.
+    /// Number of clients that write, and meet each other.
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     writers: u32,
 
-    /// How many clients list.
+    /// Number of clients that list.
     #[arg(long, value_name = "N", default_value_t = 2,
           value_parser = clap::value_parser!(u32).range(0..=1_000))]
     readers: u32,
 
-    /// How many objects are written. The fewer, the more often writers meet.
+    /// Number of objects that are written. The fewer, the more often writers meet.
     #[arg(long, value_name = "N", default_value_t = 40,
           value_parser = clap::value_parser!(u32).range(i64::from(roles::OBJECTS_MIN)..=i64::from(OBJECTS_MAX)))]
     objects: u32,

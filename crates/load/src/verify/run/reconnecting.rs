@@ -13,7 +13,7 @@ use super::resource::Resource;
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Between two attempts to connect to a server that is away.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// So many connections may have ended before a request could be sent.
+/// The most connections that may have ended before a request could be sent; after these it is tried once more.
 const ENDED_CONNECTIONS_MAX: u32 = 3;
 /// A list has at most this many pages.
 const PAGES_MAX: usize = 1_000;
@@ -64,7 +64,7 @@ pub(super) struct ListRequest<'a> {
     pub(super) scope: &'a Scope,
     pub(super) selector: &'a Selector,
     pub(super) revision_match: RevisionMatch,
-    /// How many objects a page may have.
+    /// The most objects that a page may have; `None` for no limit.
     pub(super) limit: Option<usize>,
     pub(super) encoding: Encoding,
 }

@@ -8,7 +8,7 @@ use crate::verify::checks::Checked;
 use crate::verify::history::{Answer, At, End, History, Item, Nanos, Start, Write};
 use crate::verify::violation::{Rule, Violation};
 
-/// So many violations of a rule are shown; the rest is counted.
+/// The most violations of a rule that are shown; the rest is counted.
 const SHOWN_MAX: usize = 3;
 
 /// Returns the run. What was expected and what was received are counted apart, so a run in which they differ fails,

@@ -29,7 +29,7 @@ pub struct SimulatedClients {
     pub token: String,
     /// The version of HTTP that they speak.
     pub http: HttpVersion,
-    /// How long they write and read.
+    /// The time for which the clients write and read.
     pub duration: Duration,
     /// Number of watchers.
     pub watchers: u32,

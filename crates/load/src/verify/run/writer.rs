@@ -23,9 +23,9 @@ use super::objects::{self, Wanted};
 use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, Scope, refusal};
 use super::resource::Resource;
 
-/// Of a hundred writes to an object that is there, so many delete it.
+/// The part of the writes to an object that is there that delete it, in percent.
 const DELETIONS_PERCENT: u32 = 20;
-/// Of a hundred updates, so many take whatever version is there.
+/// The part of the updates that take whatever version is there, in percent.
 const UNCONDITIONAL_PERCENT: u32 = 10;
 /// The text with which etcd refuses a write because its quota is reached. API servers pass it on with a 500.
 const OUT_OF_SPACE: &str = "database space exceeded";

@@ -32,7 +32,7 @@ fn selectors() -> Vec<Selector> {
     ]
 }
 pub(super) const WATCHERS: usize = 7;
-/// So many of them never lose their place.
+/// The number of watchers, the first ones, that never lose their place.
 const FAITHFUL: usize = 2;
 
 /// A step of the model. Numbers are taken modulo the number of objects, writes or watchers.
@@ -111,7 +111,7 @@ pub(super) struct World {
     objects: BTreeMap<Key, Version>,
     log: Vec<Change>,
     pending: Vec<Pending>,
-    /// How many changes each watcher has been told, and the revision at which its watch began.
+    /// The number of changes that each watcher has been told, and the revision at which its watch began.
     told: Vec<usize>,
     begun: Vec<u64>,
     history: History,

@@ -17,7 +17,7 @@ use crate::verify::violation::Rule;
 const CASES: u32 = 128;
 /// In so many cases the fault must have found a place.
 const PLANTED_MIN: u32 = 4;
-/// How often so many cases are tried until it has.
+/// The most rounds of `CASES` cases that are tried until the fault has found a place in `PLANTED_MIN` cases.
 const ROUNDS_MAX: u32 = 16;
 
 /// Plants a fault and says who shows it; `None` if this history has no place for it.
@@ -76,7 +76,7 @@ fn shows(fault: Fault, look: impl Fn(&Checked, &str) -> TestCaseResult) {
     panic!("only {} planted", planted.get());
 }
 
-/// Where something is in the streams of the watchers.
+/// A place in the streams of the watchers.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     watcher: usize,
