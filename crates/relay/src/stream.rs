@@ -42,7 +42,7 @@ pub(crate) struct Watch {
     pub(crate) frames: Frames,
     pub(crate) order: Order,
     pub(crate) followed: Arc<Mutex<Followed>>,
-    /// When it was opened.
+    /// The instant at which the watch was opened.
     pub(crate) opened: Instant,
     /// The changes that have come and have not been given away, in the order of their versions.
     pub(crate) kept: Vec<Change>,

@@ -104,9 +104,9 @@ pub(crate) enum Opened {
 /// The credentials that are shown with a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Shown {
-    /// Those of the client, in the header `Authorization`; none if it is `None`.
+    /// The credentials of the client, in the header `Authorization`; none if it is `None`.
     Own(Option<HeaderValue>),
-    /// Those of the relay.
+    /// The credentials of the relay.
     Relay,
 }
 

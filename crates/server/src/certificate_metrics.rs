@@ -1,4 +1,4 @@
-//! When the server's certificates expire, as `/metrics` shows it.
+//! The metrics of the times at which the server's certificates expire, as `/metrics` shows them.
 
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;

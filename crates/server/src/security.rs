@@ -33,7 +33,7 @@ pub(super) struct Security {
     pub(super) files: TrustFiles,
     /// The token file, the token webhook, and the requests that are served without credentials.
     pub(super) authentication: AuthenticationFiles,
-    /// How tokens of service accounts are issued and verified.
+    /// The settings by which tokens of service accounts are issued and verified.
     pub(super) service_accounts: ServiceAccountConfig,
     /// The trusted issuers of tokens beside this server.
     pub(super) issuers: TokenIssuers,
@@ -45,7 +45,7 @@ pub(super) struct Security {
     pub(super) spans: Option<SpansConfig>,
     /// The resources that are encrypted in the store.
     pub(super) encryption: EncryptionFile,
-    /// How kubelets are reached, and the TLS client for that.
+    /// The settings by which kubelets are reached, and the TLS client for that.
     pub(super) kubelets: Kubelets,
     /// The TLS client of connections to the servers of aggregated APIs.
     pub(super) proxy: ProxyTls,

@@ -11,9 +11,9 @@ use super::resources::Resources;
 
 /// The built-in resources that clients are served, in the order of discovery.
 pub(super) struct ServedApis {
-    /// Those with a store.
+    /// The stores of the resources that have one.
     pub(super) stores: Vec<Arc<Store>>,
-    /// Those without.
+    /// The resources without a store.
     pub(super) storeless: Vec<Arc<Resource>>,
 }
 

@@ -39,11 +39,11 @@ pub(super) struct ServerPaths {
     pub(super) registry: Registry,
     /// The metrics of health checks, which are served apart.
     pub(super) slis: Registry,
-    /// Those of the server's certificates, which are refreshed at each scrape, like the next three.
+    /// The metrics of the server's certificates, which are refreshed at each scrape, like the next three.
     pub(super) certificate: CertificateMetrics,
-    /// Those of the memory budget.
+    /// The metrics of the memory budget.
     pub(super) memory: MemoryMetrics,
-    /// Those of the process.
+    /// The metrics of the process.
     pub(super) process: Process,
     /// The size of the store.
     pub(super) size: StoreSize,

@@ -22,19 +22,20 @@ const SLOW_WRITES: u64 = 3;
 const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
 /// The calls of a webhook that fail within a minute from which on it is found, and the part of all calls that they are.
 const FAILED_CALLS: (u64, f64) = (3, 0.01);
-/// So many rejected requests at once are more than bad luck.
+/// The number of requests rejected at once from which on the finding is bad: so many are more than bad luck.
 const REJECTED: u64 = 10;
-/// So many lists of everything within a minute are those of a client that should watch.
+/// The number of lists of everything within a minute from which on a client is found: it should watch instead.
 const LISTS: u64 = 12;
-/// So many watches that a client begins within a minute do not last.
+/// The number of watches begun within a minute from which on a client is found: its watches do not last.
 const WATCHES: u64 = 60;
-/// So many requests of a client, nearly all of which fail, are those of one that is misled.
+/// The number of failed requests within a minute from which on a client is found, if nearly all of its requests fail:
+/// it is misled.
 const FAILURES: u64 = 60;
 
 /// Something that an operator should look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity of the finding.
     pub level: Severity,
     /// The sentence that says it, without a full stop.
     pub text: String,

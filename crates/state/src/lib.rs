@@ -167,17 +167,17 @@ pub struct WindowState {
 pub struct WatcherCounts {
     /// All watchers of clients: the sum of the kinds that follow.
     pub total: u64,
-    /// Those of all objects.
+    /// The number of watchers of all objects.
     pub everything: u64,
-    /// Those of a namespace.
+    /// The number of watchers of a namespace.
     pub namespace: u64,
-    /// Those of one object.
+    /// The number of watchers of one object.
     pub name: u64,
-    /// Those that select by labels.
+    /// The number of watchers that select by labels.
     pub labels: u64,
-    /// Those that select by fields.
+    /// The number of watchers that select by fields.
     pub fields: u64,
-    /// Those of a shard.
+    /// The number of watchers of a shard.
     pub shards: u64,
     /// Watchers of clients whose channel has overflowed.
     pub parked: u64,
@@ -304,7 +304,7 @@ pub struct CertificateState {
     pub expires: String,
     /// The time until then; negative afterwards.
     pub seconds_left: f64,
-    /// How bad it is that it was not replaced yet: `null` while there is time for it.
+    /// The severity of a replacement that is overdue: `null` while there is time for it.
     #[serde(default)]
     pub level: Option<Severity>,
 }

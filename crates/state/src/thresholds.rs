@@ -9,7 +9,7 @@ pub const SLOW_SECONDS: f64 = 0.5;
 /// days.
 const CERTIFICATE_PART_BAD: f64 = 1.0 / 7.0;
 
-/// How bad something is, the worse first.
+/// The severity of a finding or figure, the worse first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
@@ -23,22 +23,24 @@ pub enum Severity {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Thresholds {
-    /// Of the time for which the caches have been behind the store.
+    /// The threshold of the time for which the caches have been behind the store.
     pub lag_seconds: Threshold,
-    /// Of the time that a store takes to tell its newest revision. A server waits for half a second.
+    /// The threshold of the time that a store takes to tell its newest revision. A server waits for half a second.
     pub store_seconds: Threshold,
-    /// Of the time for which a store has not answered: any at all is not as it should be.
+    /// The threshold of the time for which a store has not answered: any at all is not as it should be.
     pub silent_seconds: Threshold,
-    /// Of the part of the memory budget that is spent. From `warn` on windows shrink, from `bad` on no list and no watch begins.
+    /// The threshold of the part of the memory budget that is spent. From `warn` on windows shrink, from `bad` on no
+    /// list and no watch begins.
     pub memory_part: Threshold,
-    /// Of the time for which a read has waited for a revision. kube-apiserver gives up after three seconds.
+    /// The threshold of the time for which a read has waited for a revision. kube-apiserver gives up after three
+    /// seconds.
     pub read_seconds: Threshold,
-    /// Of the time for which a request has run.
+    /// The threshold of the time for which a request has run.
     pub request_seconds: Threshold,
-    /// Of the time for which a webhook has not answered.
+    /// The threshold of the time for which a webhook has not answered.
     pub webhook_seconds: Threshold,
-    /// Of the part of the window that a parked watcher is behind: to be parked is not as it should be, and at the end of the
-    /// window a watcher is dropped.
+    /// The threshold of the part of the window that a parked watcher is behind: to be parked is not as it should be,
+    /// and at the end of the window a watcher is dropped.
     pub parked_part: Threshold,
 }
 

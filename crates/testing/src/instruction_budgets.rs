@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// How far a budget lies above the count that it was made of.
+/// The factor by which a budget is larger than the count that it was made of.
 const ROOM: f64 = 1.07;
 
 /// A path that needs less than this part of its budget has become so cheap that the budget guards
@@ -15,7 +15,7 @@ const LOOSE: f64 = 0.85;
 /// Counts are kept to so many instructions, so that a renewal without a change changes little.
 const ROUND: u64 = 10;
 
-/// How many instructions one run of a path has taken.
+/// A path, and the number of instructions that one run of it has taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
     pub name: &'static str,
@@ -66,7 +66,7 @@ pub fn compare(package: &str, counts: impl Iterator<Item = Counted>) -> ExitCode
     ExitCode::FAILURE
 }
 
-/// How many instructions each path may take.
+/// The most instructions that each path may take.
 struct Budgets(BTreeMap<String, u64>);
 
 impl Budgets {

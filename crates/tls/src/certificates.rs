@@ -21,13 +21,13 @@ pub use super::pair_files::Identity;
 use super::pair_files::{AUTHORITY_NAME, PairFiles, Stored, Subject};
 use super::private_file::create_directory;
 
-/// How many days an authority's certificate is valid.
+/// The number of days for which an authority's certificate is valid.
 const AUTHORITY_DAYS: i64 = 3650;
-/// How many days a leaf certificate is valid.
+/// The number of days for which a leaf certificate is valid.
 const LEAF_DAYS: i64 = 365;
 /// A certificate that is valid for fewer days is replaced at start.
 const RENEWAL_DAYS: i64 = 30;
-/// How many hours before now certificates become valid, for clients whose clocks are behind.
+/// The number of hours before now from which on certificates are valid, for clients whose clocks are behind.
 const BACKDATE_HOURS: i64 = 1;
 
 /// The name of a server's certificate and key among generated ones; kube-apiserver's name for them.

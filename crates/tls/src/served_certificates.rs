@@ -36,9 +36,10 @@ pub struct NamedCertificate {
 /// The times at which a certificate expires and should have been replaced, in seconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
-    /// When it expires.
+    /// The time at which the certificate expires, in seconds since the epoch.
     pub until_seconds: i64,
-    /// When it should have been replaced: a week before, or at the last tenth of its validity if that is later.
+    /// The time at which the certificate should have been replaced, in seconds since the epoch: a week before it
+    /// expires, or at the last tenth of its validity if that is later.
     pub replace_by_seconds: i64,
 }
 

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::support::{ask, client, create, relayed};
 
-/// How many events the cache under test remembers.
+/// The number of events that the cache under test remembers.
 const WINDOW_EVENTS: usize = 200;
 
 /// The namespaces of the suite's pods.

@@ -133,7 +133,7 @@ async fn a_client_moves_between_relay_and_upstream() {
     }
 }
 
-/// Of what the upstream acknowledged before, a read without a version and a watch that begins with the state miss nothing.
+/// A read without a version and a watch that begins with the state miss nothing that the upstream acknowledged before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_without_a_version_are_as_new_as_the_upstream() {
     let server = InProcessServer::start().await.unwrap();

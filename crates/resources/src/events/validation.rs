@@ -30,7 +30,7 @@ const KEPT: [&str; 13] = [
     "reportingInstance",
 ];
 
-/// Those of them that are texts.
+/// The immutable fields of an events.k8s.io Event that are texts.
 const TEXTS: [&str; 6] = [
     "reason",
     "message",

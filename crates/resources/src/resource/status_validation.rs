@@ -188,7 +188,7 @@ fn network_data(at: &Field<'_, '_>, errors: &mut Errors) {
 /// Returns the errors in an address with the length of its network's prefix. Follows `IsValidInterfaceAddress` in
 /// apimachinery's pkg/util/validation.
 fn interface_address(text: &str) -> Vec<String> {
-    /// How many more bits an address of IPv4 has when it is written as one of IPv6.
+    /// The number of bits by which an address of IPv4 is longer when it is written as one of IPv6.
     const MAPPED_BITS: u8 = 96;
     let Some((address, bits)) = network(text) else {
         return vec![

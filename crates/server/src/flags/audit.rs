@@ -85,8 +85,8 @@ pub struct AuditLogFlags {
           require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub audit_log_compress: bool,
 
-    /// When requests go on: blocking, when their events are written; blocking-strict, also never if the first cannot be
-    /// written; batch, at once.
+    /// Moment at which requests go on: blocking, when their events are written; blocking-strict, also never if the
+    /// first cannot be written; batch, at once.
     #[arg(long, value_name = "MODE", default_value = "blocking")]
     pub audit_log_mode: String,
 
@@ -175,8 +175,8 @@ pub struct AuditWebhookFlags {
           alias = "audit-webhook-batch-initial-backoff")]
     pub audit_webhook_initial_backoff: Duration,
 
-    /// When requests go on: batch, at once; blocking, when their events are sent; blocking-strict, also never if the first
-    /// cannot be sent.
+    /// Moment at which requests go on: batch, at once; blocking, when their events are sent; blocking-strict, also
+    /// never if the first cannot be sent.
     #[arg(long, value_name = "MODE", default_value = BATCH)]
     pub audit_webhook_mode: String,
 

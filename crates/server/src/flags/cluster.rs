@@ -11,8 +11,8 @@ use super::ServingFlags;
 /// Flags of the place of a server in its cluster: how others find it, and when it counts as alive.
 #[derive(Args, Clone, Debug)]
 pub struct ClusterFlags {
-    /// How the addresses of the Service `kubernetes` are kept: lease (by leases that the servers of one etcd renew) or none
-    /// (this server leaves them alone).
+    /// Way in which the addresses of the Service `kubernetes` are kept: lease (by leases that the servers of one etcd
+    /// renew) or none (this server leaves them alone).
     #[arg(long, value_name = "TYPE", default_value = "lease", value_parser = ReconcilerType::parse)]
     pub endpoint_reconciler_type: ReconcilerType,
 
@@ -26,7 +26,7 @@ pub struct ClusterFlags {
     pub livez_grace_period: Duration,
 }
 
-/// How the addresses of the Service `kubernetes` are kept.
+/// The way in which the addresses of the Service `kubernetes` are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReconcilerType {
     /// By leases that servers renew.

@@ -33,7 +33,7 @@ pub(super) struct RelayPaths {
     pub(super) registry: Registry,
     /// The metrics of health checks, which are served apart.
     pub(super) slis: Registry,
-    /// Those that are refreshed at each scrape.
+    /// The metrics of the certificate, which are refreshed at each scrape, like the next three.
     pub(super) certificate: CertificateMetrics,
     pub(super) memory: MemoryMetrics,
     pub(super) process: Process,

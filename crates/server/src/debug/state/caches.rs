@@ -23,7 +23,7 @@ pub(crate) enum CachesSource {
         feed: Feed,
         /// A revision of the store that the caches had not reached when they were last looked at, and the time of that.
         behind: Option<(u64, Instant)>,
-        /// How the store has answered.
+        /// The store's past answers to questions for its newest revision.
         answers: Answers,
     },
     /// The feeds of a relay, one for each type.
@@ -39,7 +39,7 @@ enum End {
     TooLate,
 }
 
-/// How a store has answered the questions for its newest revision, of which each document asks one.
+/// The past answers of a store to the questions for its newest revision, of which each document asks one.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     /// The time since which there has been no sign of the store; `None` if there was one after the last question.

@@ -12,7 +12,7 @@ use super::*;
 /// The flags of kube-apiserver 1.36: on each line the name, the type, the default (`-` for none), and `deprecated`,
 /// `deprecated,hidden` or `-`.
 const KUBE_APISERVER: &str = include_str!("kube_apiserver_flags.txt");
-/// How flags that work differ from kube-apiserver's: on each line a name and a text.
+/// The differences from kube-apiserver of the flags that work: on each line a name and a text.
 const DIFFERENCES: &str = include_str!("differences.txt");
 
 /// The flags of kube-apiserver 1.36 that its help shows.
