@@ -15,7 +15,7 @@ use super::json_string;
 /// The depth to which lists and objects may be nested.
 const NESTING_MAX: usize = 100;
 
-/// So many digits always fit into 64 bits with a sign.
+/// The most digits of a number that always fits into 64 bits with a sign.
 const DIGITS_SAFE: usize = 18;
 
 /// The text of one node in 16 bytes: about what lists of objects have.

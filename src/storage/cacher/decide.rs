@@ -49,7 +49,7 @@ pub(super) enum Fresh {
 /// A list that the cache answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListPlan {
-    /// How new the cache must be.
+    /// The freshness that the cache must have to answer the list.
     pub(super) fresh: Fresh,
     /// The revision of the list, rather than the newest.
     pub(super) exact: Option<u64>,

@@ -20,7 +20,7 @@ use crate::storage::backend::{
 
 /// The key by which servers coordinate. kube-apiserver uses the same.
 const COMPACT_REV_KEY: &str = "compact_rev_key";
-/// How long to wait before the key is watched again after a failure.
+/// The time to wait before the key is watched again after a failure.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(5);
 
 /// Compacts a backend periodically, and follows up to which revision it is compacted.

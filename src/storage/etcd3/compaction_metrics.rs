@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 pub struct CompactionMetrics {
     /// Compactions that this server did.
     pub(super) done: Counter,
-    /// Those that failed, and rounds in which the store could not be asked whose turn it is.
+    /// Compactions that failed, and rounds in which the store could not be asked whose turn it is.
     pub(super) failed: Counter,
 }
 

@@ -69,7 +69,7 @@ pub struct RequestMetrics {
     seconds: Family<RequestLabels, Histogram, fn() -> Histogram>,
     requests: Family<RequestLabels, Counter>,
     errors: Family<RequestLabels, Counter>,
-    /// How many objects shared a lease by the time that the next one was granted.
+    /// The number of objects that shared a lease by the time that the next one was granted.
     lease_objects: Histogram,
 }
 

@@ -22,7 +22,7 @@ use crate::storage::{ListOptions, StorageError, WatchStream};
 
 /// Maximum number of times in a row that a broken stream is opened again before the watch ends with an error.
 const REOPEN_ATTEMPTS_MAX: u32 = 10;
-/// How long to wait before it is opened again.
+/// The time to wait before a broken stream is opened again.
 const REOPEN_PAUSE: Duration = Duration::from_secs(1);
 
 /// The state of a watch.

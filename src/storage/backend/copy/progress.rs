@@ -1,4 +1,4 @@
-//! How far a copy is, for whoever shows it.
+//! The progress of a copy, for whoever shows it.
 
 /// A phase of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

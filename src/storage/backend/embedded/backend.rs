@@ -96,7 +96,7 @@ pub struct Embedded {
     writes: Writes,
 }
 
-/// Where transactions are executed.
+/// The place where transactions are executed.
 enum Writes {
     /// On the caller's task, since nothing has to be made durable.
     Inline(Box<Mutex<Writer>>),

@@ -14,7 +14,7 @@ pub(super) struct Published {
     pub(super) leases: OrdMap<LeaseId, i64>,
     /// The size of the log in bytes.
     pub(super) size_bytes: Result<u64, BackendError>,
-    /// How many bytes of that the records need, which the quota limits.
+    /// The number of bytes of the log that the records need, which the quota limits.
     pub(super) used_bytes: u64,
     /// True if a write was refused because of the quota and would be again.
     pub(super) no_space: bool,

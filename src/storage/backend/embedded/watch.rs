@@ -308,10 +308,10 @@ mod tests {
         }
     }
 
-    /// How often a write comes while the watch looks at what was written before.
+    /// The number of times that a write comes while the watch looks at what was written before.
     const ROUNDS: u64 = 400;
-    /// How many keys that do not concern the watch it looks at each time, which takes it longer than the other thread needs
-    /// for its write.
+    /// The number of keys that do not concern the watch and that it looks at each time, which takes it longer than the
+    /// other thread needs for its write.
     const OTHER_KEYS: usize = 10_000;
 
     /// The revisions and the moments that two threads tell each other.
@@ -319,7 +319,7 @@ mod tests {
     struct Moments {
         /// The newest revision that was published, and the watch woken.
         written: AtomicU64,
-        /// How often the watch was polled.
+        /// The number of times that the watch was polled.
         polls: AtomicU64,
         /// The revision of the last event that was delivered.
         seen: AtomicU64,

@@ -25,7 +25,7 @@ use crate::sync::Mutex;
 const ROUNDS_MAX: usize = 5;
 /// A key that is never written.
 const OLDEST_PROBE_KEY: &str = "ringwatch/oldest-revision";
-/// How long to wait between two rounds.
+/// The time to wait between two rounds over all endpoints.
 const ROUND_PAUSE: Duration = Duration::from_millis(250);
 
 /// A connection to an etcd cluster.

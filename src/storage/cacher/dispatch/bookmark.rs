@@ -15,7 +15,7 @@ use crate::clock::Instant;
 /// Maximum time that a watch goes without a bookmark.
 pub(crate) const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
-/// How long before the deadline of a watch its last bookmark is sent.
+/// The time before the deadline of a watch at which its last bookmark is sent.
 pub(crate) const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 
 /// The granularity of the schedule.
@@ -139,7 +139,7 @@ fn second(origin: Instant, at: Instant) -> u64 {
 /// The bookmarks that a watch wants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bookmarks {
-    /// When the watch will be ended.
+    /// The instant at which the watch will be ended; `None` if none is set.
     pub(crate) deadline: Option<Instant>,
 }
 

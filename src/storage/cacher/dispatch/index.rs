@@ -38,7 +38,7 @@ use crate::storage::cacher::window::event::{CacheEvent, Current};
 /// instead.
 const LABEL_NAMES_LOOKED_AT_MAX: usize = 16;
 
-/// How many wakers a list of wakers holds without an allocation: 128 bytes.
+/// The number of wakers that a list of wakers holds without an allocation: 128 bytes.
 const WAKERS_INLINE: usize = 8;
 
 /// The wakers of the watchers that were asleep, to be woken outside the lock.
@@ -83,9 +83,9 @@ struct Group {
 /// The outcome of a dispatch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dispatched {
-    /// How many watchers had no room for the event.
+    /// The number of watchers that had no room for the event.
     pub(crate) overflows: u64,
-    /// How often a shard selector would have refused the event, see [`ShardGroups::concerned`].
+    /// The number of times that a shard selector would have refused the event, see [`ShardGroups::concerned`].
     pub(crate) refused_by_shards: u64,
 }
 

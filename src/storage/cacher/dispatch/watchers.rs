@@ -37,7 +37,7 @@ pub(crate) struct NewWatcher {
     pub(crate) filter: Arc<Filter>,
     /// The bookmarks that it wants, if any.
     pub(crate) bookmarks: Option<Bookmarks>,
-    /// When it was registered.
+    /// The instant at which the watcher was registered.
     pub(crate) came: Instant,
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct CacheWriter {
     objects: Share,
     /// The window's share of the memory budget.
     history: Share,
-    /// How many times the cache has become complete, by a list or by changes that had to wait.
+    /// The number of times that the cache has become complete, by a list or by changes that had to wait.
     generation: u64,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct CacheWriter {
 #[must_use = "the events must be published"]
 pub(crate) struct Applied {
     events: Vec<Arc<CacheEvent>>,
-    /// When they were received.
+    /// The instant at which the events were received.
     received: Instant,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Undispatched<'a> {
     /// The sequence number of the first event.
     first: u64,
     applied: Applied,
-    /// When they were published.
+    /// The instant at which the events were published.
     published: Instant,
 }
 

@@ -26,9 +26,9 @@ pub(crate) struct EncryptedValues {
     /// Their share of the memory budget.
     share: Share,
     in_flight: Option<InFlight>,
-    /// How many attempts in a row have failed.
+    /// The number of attempts in a row that have failed.
     failures: u32,
-    /// When the next value is to be requested.
+    /// The instant at which the next value is to be requested.
     due: Instant,
 }
 

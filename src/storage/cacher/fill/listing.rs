@@ -87,9 +87,9 @@ pub(crate) struct Listing {
     in_flight: Option<u64>,
     /// True once the last page has come.
     complete: bool,
-    /// How many pages in a row have failed.
+    /// The number of pages in a row that have failed.
     failures: u32,
-    /// When the next page is to be requested.
+    /// The instant at which the next page is to be requested.
     due: Instant,
     /// The number of objects to request.
     page_objects: u32,

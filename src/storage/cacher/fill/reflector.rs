@@ -49,8 +49,8 @@ use crate::clock::Instant;
 use crate::ring::waiters::{Publisher, published};
 use crate::storage::{ChangeBatch, ChangeKind, ChangeStream, StorageError};
 
-/// How many revisions before the newest the first list may be. A type's window has room for as many events and some
-/// more.
+/// The most revisions that the first list may be before the newest. A type's window has room for as many events and
+/// some more.
 const WARM_START_REVISIONS_MAX: u64 = 100_000;
 
 /// Maximum time that the lists of an older revision may take together, in seconds. Types that are not listed by then

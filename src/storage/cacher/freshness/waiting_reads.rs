@@ -18,7 +18,7 @@ pub(crate) struct WaitingReads(Mutex<Waiting>);
 struct Waiting {
     /// The number of the next read.
     next: u64,
-    /// When each began to wait, by its number; so the first has waited longest.
+    /// The instants at which reads began to wait, by their numbers; so the first has waited longest.
     begun: BTreeMap<u64, Instant>,
 }
 

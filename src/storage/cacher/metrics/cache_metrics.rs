@@ -31,7 +31,7 @@ const RESOURCE_VERSION_MODULUS: u64 = 1_000_000_000_000_000;
 struct FeedMetrics {
     /// The revision that all types have reached.
     revision: Gauge,
-    /// When the store last reported changes or progress, in seconds since 1970.
+    /// The time at which the store last reported changes or progress, in seconds since 1970.
     last_batch: Gauge,
     /// 1 if the store is asked for progress, else 0.
     asks_for_progress: Gauge,
@@ -105,9 +105,9 @@ pub(crate) struct TypeMetrics {
     pub(crate) events_received: Counter,
     /// Events that were sent to watchers.
     pub(crate) events_dispatched: Counter,
-    /// How often the type was listed.
+    /// The number of times that the type was listed.
     pub(crate) initializations: Counter,
-    /// How often listing the type failed.
+    /// The number of times that listing the type failed.
     pub(crate) initialization_errors: Counter,
     /// Objects of the initial states of watches.
     pub(crate) init_events: Counter,
@@ -115,7 +115,7 @@ pub(crate) struct TypeMetrics {
     pub(crate) terminated_watchers: Counter,
     /// Stored values that are not objects.
     pub(crate) decode_errors: Counter,
-    /// How long reads waited for their revision, in seconds.
+    /// The time for which reads waited for their revision, in seconds.
     pub(crate) read_wait: Histogram,
     /// Lists that were answered from memory without an index.
     lists: Counter,
@@ -126,11 +126,11 @@ pub(crate) struct TypeMetrics {
     indexed_fetched: Family<ListLabels, Counter>,
     /// Objects that lists from memory returned.
     listed_returned: Counter,
-    /// How long it took until the type could be served, in seconds.
+    /// The time that it took until the type could be served, in seconds.
     pub(crate) initialization_seconds: Histogram,
     /// Watchers, channels and the window.
     pub(crate) engine: TypeEngineMetrics,
-    /// How long events take on their way through the cache.
+    /// Metrics of the time that events take on their way through the cache.
     pub(crate) dispatch: TypeDispatchMetrics,
     resource_version: Gauge,
     consistent_reads: Family<ConsistentReadLabels, Counter>,

@@ -164,7 +164,8 @@ async fn a_feed_that_stops_ends_its_watches() {
     assert!(world.pods.ready().await.is_err());
 }
 
-/// Where progress is not to be trusted, nothing would show when the changes since an older revision have come.
+/// A feed begins at the newest revision where progress is not to be trusted: nothing would show when the changes since
+/// an older revision have come.
 #[tokio::test(start_paused = true)]
 async fn a_new_feed_begins_at_the_newest_revision_if_progress_is_not_trusted() {
     let script = Arc::new(Script::default());

@@ -150,7 +150,7 @@ fn an_index_is_counted_with_what_it_refers_to() {
     assert_eq!(indexed.bytes(), 0);
 }
 
-/// When the list of a type begins again, what was listed goes and the indexes stay.
+/// A state that is cleared, since the list of its type begins again, loses what was listed and keeps its indexes.
 #[test]
 fn a_state_that_is_cleared_keeps_its_indexes() {
     let mut state = SnapshotMap::with_indexes(&schema());

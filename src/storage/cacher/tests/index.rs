@@ -26,7 +26,7 @@ const LABEL_NAMES: u8 = 30;
 /// The uids of objects.
 const UIDS: [&str; 5] = ["", "one", "two", "three", "four"];
 
-/// How many shards there are.
+/// The number of shards.
 const SHARDS: usize = 7;
 
 /// A step of the model.

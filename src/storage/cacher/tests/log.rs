@@ -11,7 +11,7 @@ use crate::ring::log::{Log, Reader, Slot, Writer, log};
 /// A step of the model.
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many values are appended; then, perhaps, they are published.
+    /// Values are appended, as many as `values` says; then, perhaps, they are published.
     Append { values: u16, publish: bool },
     /// The next value begins a segment.
     Seal,
@@ -51,7 +51,7 @@ struct Model {
     published: Oracle,
     /// Values that nobody may see yet.
     pending: Vec<u64>,
-    /// How many values each segment has, the oldest first.
+    /// The number of values that each segment has, the oldest first.
     segments: VecDeque<usize>,
     /// Readers and what they must find for as long as they live.
     kept: Vec<(Reader<u64, u64>, Oracle)>,
@@ -165,10 +165,10 @@ proptest! {
     }
 }
 
-/// How many values the stress test appends.
+/// The number of values that the stress test appends.
 const STRESS_VALUES: u64 = 1_000_000;
 
-/// How many segments it keeps.
+/// The number of segments that the stress test keeps.
 const STRESS_SEGMENTS: usize = 20;
 
 #[test]

@@ -244,7 +244,7 @@ async fn k139618_objects_that_were_replaced_are_let_go() {
     assert_eq!(alive, 0, "objects that nobody can ask for any more");
 }
 
-/// How many watches come and go every minute of an idle day.
+/// The number of watches that come and go every minute of an idle day.
 const WATCHES_A_MINUTE: usize = 20;
 
 /// k#80690, k#96259: watchers that had gone stayed in the lists of those who are due a bookmark. The

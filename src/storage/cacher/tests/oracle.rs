@@ -15,11 +15,11 @@ use super::scripted::STORE_REVISION;
 use super::*;
 use crate::meta::{FieldSelector, VersionMatch};
 
-/// How many cases are tried, and how many steps one has at most.
+/// The number of cases that are tried, and the most steps that one has.
 const CASES: u32 = 150;
 const STEPS_MAX: usize = 50;
 
-/// So many events are kept in any case.
+/// The number of events that are kept in any case.
 const KEPT_MIN: usize = 8;
 
 /// The keys that are written.
@@ -83,18 +83,18 @@ impl Selection {
     }
 }
 
-/// Where a watch begins.
+/// The state or revision with which a watch begins.
 #[derive(Clone, Copy, Debug)]
 enum From {
     /// With the state, as a stream that marks its end, or as of old.
     State { marked: bool, fresh: bool },
-    /// So many revisions back.
+    /// The revision that is this many before the newest.
     Back(u64),
-    /// So many revisions ahead.
+    /// The revision that is this many after the newest.
     Ahead(u64),
 }
 
-/// How new a list is to be.
+/// The version that a list asks for.
 #[derive(Clone, Copy, Debug)]
 enum Version {
     Newest,

@@ -7,16 +7,16 @@ use ringwatch_testing::eventually::DEADLINE;
 use super::*;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
-/// How often the history is lost under the watches.
+/// The number of times that the history is lost under the watches.
 const LOSSES: u64 = 40;
 
-/// How many tasks open watches meanwhile.
+/// The number of tasks that open watches meanwhile.
 const OPENERS: u64 = 4;
 
 /// The messages between the openers and their test.
 #[derive(Default)]
 struct Openers {
-    /// How many watches are open.
+    /// The number of watches that are open.
     open: AtomicUsize,
     /// True when no more are to be opened.
     done: AtomicBool,

@@ -39,9 +39,9 @@ pub(super) struct Inner {
     live: BTreeSet<String>,
     /// The prefix of keys whose pages are never returned.
     pub(super) hung: Option<String>,
-    /// How long a page takes.
+    /// The time that a page takes.
     pub(super) page_time: Duration,
-    /// How long it takes to say which revision is the newest.
+    /// The time that it takes to say which revision is the newest.
     pub(super) probe_time: Duration,
     /// The revision to which the store falls back when the next stream is opened, just before.
     pub(super) falls_back: Option<u64>,
@@ -474,7 +474,7 @@ impl ChangeSource for Script {
 pub(super) struct CountingStore {
     versioner: Versioner,
     pub(super) lists: Mutex<usize>,
-    /// How long a list takes.
+    /// The time that a list takes.
     pub(super) list_time: Mutex<Duration>,
     /// The revision up to which it says that it has been compacted.
     pub(super) compacted: Mutex<u64>,

@@ -192,7 +192,7 @@ async fn a_page_during_which_too_many_keys_change_is_read_again() {
     }
 }
 
-/// Where progress is not to be trusted, a list whose revision is compacted between two pages begins again.
+/// A list whose revision is compacted between two pages begins again where progress is not to be trusted.
 #[tokio::test(start_paused = true)]
 async fn a_list_of_one_revision_that_is_compacted_begins_again() {
     let world = World::new(WindowLimits::default()).await;
@@ -223,8 +223,8 @@ async fn a_list_of_one_revision_that_is_compacted_begins_again() {
     assert_eq!(world.script.state().follows, 1, "nothing began anew");
 }
 
-/// Where progress is not to be trusted all pages are of one revision, which the stream leaves behind. It
-/// must not be taken for that of a store that was rolled back.
+/// The stream leaves the revision of a list behind where progress is not to be trusted, since all pages are of one
+/// revision. It must not be taken for that of a store that was rolled back.
 #[tokio::test(start_paused = true)]
 async fn a_list_of_one_revision_is_left_behind_by_the_stream() {
     let world = World::new(WindowLimits::default()).await;

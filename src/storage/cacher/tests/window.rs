@@ -24,7 +24,7 @@ use crate::sync::OnceLock;
 enum Step {
     /// A batch of events.
     Batch(Vec<Change>),
-    /// So many seconds pass, then the clock alone expires events.
+    /// Time passes, as many seconds as this number; then the clock alone expires events.
     Wait(u8),
     /// The type is listed again.
     Reset,
@@ -80,7 +80,7 @@ const LIMITS: WindowLimits = WindowLimits {
     bytes_max: 200_000,
 };
 
-/// How many segments a full window has at least.
+/// The least number of segments of a full window.
 const PARTS: usize = 16;
 
 /// More than any event of this test keeps alive.

@@ -26,7 +26,7 @@ pub(crate) struct CacheEvent {
     pub(crate) previous: Option<Arc<Object>>,
     /// The objects of the type after this event; none for most events, see [`super::view`].
     pub(crate) state: KeptState,
-    /// When the event reached the cache.
+    /// The instant at which the event reached the cache.
     pub(crate) received: Instant,
     /// The previous content at this event's revision, for DELETED events; created on first use and then shared.
     pub(crate) removed: OnceLock<Arc<Object>>,

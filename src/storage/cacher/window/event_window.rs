@@ -159,9 +159,9 @@ struct Segment {
     events: usize,
     /// The bytes that its events keep alive.
     bytes: usize,
-    /// When its first event was received.
+    /// The instant at which its first event was received.
     began: Instant,
-    /// When its last event was received.
+    /// The instant at which its last event was received.
     ended: Instant,
 }
 

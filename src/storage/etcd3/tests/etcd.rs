@@ -30,19 +30,19 @@ pub(crate) struct Etcd {
 /// The orders of a test, and what it may look at.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
-    /// How many more leases are gone when they are used.
+    /// The number of further writes with a lease that find it gone.
     pub(crate) gone: u32,
-    /// How many more watches cannot be opened.
+    /// The number of further watches that cannot be opened.
     pub(crate) away: u32,
     /// The errors of the next reads.
     pub(crate) read_errors: VecDeque<BackendError>,
     /// The most keys that one read returns, if they are limited.
     pub(crate) page_max: Option<u64>,
-    /// How many more leases are not granted.
+    /// The number of further leases that are not granted.
     pub(crate) refused: u32,
-    /// How many more writes happen but are not answered.
+    /// The number of further writes that happen but are not answered.
     pub(crate) unanswered: u32,
-    /// How long a grant takes to come, and its answer to come back.
+    /// The time until a grant arrives, and the time until its answer comes back.
     pub(crate) grant_takes: [Duration; 2],
     /// The writes of others, each before another transaction.
     pub(crate) others: VecDeque<Txn>,

@@ -105,7 +105,7 @@ async fn requests_are_counted_by_what_they_do() {
     }
 }
 
-/// Of objects that nobody has read few are in a page, since they may be large.
+/// A page has few of the objects that nobody has read yet, since they may be large.
 #[tokio::test]
 async fn a_list_knows_from_the_last_one_how_large_objects_are() {
     let mut registry = Registry::default();

@@ -10,7 +10,7 @@ use crate::storage::backend::{BackendError, Event, EventKind, KeyRange, LeaseId,
 use crate::storage::etcd3::Store;
 use crate::storage::{Interface, ListOptions, StorageError, WatchStream};
 
-/// How many keys there are.
+/// The number of keys.
 const KEYS: usize = 5;
 /// The time to live of a lease in seconds.
 const LEASE: i64 = 10;

@@ -11,7 +11,7 @@ use crate::storage::backend::BackendError;
 /// A log in memory: nothing survives the process.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryLog {
-    /// How large the record of each revision would be.
+    /// The size in bytes that the record of each revision would have, by revision.
     sizes: BTreeMap<u64, u64>,
     size_bytes: u64,
 }

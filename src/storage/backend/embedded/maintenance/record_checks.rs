@@ -14,7 +14,7 @@ const FINDINGS_MAX: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Findings {
     pub(super) told: Vec<String>,
-    /// How many there are besides.
+    /// The number of further violations, which have no line.
     pub(super) more: u64,
 }
 

@@ -21,7 +21,7 @@ pub struct Status {
     pub keys: u64,
     /// The length of the file in bytes.
     pub size_bytes: u64,
-    /// How many bytes of it the records need.
+    /// The number of bytes of the file that the records need.
     pub used_bytes: u64,
     /// The digest of the content at the newest revision.
     pub digest: ContentDigest,
