@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use ringwatch_testing::pod::pod;
 
-/// How many pods a list has, and how many when only the bench itself is tried.
+/// The number of pods in a list, and the lower number when the bench itself is only tried, as by `cargo test`.
 const LISTED: usize = 10_000;
 const LISTED_TRIED: usize = 10;
 

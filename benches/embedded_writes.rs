@@ -22,13 +22,13 @@ use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::{Backend, Compare, Op, Txn};
 use tokio::runtime::Runtime;
 
-/// How many writers there are at once.
+/// The numbers of writers that write at the same time, each measured by itself.
 const WRITERS: [u64; 3] = [1, 64, 512];
-/// How many writes each of one, of 64 and of 512 writers makes in a round.
+/// The number of writes that each writer makes in a round, where there are one, 64 and 512 of them.
 const WRITES_EACH: [u64; 3] = [300, 60, 20];
-/// How many transactions or appends a floor makes in a round.
+/// The number of transactions or appends that a floor makes in a round.
 const FLOOR_COMMITS: u64 = 300;
-/// How many rounds are made; the table shows their median and range.
+/// The number of rounds that are made; the table shows their median and range.
 const ROUNDS: usize = 7;
 /// The length of a written value in bytes.
 const VALUE_BYTES: usize = 1_024;

@@ -1,4 +1,4 @@
-//! How soon a read that wants the newest state gets it.
+//! The time until a read that wants the newest state gets it.
 //!
 //! Three parts. The first is that of `ring`: from publishing a revision until the wait for it is over,
 //! beside a tokio oneshot that does the same for one waiter. The second is a consistent list from the
@@ -43,7 +43,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 const PATH_PREFIX: &str = "/registry";
-/// How many objects are listed.
+/// The number of objects that are listed.
 const OBJECTS: u64 = 100;
 const WRITES_PER_SECOND: u64 = 500;
 const READS_PER_SECOND: u64 = 100;

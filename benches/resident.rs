@@ -1,5 +1,5 @@
-//! How much memory objects take in a server over the embedded store, by part: the store after it was opened, the cache beside
-//! it, and the window of history. Each is measured in a process of its own, that opens the same file.
+//! The memory that objects take in a server over the embedded store, by part: the store after it was opened, the cache
+//! beside it, and the window of history. Each is measured in a process of its own, that opens the same file.
 //!
 //! Ratios are to the keys and values, as the store's file has them. The floor is a vector of these.
 //!
@@ -46,7 +46,7 @@ const OBJECTS: u64 = 100_000;
 const OBJECTS_IN_SMOKE: u64 = 500;
 /// The data of an object, in bytes.
 const DATA_BYTES: usize = 1_024;
-/// How many writes are under way while the file is made.
+/// The number of writes that are under way at the same time while the file is made.
 const WRITERS: usize = 512;
 /// Events that a window has at least, for the stage without one.
 const FEW_EVENTS: usize = 100;

@@ -1,7 +1,7 @@
-//! How long a new server needs until it serves with a full window: 100,000 events of 1 KiB are
-//! replayed from the store's history, over the embedded store and over a real etcd if there is one.
-//! Beside each, as the floor, one bare watch of the backend over the same history. Then how long the
-//! embedded store needs to open a file with that history; the floor reads the file's bytes.
+//! The time that a new server needs until it serves with a full window: 100,000 events of 1 KiB are replayed from the
+//! store's history, over the embedded store and over a real etcd if there is one. Beside each, as the floor, one bare
+//! watch of the backend over the same history. Then the time that the embedded store needs to open a file with that
+//! history; the floor reads the file's bytes.
 //!
 //! `cargo bench --bench warm_start` measures; `cargo test --bench warm_start` replays 2,000 events.
 #![allow(
@@ -34,11 +34,11 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 const PATH_PREFIX: &str = "/registry";
-/// How many objects are written in turns.
+/// The number of objects, which are written in turns.
 const OBJECTS: u64 = 1_000;
 /// The padding that makes an object about 1 KiB.
 const PADDING_BYTES: usize = 850;
-/// How many writes are under way while the history is made.
+/// The number of writes that are under way at the same time while the history is made.
 const WRITERS: usize = 64;
 const EVENTS: u64 = 100_000;
 const EVENTS_IN_SMOKE: u64 = 2_000;

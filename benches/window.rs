@@ -27,16 +27,16 @@ use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, 
 
 use ringwatch::ring::log::{Log, Slot, Writer, log};
 
-/// How many events the window holds while it is read.
+/// The number of events that the window holds while it is read.
 const EVENTS: u64 = 10_000;
 
-/// How many the largest window holds; it is searched.
+/// The number of events in the largest window, the one that is searched.
 const EVENTS_MAX: u64 = 102_400;
 
-/// How many positions each reader thread keeps.
+/// The number of positions that each reader thread keeps.
 const CURSORS: u64 = 100;
 
-/// How many events a position moves on at a time.
+/// The numbers of events by which a position moves on at a time.
 ///
 /// One, as a watcher to which an event was signalled; or as many as it looks at before others have their
 /// turn, when it catches up.
@@ -286,10 +286,10 @@ fn through_channels(events: &Events, readers: u64, times: u64) -> Duration {
     })
 }
 
-/// How many events a channel of crossbeam holds.
+/// The number of events that a channel of crossbeam holds.
 const CHANNEL_EVENTS: usize = 100;
 
-/// How many events are appended in an iteration.
+/// The number of events that are appended in an iteration.
 const APPENDED: u64 = 1_000;
 
 fn append(criterion: &mut Criterion) {

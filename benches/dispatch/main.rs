@@ -35,10 +35,10 @@ use rustix::time::{ClockId, clock_gettime};
 use self::memory::resident_bytes;
 use self::world::{World, received, since};
 
-/// How many events are published before the watchers look; less than a channel holds.
+/// The number of events that are published before the watchers look; less than a channel holds.
 const ROUND_EVENTS: u64 = 16;
 
-/// How many watchers have a bookmark due at once.
+/// The number of watchers that have a bookmark due at once.
 const SWEPT_WATCHERS: usize = 100_000;
 
 /// Nanoseconds by what was measured, one for each of criterion's samples.

@@ -22,14 +22,14 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use ringwatch::ring::channel::{self, Signal};
 use ringwatch::ring::log::{Log, Slot, Writer, log};
 
-/// How many watchers there are.
+/// The number of watchers that read what one dispatcher sends.
 const WATCHERS: usize = 1_000;
-/// How many events are sent in a round; then the dispatcher waits until every watcher has them.
+/// The number of events that are sent in a round, after which the dispatcher waits until every watcher has them.
 const ROUND_EVENTS: u64 = 16;
-/// How many events a channel, and the overwriting ring, has room for: a round and more.
+/// The number of events for which a channel, and the overwriting ring, has room: a round and more.
 const SLOTS: usize = 32;
 
-/// How many events the log keeps at least: several segments, so that no event is gone before it has been read.
+/// The least number of events that the log keeps: several segments, so that no event is gone before it has been read.
 const LOG_EVENTS: u64 = 1_024;
 
 /// An event, as large as the cache's record of one.

@@ -1,4 +1,5 @@
-//! How many changes a second one core takes from etcd's watch into the caches, and how far behind they are.
+//! The number of changes a second that one core takes from etcd's watch into the caches, and the time by which the
+//! caches are behind.
 //!
 //! A stand-in for etcd sends encoded watch responses over loopback. The engine runs in one thread, whose processor time is
 //! measured, in stages that each include the one before:
@@ -62,7 +63,7 @@ const PATH_PREFIX: &str = "/registry";
 /// The environment variables by which a process is told the number of a state, and how many Leases there are.
 const STATE: &str = "INGEST_STATE";
 const OBJECTS: &str = "INGEST_OBJECTS";
-/// How many bytes are sent at a time at most when all are sent at once.
+/// The size of a chunk in bytes, where all is sent at once, chunk by chunk; its last response may go beyond it.
 const CHUNK_BYTES: usize = 64 << 10;
 /// The rate of the run that measures how far the caches are behind, in events a second; a lower one under `cargo test`.
 const PACED_PER_SECOND: u64 = 100_000;
@@ -76,14 +77,14 @@ struct Load {
     name: &'static str,
     /// Makes the object of a number.
     object: fn(u64) -> Value,
-    /// How many objects there are. All are created, then renewed in turn.
+    /// The number of objects. All are created, then renewed in turn.
     objects: u64,
-    /// How many events are measured.
+    /// The number of events that are measured: renewals of the objects.
     events: u64,
-    /// How many events a response has. A response that etcd sends to a watch that keeps up has those of one write.
+    /// The number of events in a response. A response that etcd sends to a watch that keeps up has those of one write.
     of_response: u64,
     types: u64,
-    /// How many watchers there are, of objects that do not change.
+    /// The number of watchers, which watch objects that do not change.
     watchers: usize,
     window: WindowLimits,
 }

@@ -24,7 +24,7 @@ const LEASES: usize = 10_000;
 const RENEWALS: usize = 64;
 const LEASES_STEP: usize = 157;
 
-/// How often a path is run: this spreads what happens only now and then, such as a new segment.
+/// The number of times that a path is run: this spreads what happens only now and then, such as a new segment.
 const TIMES: u64 = 20;
 
 /// A path, and how often it is run when it is counted.

@@ -40,7 +40,8 @@ struct Watcher<const N: usize> {
     cursor: u64,
     /// Revisions of bookmarks, with the cursor at which they came.
     bookmarks: Vec<(u64, u64)>,
-    /// How often the channel signalled an event, or that one found no room.
+    /// The number of times that the channel signalled an event, and the number of times that an
+    /// event found no room.
     signalled: usize,
     lagged: usize,
 }

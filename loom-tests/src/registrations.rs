@@ -18,7 +18,7 @@ type NewWatcher = Sender<1>;
 
 /// The state that readers of the feed see.
 struct Feed {
-    /// How many events the window has.
+    /// The number of events that the window has.
     end: AtomicU64,
     /// True if the feed has stopped.
     stopped: AtomicU64,

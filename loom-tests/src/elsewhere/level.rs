@@ -16,8 +16,8 @@ pub struct Level {
 pub struct Limits {
     /// Its share of all seats.
     pub shares: u64,
-    /// How much of that share others may borrow, in percent.
+    /// The part of that share that others may borrow, in percent.
     pub lendable_percent: u64,
-    /// How many requests of one flow may wait.
+    /// The most requests of one flow that may wait.
     pub queue_length: usize,
 }

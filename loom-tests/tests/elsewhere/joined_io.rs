@@ -14,7 +14,7 @@ use loom_tests::io::{AsyncRead, AsyncWrite, ReadBuf};
 use loom_tests::joined_io::join;
 use ringwatch_explore::loom::explore;
 
-/// How much the socket takes before its client reads.
+/// The number of bytes that the socket takes before its client reads.
 const ROOM: usize = 2;
 
 /// A value that tasks share, and the tasks that wait for it to change.

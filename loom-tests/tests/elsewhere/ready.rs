@@ -13,7 +13,7 @@ use ringwatch_explore::loom::explore;
 
 use crate::of_same_task;
 
-/// How many events of a watch there are, and how many of them the connection has written.
+/// The number of events that a watch has, and the number of them that the connection has written.
 #[derive(Default)]
 struct Events {
     sent: AtomicUsize,

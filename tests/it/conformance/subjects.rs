@@ -21,7 +21,7 @@ use crate::support::etcd::Etcd;
 /// The prefix of all keys.
 const PATH_PREFIX: &str = "/registry";
 
-/// How many events the cache under test remembers.
+/// The number of events that the cache under test remembers.
 const WINDOW_EVENTS: usize = 200;
 
 /// The parts beneath a subject. Fields are dropped in this order.

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::opened::Opened;
 use super::requests::{all, delete, put};
 
-/// How many keys a database in these tests holds.
+/// The number of keys that a database in these tests holds.
 const KEYS: usize = 300;
 
 fn folder() -> (TempDir, PathBuf) {

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::opened::Opened;
 use super::requests::{all, put, put_leased};
 
-/// How large the file system is, and what else lies in it at first.
+/// The size of the file system in bytes, and the size of the other file that lies in it at first.
 const FILE_SYSTEM_BYTES: usize = 24 << 20;
 const BALLAST_BYTES: usize = 8 << 20;
 const VALUE_BYTES: usize = 400 << 10;

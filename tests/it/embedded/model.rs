@@ -16,11 +16,11 @@ use ringwatch::storage::backend::{
 
 use super::opened::Opened;
 
-/// How many keys there are.
+/// The number of keys from which steps choose.
 const KEYS: usize = 5;
-/// How many leases are chosen from: the newest.
+/// The number of leases from which steps choose: the newest.
 const LEASES: usize = 4;
-/// How many steps a case has.
+/// The exclusive bound of the number of steps in a case.
 const STEPS_MAX: usize = 60;
 
 fn key(n: usize) -> String {

@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 use super::opened::Opened;
 use super::requests::{delete, from, put, put_op, whatever};
 
-/// How many tasks write.
+/// The number of tasks that write.
 const WRITERS: usize = 4;
-/// How many times each writes.
+/// The number of times that each of these tasks writes.
 const WRITES: usize = 150;
 
 /// The acknowledged writes: the key and value of each revision.

@@ -15,13 +15,13 @@ use super::*;
 
 over_backends!(watches_resume_after_a_restart_from_all_of_history);
 
-/// How many versions are written before the restart at least.
+/// The least number of versions that are written before the restart.
 const WRITTEN: u64 = 1_500;
-/// How many are written in turns.
+/// The number of objects that are written in turns.
 const OBJECTS: u64 = 20;
-/// How long between two writes.
+/// The time between two writes.
 const WRITE_PERIOD: Duration = Duration::from_millis(1);
-/// How far apart the positions are from which watches resume.
+/// The number of versions between two positions from which watches resume.
 const POSITIONS_APART: usize = 50;
 
 /// A server: a feed and one type's cache over a backend.

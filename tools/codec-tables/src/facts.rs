@@ -12,7 +12,7 @@ pub(crate) struct Facts {
     kinds: BTreeSet<String>,
 }
 
-/// How a field looks in JSON and whether it is written when empty.
+/// The form of a field in JSON: its name, and flags that tell whether it is written when empty.
 #[derive(Clone)]
 pub(crate) struct Form {
     /// Its name; `-` if its own fields are merged into those around it.

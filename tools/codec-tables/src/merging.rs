@@ -1,4 +1,4 @@
-//! How values merge, as the markers in the comments above fields say.
+//! The rules by which values merge, as the markers in the comments above fields say.
 
 /// Returns the merge markers of a field, as words with a space before each; nothing for most fields.
 pub(crate) fn merging(comment: &str) -> String {
