@@ -51,7 +51,7 @@ pub struct Subject {
     interface: Arc<dyn Interface>,
     /// The backend underneath, to compact and to corrupt.
     backend: Arc<dyn Backend>,
-    /// How many changes push an event out of the window of history; 0 where only compaction does.
+    /// The number of changes that push an event out of the window of history; 0 where only compaction does.
     window: usize,
     /// The API version of the objects.
     api_version: &'static str,

@@ -11,7 +11,7 @@ use crate::memory::within;
 
 pub(crate) const MEDIA_TYPE: &str = "application/json";
 
-/// How many times the size of its JSON an object in protobuf may take.
+/// The most memory that it may take to write an object in protobuf, as a multiple of the size of its JSON.
 const FACTOR: usize = 16;
 
 pub(crate) fn run(bytes: &[u8]) -> bool {

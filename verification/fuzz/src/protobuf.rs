@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::memory::within;
 
-/// How many times its size an input may take in the codec.
+/// The most memory that an input may take in the codec, as a multiple of the input's size.
 const FACTOR: usize = 16;
 
 pub(crate) fn run(bytes: &[u8]) -> bool {

@@ -24,11 +24,12 @@ pub struct Clock {
 
 #[derive(Debug)]
 struct Inner {
-    /// Where the clock began.
+    /// The instant at which the clock began.
     origin: Instant,
-    /// How far it has come.
+    /// The time by which the clock has moved since then.
     elapsed: Duration,
-    /// Those who wait for a time, in the order in which they came.
+    /// The tasks that wait for a time, each as that time and its waker, in the order in which they
+    /// came.
     sleepers: Vec<(Instant, Waker)>,
 }
 

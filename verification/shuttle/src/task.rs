@@ -4,7 +4,7 @@ pub use real_tokio::task::yield_now;
 
 use shuttle::rand::{Rng, thread_rng};
 
-/// How likely a task has used up its budget when it asks.
+/// The probability that a task has used up its budget when it asks.
 const BUDGET_ENDS: f64 = 0.1;
 
 /// Lets other tasks go first now and then. tokio's own never would: only its scheduler gives budgets.

@@ -5,13 +5,13 @@ use std::ops::Range;
 use rand::Rng as _;
 use rand::rngs::StdRng;
 
-/// How many faults there are at most in one case.
+/// The most faults in one case.
 const FAULTS_MAX: usize = 4;
 
-/// How long a run is that is moved, repeated or taken away.
+/// The exclusive bound of the length in bytes of a run that is moved, repeated or taken away.
 const RUN_BYTES_MAX: usize = 64;
 
-/// How often a run is repeated at most.
+/// The exclusive bound of the number of times that a run is repeated.
 const REPEATS_MAX: usize = 2_000;
 
 /// Bytes that mean something to lengths, tags or JSON.

@@ -22,13 +22,13 @@ use ringwatch_testing::{made, recorded};
 
 use self::damage::damaged;
 
-/// How many damaged inputs of each target are tried if nobody says it.
+/// The number of damaged inputs of each target that are tried if `PROPTEST_CASES` does not say it.
 const CASES: u64 = 1_000;
 
 /// The seed of the first case. Each further case has the next number; those from `PROPTEST_RNG_SEED` on are tried as well.
 const FIRST_SEED: u64 = 1;
 
-/// Of so many damaged inputs one must still be accepted. Damage that nothing survives would try nothing.
+/// The number of damaged inputs among which one must still be accepted. Damage that nothing survives would try nothing.
 const ACCEPTED_ONE_OF: u64 = 500;
 
 #[test]

@@ -10,9 +10,9 @@ use crate::MutantsError;
 #[derive(Debug)]
 pub(crate) struct Copy {
     root: PathBuf,
-    /// Where cargo builds it.
+    /// The folder in which cargo builds the copy.
     pub(crate) target: PathBuf,
-    /// Where its tests put temporary files.
+    /// The folder in which the copy's tests put temporary files.
     pub(crate) temporary: PathBuf,
 }
 

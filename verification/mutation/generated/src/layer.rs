@@ -38,7 +38,7 @@ pub(crate) struct Program {
     pub(crate) folder: PathBuf,
 }
 
-/// How a build ended.
+/// The outcome of a build: the programs that it made, or the errors of the compiler.
 #[derive(Debug)]
 pub(crate) enum Built {
     Programs(Vec<Program>),
@@ -49,7 +49,7 @@ pub(crate) enum Built {
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) said: String,
-    /// Where it lies: files, relative to the root, and bytes of them. The most important come first.
+    /// The places of the error: files, relative to the root, and ranges of bytes. The most important come first.
     pub(crate) places: Vec<(String, Range<usize>)>,
 }
 

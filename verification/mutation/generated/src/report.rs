@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
         /// True if the test did not end, false if it failed.
         timed_out: bool,
     },
-    /// So many tests that reach it passed.
+    /// It was missed: `tests` is the number of tests that reach it, all of which passed.
     Missed { tests: usize },
 }
 

@@ -12,7 +12,7 @@ use syn::{BinOp, Expr, Pat};
 
 use crate::list::{Genre, Mutant, Place, Span};
 
-/// How cargo-mutants makes a reference.
+/// The function with which cargo-mutants makes a reference.
 const LEAKED: &str = "Box::leak";
 
 /// A place with a switch, and the numbers of the mutants among which it chooses.
@@ -142,7 +142,7 @@ struct Finder<'a> {
     text: &'a str,
     /// The mutants whose place is not found yet, by their kind and where they begin.
     unclaimed: BTreeMap<(Genre, usize), (Range<usize>, Vec<u32>)>,
-    /// Where the bodies of functions begin that return `impl Trait`.
+    /// The offsets in bytes at which the bodies of functions begin that return `impl Trait`.
     opaque: Vec<usize>,
     sites: Sites,
 }

@@ -16,9 +16,10 @@ use crate::copy::Copy;
 use crate::lanes;
 use crate::layer::Program;
 
-/// How long a test may take without a mutant.
+/// The most time that a test may take without a mutant.
 const RECORDED_TIME_MAX: Duration = Duration::from_secs(1_200);
-/// How long a test may take with a mutant, or this many times as long as it took without, if that is longer.
+/// The time that a test may take with a mutant, and the multiple of its time without one that it may take if that is
+/// longer.
 const MUTANT_TIME_MIN: Duration = Duration::from_secs(15);
 const MUTANT_TIME_FACTOR: u32 = 10;
 /// The memory of its own that a test may take and the size of a file that it may write, in KiB: a mutant may fill both.

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 /// process group of its own, ten seconds.
 const END_TIME_MAX: Duration = Duration::from_secs(15);
 
-/// How a run of tests ended.
+/// The outcome of a run of tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// All passed.

@@ -34,14 +34,15 @@ use lane::{Lane, Tally};
 use list::Mutation;
 use subject::{CopyError, Subject};
 
-/// How long the models may take with a mutation, if the command line does not say.
+/// The time that the models may take with a mutation, if the command line does not say it and the factor below does not
+/// give more.
 const MUTANT_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// How many times as long as the unchanged models a mutation may take at least, if the command line does
-/// not say. The unchanged ones have the machine for themselves.
+/// The multiple of the unchanged models' time that a mutation may take at least, if the command line does not say it.
+/// The unchanged ones have the machine for themselves.
 const MUTANT_TIME_FACTOR: u32 = 6;
 
-/// How long the unchanged models may take, if the command line does not say.
+/// The most time that the unchanged models may take, if the command line does not say it.
 const UNCHANGED_TIME_MAX: Duration = Duration::from_secs(3_600);
 
 /// Applies each mutation of a member's mutations.toml to a copy and expects a model to fail.
@@ -58,11 +59,11 @@ struct Arguments {
     /// A file or folder outside the member that it includes by path. May be given again.
     #[arg(long = "source", value_name = "PATH")]
     sources: Vec<String>,
-    /// How many seconds the models may take with a mutation before it counts as caught by time-out; else 600, or
-    /// six times as long as they take without any, if that is longer.
+    /// The number of seconds that the models may take with a mutation before it counts as caught by time-out; else 600,
+    /// or six times as long as they take without any, if that is longer.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: Option<u64>,
-    /// How cargo runs the models, such as `test --release --lib`.
+    /// The arguments with which cargo runs the models, such as `test --release --lib`.
     #[arg(last = true, required = true, value_name = "CARGO COMMAND")]
     test: Vec<String>,
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::MutateError;
 
-/// How long the models of one copy may take to compile: longer than any machine needs.
+/// The most time that the models of one copy may take to compile: longer than any machine needs.
 const BUILD_TIME_MAX: Duration = Duration::from_secs(3_600);
 
 /// Compiles the models of a copy.

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// How long the models of the small crate may take with a mutation. They take a moment, and cargo another.
+/// The most seconds that the models of the small crate may take with a mutation. They take a moment, and cargo another.
 const MODELS_SECONDS_MAX: &str = "10";
 
-/// How long what was killed may keep its connection, and what was not may take to answer.
+/// The most time that a killed process may keep its connection, and that one that was not killed may take to answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
 const MANIFEST: &str = "[workspace]\nresolver = \"3\"\nmembers = [\"models\"]\n";

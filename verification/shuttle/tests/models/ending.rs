@@ -14,19 +14,19 @@ use crate::watching::changes;
 use crate::world::{Pace, Running, World};
 use ringwatch_explore::shuttle::explore;
 
-/// How many clients there are.
+/// The number of clients in a model.
 const CLIENTS: usize = 3;
 
-/// How often a client looks whether the type can be served.
+/// The number of times that a client looks whether the type can be served.
 const LOOKS: usize = 10;
 
-/// How much is written before the store is put back, how much of that is kept, and how much is written afterwards: so
-/// little that no revision of a client is reached again.
+/// The number of writes before the store is put back, the revision to which it is put back, and the number of writes
+/// afterwards: so few that no revision of a client is reached again.
 const WRITES_BEFORE: usize = 6;
 const KEPT: u64 = 2;
 const WRITES_AFTER: usize = 2;
 
-/// How often a client lists at most until it sees what it waits for.
+/// The most times that a client lists until it sees what it waits for.
 const LISTS_MAX: usize = 10_000;
 
 /// Returns a server of a pod at revision 2, where time is too slow for any read to time out.

@@ -20,13 +20,13 @@ use ringwatch_explore::shuttle::Seen;
 /// The most lists and watches of a client.
 const ROUNDS_MAX: usize = 400;
 
-/// How often a slow client lets others go first.
+/// The exclusive bound of the times that a slow client lets others go first before it reads an item.
 const STALL_YIELDS_MAX: u32 = 40;
 
-/// How likely a client goes away after an item, and watches again.
+/// The probability that a client goes away after an item, and watches again.
 const RESTLESS: f64 = 0.15;
 
-/// How likely a client takes any state to begin with.
+/// The probability that a client takes any state to begin with.
 const ANY_VERSION: f64 = 0.3;
 
 /// The selection of a client.
@@ -41,7 +41,7 @@ pub(crate) enum Selection {
 }
 
 impl Selection {
-    /// Those of pods.
+    /// The selections of pods.
     pub(crate) const PODS: [Self; 4] = [Self::All, Self::Namespace, Self::Labelled, Self::Single];
 
     fn key(self) -> &'static str {
@@ -84,7 +84,7 @@ pub(crate) struct Informer {
     world: Arc<World>,
     /// The server that it talks to.
     server: Arc<CacheDelegator>,
-    /// Where it finds another one for each watch, if that comes and goes.
+    /// The slot from which the client takes its server before each watch, if servers come and go.
     present: Option<Arc<Mutex<Arc<CacheDelegator>>>>,
     seen: Seen,
     selection: Selection,
@@ -92,11 +92,11 @@ pub(crate) struct Informer {
     slow: bool,
     /// The revision of each object, as delivered.
     copy: BTreeMap<String, u64>,
-    /// Where it is.
+    /// The place in the store's history that the client has come to; `None` if it has to begin with the state.
     reached: Option<Place>,
 }
 
-/// How a watch ended.
+/// The end of a watch, which tells the client how to go on.
 enum End {
     /// True once everything has been delivered.
     Complete,

@@ -14,13 +14,13 @@ use crate::store::Store;
 use crate::world::{Pace, World};
 use ringwatch_explore::shuttle::{Seen, explore};
 
-/// How many lists are sent to the store at a time because the cache lags.
+/// The most lists that are sent to the store at a time because the cache lags.
 const LISTS_MAX: usize = 8;
 
-/// How many clients list at the same time, at first.
+/// The number of clients that list at the same time, at first.
 const CLIENTS: usize = LISTS_MAX + 4;
 
-/// How often a client looks before it goes away.
+/// The exclusive bound of the times that a client looks for its answer before it goes away.
 const LOOKS: usize = 40;
 
 /// Lists the newest state, which the cache does not reach; goes away before the answer, perhaps.

@@ -18,25 +18,26 @@ use ringwatch_explore::shuttle::explore;
 /// The limit of the budget: the windows below and half of what connections take are within its relief mark.
 const LIMIT_BYTES: u64 = 160 << 10;
 
-/// How many connections take and give back memory, how often, and how much each has in the end: together so much that
-/// windows must give way.
+/// The number of connections that take and give back memory, the number of times that each does, and the size in bytes
+/// that each has in the end: together so much that windows must give way.
 const CONNECTIONS: usize = 3;
 const CHANGES: usize = 4;
 const CONNECTION_BYTES: u64 = 20 << 10;
 
-/// How many events there are, and how many bytes each has at least.
+/// The number of events, and the least size of an event in bytes.
 const EVENTS: usize = 30;
 const EVENT_BYTES_MIN: u64 = 2_500;
 
 /// The age from which events may be dropped.
 const OLD: Duration = Duration::from_secs(6);
 
-/// How often it is looked whether memory has been freed, and how much time passes between two looks: together more than
-/// the second between two attempts, and far less than the time after which windows are looked at anyway.
+/// The most times that the model looks whether memory has been freed, and the time that passes between two looks:
+/// together more than the second between two attempts, and far less than the time after which windows are looked at
+/// anyway.
 const LOOKS_MAX: usize = 1_000;
 const TICK: Duration = Duration::from_millis(2);
 
-/// How many bytes may be in use that windows do not owe anything for: next to nothing.
+/// The limit of a budget in bytes under which windows owe memory as soon as next to nothing is in use.
 const TIGHT_BYTES: u64 = 40 << 10;
 
 /// A window that is dropped in many small pieces.

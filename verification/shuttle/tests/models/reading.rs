@@ -14,25 +14,26 @@ use crate::watching::changes;
 use crate::world::{Pace, World};
 use ringwatch_explore::shuttle::{Seen, explore};
 
-/// How many pages a list has at most.
+/// The most pages that a list has.
 const PAGES_MAX: usize = 10;
 
-/// How often a type is listed again, and how often a client looks whether that has begun.
+/// The number of times that a type is listed again, and the most times that a client looks whether that has begun.
 const RELISTS: usize = 6;
 const LOOKS: usize = 10;
 
-/// How often a reader waits until a type is ready, and how often that is listed again meanwhile. With few a schedule
-/// seldom lists it at the moment at which it became ready.
+/// The number of times that a reader waits until a type is ready, and that the type is listed again meanwhile. With few
+/// a schedule seldom lists it at the moment at which it became ready.
 const WAITS: usize = 30;
 
-/// How often a client lists while something else goes on, and how often the store is written meanwhile.
+/// The number of times that a client lists while something else goes on, and the number of writes to the store
+/// meanwhile.
 const LISTS: usize = 12;
 const ENCRYPTED_WRITES: usize = 8;
 
-/// How many clients read meanwhile.
+/// The number of clients that read meanwhile.
 const READERS: usize = 3;
 
-/// How often a client lists at most while a type is listed again.
+/// The most times that a client lists while a type is listed again.
 const LISTS_MAX: usize = 10_000;
 
 /// A client that reads in every way.

@@ -13,19 +13,19 @@ use crate::watching::changes;
 use crate::world::{Pace, World};
 use ringwatch_explore::shuttle::explore;
 
-/// How often the type goes and comes back.
+/// The number of times that the type goes and comes back.
 const ROUNDS: usize = 3;
 
-/// How long it stays, at most.
+/// The exclusive bound of the times that other tasks go first while the type stays or is gone.
 const LOOKS: usize = 20;
 
-/// How often a client tries to watch a type that goes.
+/// The number of times that a client tries to watch a type that goes.
 const TRIES: usize = 10;
 
-/// How many clients try that.
+/// The number of clients that try to watch a type that goes.
 const CLIENTS: usize = 2;
 
-/// Where clients find the server of a type that comes and goes.
+/// The slot in which clients find the server of a type that comes and goes.
 type Present = Arc<Mutex<Arc<CacheDelegator>>>;
 
 async fn wait_a_while() {

@@ -13,13 +13,13 @@ use crate::store::Store;
 use crate::world::{Pace, World};
 use ringwatch_explore::shuttle::{Seen, explore};
 
-/// How many read at the same time.
+/// The number of clients that read at the same time.
 const READERS: usize = 2;
 
-/// How often each of them reads.
+/// The number of times that each of these clients reads.
 const READS: usize = 3;
 
-/// How likely the stream breaks before a read, and with it the request for progress of another one.
+/// The probability that the stream breaks before a read, and with it the request for progress of another read.
 const BREAKS: f64 = 0.2;
 
 /// No change takes the feed along, so each read depends on its own question and its own request for
@@ -29,7 +29,7 @@ fn the_newest_state_is_read_from_memory_though_nothing_changes() {
     explore(2_400, &["read"], |seen| read(seen, false));
 }
 
-/// Those who wait in a new history of the store are heard as well.
+/// Readers that wait in a new history of the store get their answers from memory as well.
 #[test]
 fn the_newest_state_of_the_next_history_is_read_from_memory() {
     explore(300, &["read"], |seen| read(seen, true));

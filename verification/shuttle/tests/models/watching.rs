@@ -26,8 +26,8 @@ const KEYS: [&str; 6] = [
 /// More events than the channel of a watcher holds, so that it overflows.
 const BURST_PODS: usize = 120;
 
-/// How often a watcher is left alone for a burst of revisions, how many each has, and how many it reads at most between
-/// two of them.
+/// The number of bursts of revisions for which a watcher is left alone, the number of revisions in each, and the
+/// exclusive bound of the items that it reads between two of them.
 const BURSTS: usize = 4;
 const BURST_REVISIONS: usize = 40;
 const READ_BETWEEN_MAX: usize = 60;
@@ -48,7 +48,7 @@ pub(crate) enum Trouble {
     Distrust,
 }
 
-/// So little history that a slow client falls out of it.
+/// Returns limits of a window with so little history that a slow client falls out of it.
 fn short_window() -> WindowLimits {
     WindowLimits {
         events_min: 2,

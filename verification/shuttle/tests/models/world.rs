@@ -15,27 +15,27 @@ use shuttle_tests::sync::{Arc, Ordering, oneshot};
 
 use crate::store::Store;
 
-/// How far the clock moves at a time: far less than the time that a read waits.
+/// The time by which the clock moves in a step: far less than the time that a read waits.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How far it moves where nobody is to give up while there is something to do.
+/// The time by which the clock moves in a step where nobody is to give up while there is something to do.
 const SLOW_TICK: Duration = Duration::from_millis(1);
 
-/// How far it jumps now and then: to the next bookmarks.
+/// The time by which the clock jumps now and then: to the next bookmarks.
 const JUMP: Duration = Duration::from_secs(61);
 
 /// One tick of so many is a jump.
 const JUMP_ONE_IN: u32 = 60;
 
-/// How long a read waits for its revision at most.
+/// The most time that a read waits for its revision.
 const WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// How time passes.
+/// The pace at which time passes in a model.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// With jumps, so that bookmarks come and reads give up.
     Quick,
-    /// So slowly that a read gives up only if nobody answers it.
+    /// With steps so small that a read gives up only if nobody answers it.
     Slow,
     /// Not at all.
     Still,

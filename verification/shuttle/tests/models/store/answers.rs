@@ -20,7 +20,7 @@ use super::{Entry, Follower, Inner, Store, unreachable};
 /// The most times that a response yields to other tasks.
 const ANSWER_YIELDS_MAX: usize = 8;
 
-/// How likely an encrypted value cannot be read when it is asked for.
+/// The probability that an encrypted value cannot be read when it is asked for.
 const UNREADABLE: f64 = 0.1;
 
 #[async_trait]

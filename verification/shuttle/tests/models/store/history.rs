@@ -18,7 +18,7 @@ pub(super) struct History {
     pub(super) revision: u64,
 }
 
-/// Where a client is.
+/// The place of a client in the histories of a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// The number of the history.

@@ -14,17 +14,18 @@ use shuttle_tests::sync::{Arc, Mutex, MutexGuard};
 pub(crate) use self::history::{Entry, Label, Place};
 use self::history::{History, pod};
 
-/// How many revisions a batch of changes holds at most.
+/// The most revisions in a batch of changes.
 const BATCH_REVISIONS_MAX: u64 = 3;
 
-/// How many objects a page holds at most, or which part of what is left if that is more.
+/// The most objects in a page, and the divisor of the number of objects that are left: a page may have the quotient if
+/// that is more.
 const PAGE_OBJECTS_MAX: usize = 2;
 const PAGE_PART_MIN: usize = 4;
 
 /// The probability that a change comes to a follower later than other responses.
 const LATE: f64 = 0.3;
 
-/// How likely the value of a change is encrypted.
+/// The probability that the value of a change is encrypted.
 const ENCRYPTED: f64 = 0.2;
 
 /// The store: a source of changes for the cache, and what the cache falls back to.
@@ -48,9 +49,9 @@ struct Inner {
     silent: bool,
     followers: BTreeMap<u64, Follower>,
     next_follower: u64,
-    /// How many lists the store has answered itself.
+    /// The number of reads, of one object or of a list, that the store has answered itself.
     lists: usize,
-    /// How many of those are being answered, and how many were at most.
+    /// The number of lists that are being answered, and the most that were at the same time.
     answering: usize,
     answering_most: usize,
 }
