@@ -23,7 +23,7 @@ use tokio::sync::watch;
 const WAY_MAX: Duration = Duration::from_millis(5);
 /// A request waits so long for a leader.
 const LEADER_WAIT_MAX: Duration = Duration::from_secs(2);
-/// Of the writes that meet a change of leaders, one of two happens without an answer.
+/// The number of writes, among those that meet a change of leaders, of which one happens without an answer.
 const HAPPENS_ONE_OF: u32 = 2;
 
 /// A simulated cluster.
@@ -225,7 +225,7 @@ impl Backend for Etcd {
 
 /// The member of the cluster from which a watch has its responses.
 struct Member {
-    /// Those of a member that does not lag.
+    /// The responses of a member that does not lag.
     responses: WatchResponses,
     cancelled: watch::Receiver<u64>,
     clock: Clock,

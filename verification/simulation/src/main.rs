@@ -23,7 +23,7 @@ struct Arguments {
     /// The first seed; by default one that nobody has tried.
     seed: Option<u64>,
 
-    /// How long to go on with the seeds after it. Without it, only the one seed is run.
+    /// The time to go on with the seeds after the first, in minutes. Without it, only the one seed is run.
     minutes: Option<f64>,
 
     /// Run so many seeds, whatever time it takes.
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// How many seeds are run.
+/// The length of a search: a number of seeds, or a time.
 #[derive(Clone, Copy, Debug)]
 enum Length {
     Seeds(u64),

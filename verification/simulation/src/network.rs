@@ -20,7 +20,7 @@ use turmoil::net::TcpStream;
 pub(crate) const PORT: u16 = 6443;
 /// A server that is down does not answer; a client waits so long for it.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
-/// Of so many reads or writes one is cut short.
+/// The number of reads or writes of which one is cut short on average.
 const SHORT_ONE_OF: u32 = 8;
 
 /// Returns the name of a server's host.
@@ -191,7 +191,7 @@ mod tests {
 
     /// Bytes of a write.
     const WRITE: usize = 1_000;
-    /// So many writes are not all whole, but with a probability of 10^-23.
+    /// The number of writes of a test: the probability that none of so many is cut short is 10^-23.
     const WRITES: usize = 400;
 
     /// Runs a client of a server that sends everything back.

@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use ringwatch_load::HttpVersion;
 use ringwatch_testing::disk::FaultKind;
 
-/// How long clients write, in seconds.
+/// The range of the time for which clients write, in seconds.
 const SECONDS: std::ops::RangeInclusive<u64> = 10..=40;
 /// Number of faults in a run.
 const FAULTS: std::ops::RangeInclusive<usize> = 0..=12;
@@ -33,7 +33,7 @@ pub struct Plan {
     is_reduced: bool,
 }
 
-/// Where the server keeps its objects.
+/// The store in which the server keeps its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Store {
     /// The embedded store, on a disk.
@@ -88,7 +88,7 @@ pub(crate) enum Fault {
     SlowDisk { each: Duration, lasts: Duration },
     /// Messages between clients and servers are held up for a time.
     Hold { lasts: Duration },
-    /// Of all connections, so many in a hundred are reset.
+    /// A part of all connections, in percent, is reset.
     Reset { percent: u8 },
     /// etcd has no leader for a time. Of the writes in flight some happen.
     NoLeader { lasts: Duration },

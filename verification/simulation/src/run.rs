@@ -31,7 +31,7 @@ const OVERTIME_MAX: Duration = Duration::from_secs(240);
 const MESSAGES_MAX: usize = 1 << 16;
 /// The host of the clients.
 const CLIENTS: &str = "clients";
-/// When simulated time begins: 2027-01-15.
+/// The instant at which simulated time begins, as the time since the Unix epoch: 2027-01-15.
 const EPOCH: Duration = Duration::from_secs(1_800_000_000);
 /// The stack of the simulating thread, in bytes, as that of a main thread.
 const STACK_BYTES: usize = 8 << 20;
@@ -118,11 +118,11 @@ struct Simulation<'a> {
     storage: Storage,
     network: Network,
     verdict: Arc<Mutex<Option<Verdict>>>,
-    /// When each stopped server starts again.
+    /// The stopped servers, each as the time at which it starts again and its number.
     down: Vec<(Duration, usize)>,
-    /// When faults end that have to be ended.
+    /// The ends of the faults that have to be ended, each with its time.
     ends: Vec<(Duration, End)>,
-    /// How long the machine is down after the loss of power that is planned.
+    /// The time for which the machine is down after the loss of power that is planned.
     power_back_after: Duration,
     outcome: Outcome,
     _folder: TempDir,

@@ -15,12 +15,14 @@ use crate::support::server::Server;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
-/// Where the ports of the nodes are noted, and how so that a test can read it.
+/// The key under which the store notes the ports of the nodes, and the flag with which it does so in JSON, which a test
+/// can read.
 const NODE_PORTS: &str = "/registry/ranges/servicenodeports";
 const AS_JSON: &str = "--storage-media-type=application/json";
 /// A short request timeout: leaked allocations are released after a few times that.
 const SHORT_REQUESTS: &str = "--request-timeout=8s";
-/// So many clients, each with so many services at a time, which all fit into the range of addresses.
+/// The number of clients, the most services that each has at a time, which all fit into the range of addresses, and the
+/// number of steps of each.
 const CLIENTS: u64 = 8;
 const SERVICES_MAX: usize = 12;
 const STEPS: usize = 60;

@@ -1,4 +1,4 @@
-//! Where members of a cluster find the API: behind the service `kubernetes`.
+//! The endpoints at which members of a cluster find the API: behind the service `kubernetes`.
 
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};

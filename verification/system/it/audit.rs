@@ -184,7 +184,7 @@ fn start(folder: &Path, webhook: &Webhook, path: &str, flags: &[&str]) -> Server
     Server::start(&[&own, flags].concat())
 }
 
-/// How often the webhook fails before it recovers, and how often it has been asked.
+/// The number of times that the webhook fails before it recovers, and the number of times that it has been asked.
 const FAILURES: usize = 2;
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::support::{recorded, tell_kinds_of_claims, tools};
 
-/// How many objects there are at least.
+/// The least number of objects that the decoder must read.
 const OBJECTS_MIN: usize = 134;
 /// The package of kinds that belong to no group.
 const META: &str = "apimachinery.pkg.apis.meta.v1";

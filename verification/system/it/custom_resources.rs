@@ -273,7 +273,7 @@ async fn document(client: &Client, path: &str, accept: &str) -> Value {
 struct Described {
     /// The description of their teeth.
     teeth: String,
-    /// Where their document is.
+    /// The URL of their document in OpenAPI v3.
     url: String,
     storage_version_hash: String,
 }

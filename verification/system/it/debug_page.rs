@@ -17,7 +17,7 @@ const TOKEN: &str = "operators-token";
 const SIZE: [u32; 2] = [1400, 6000];
 const PHONE: [u32; 2] = [390, 800];
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
-/// So many lists of everything within a minute stand out.
+/// The number of lists of everything that a client makes: so many within a minute stand out.
 const LISTS: u64 = 12;
 const ENTER: u32 = 13;
 const ARROW_DOWN: u32 = 40;

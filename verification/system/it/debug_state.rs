@@ -21,7 +21,7 @@ const LIMIT_RANGES: &str = "/api/v1/namespaces/default/limitranges";
 /// More events than a watcher's channel holds.
 const EVENTS: u64 = 50;
 
-/// So many lists of everything within a minute stand out.
+/// The number of lists of everything that a client makes: so many within a minute stand out.
 const LISTS: u64 = 12;
 
 /// The streams that a server has at a time, at most.

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 
-/// How long events are kept here.
+/// The time for which the servers of these tests keep events.
 const TTL: Duration = Duration::from_secs(3);
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use crate::support::server::Server;
 /// The database may grow to 8 MiB, by a soft limit that can be lifted. The signal that comes with the
 /// refusal would end the server.
 const LIMITED: [&str; 4] = ["env", "--ignore-signal=XFSZ", "prlimit", "--fsize=8388608:"];
-/// So many objects do not fit in that.
+/// The number of objects that do not fit into such a database, and the size of each in bytes.
 const OBJECTS_MAX: usize = 100;
 const OBJECT_BYTES: usize = 200 << 10;
 

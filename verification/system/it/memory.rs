@@ -15,7 +15,7 @@ use crate::support::server::Server;
 /// The least budget that a server takes.
 const BUDGET_BYTES: u64 = 16 << 20;
 
-/// So many objects of this size do not fit into it.
+/// The number of objects that do not fit into the budget, and the size of each in bytes.
 const OBJECTS_MAX: usize = 60;
 const OBJECT_BYTES: usize = 500 << 10;
 
@@ -198,7 +198,7 @@ async fn another_client(server: &Server) -> Client {
     Client::try_from(config).expect("a client")
 }
 
-/// How many clients list at the same time.
+/// The number of clients that list at the same time.
 const LISTS_AT_ONCE: usize = 6;
 
 /// Lists that the store answers have objects of their own, which nobody else has in memory. So they
@@ -253,7 +253,7 @@ async fn lists_from_the_store_ask_before_they_read() {
     .await;
 }
 
-/// How many clients come and go, and how many watches each has.
+/// The number of clients that come and go, and the number of watches that each has.
 const CLIENTS: u64 = 20;
 const WATCHES: u64 = 25;
 

@@ -49,7 +49,7 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 /// Older versions with the same fields as v1.
 const LIKE_V1: &[&str] = &["v1beta1", "v1beta2", "v1beta3"];
-/// How many kinds there are to serve.
+/// The least number of kinds that there are to serve.
 const KINDS_MIN: usize = 51;
 
 /// Kinds with a test object of which none is stored, and why.

@@ -17,9 +17,9 @@ use tempfile::TempDir;
 
 use crate::support::server::Server;
 
-/// So many objects are there before the snapshot.
+/// The number of objects that are there before the snapshot.
 const OBJECTS: usize = 50;
-/// So many more are written before it is taken, and the writer goes on until it is there.
+/// The number of further objects that are written before the snapshot is taken; the writer goes on until it is there.
 const WRITES_BEFORE: usize = 20;
 
 /// Runs `ringwatch store` with these arguments.

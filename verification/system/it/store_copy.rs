@@ -32,7 +32,7 @@ const OBJECTS_VARIABLE: &str = "COPY_OBJECTS";
 const ATTEMPTS_MAX: usize = 30;
 /// The size of a value.
 const VALUE_BYTES: usize = 1_000;
-/// How often a copy is looked at.
+/// The time between two looks at a copy.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 fn location(kind: &str, place: &str) -> String {

@@ -24,7 +24,7 @@ use crate::support::server::Server;
 /// 0.42 to 0.53 were seen, and 1 where large work stays on them.
 const SERVING_PART_MAX: f64 = 0.75;
 
-/// How many large requests are answered while others are counted.
+/// The number of large requests that are answered while others are counted.
 const LARGE_ANSWERS: usize = 4;
 
 /// A request that takes long.

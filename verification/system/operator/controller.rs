@@ -24,7 +24,7 @@ use super::site::{Site, SiteStatus};
 const MANAGER: &str = "site-operator";
 /// The finalizer that keeps a site until its registration has been given back.
 pub(crate) const FINALIZER: &str = "example.com/registration";
-/// When what failed is tried again.
+/// The time after which what failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Why a site could not be reconciled.

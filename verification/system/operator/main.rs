@@ -46,7 +46,7 @@ struct Run {
     /// Name of this process in the lease. No two processes may have the same, one after the other neither.
     #[arg(long)]
     identity: String,
-    /// Where the sites are.
+    /// The namespace of the sites.
     #[arg(long, default_value = "default")]
     namespace: String,
 }

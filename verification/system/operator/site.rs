@@ -34,7 +34,7 @@ pub(crate) const HOST_CHANGED: &str = "the host of a site cannot change";
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.replicas <= self.replicasMax").message(TOO_MANY_REPLICAS))]
 pub(crate) struct SiteSpec {
-    /// Where it is served. It stays.
+    /// The host at which the site is served. It cannot be changed.
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(validation = Rule::new("self == oldSelf").message(HOST_CHANGED))]
     pub(crate) host: String,
@@ -50,7 +50,7 @@ pub(crate) struct SiteSpec {
     pub(crate) replicas_max: i32,
 }
 
-/// How far the operator has come.
+/// The progress of the operator with a site.
 #[derive(KubeSchema, Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SiteStatus {
@@ -58,8 +58,8 @@ pub(crate) struct SiteStatus {
     pub(crate) observed_generation: i64,
     /// The term of the leader that has done it.
     pub(crate) term: i32,
-    /// How many pages there are.
+    /// The number of pages of the site.
     pub(crate) pages: i32,
-    /// How many serve them.
+    /// The number of replicas that serve these pages.
     pub(crate) replicas: i32,
 }

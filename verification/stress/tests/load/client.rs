@@ -13,10 +13,10 @@ use ringwatch::storage::{Interface, ListOptions, SelectionPredicate, StorageErro
 use crate::store::{Entry, Label};
 use crate::world::World;
 
-/// How long a client waits for an item before it looks whether that was all.
+/// The time that a client waits for an item before it looks whether that was all.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// How long it waits before it repeats a request that was refused.
+/// The time that a client waits before it repeats a request that was refused.
 const RETRY: Duration = Duration::from_millis(2);
 
 /// The most requests of a client.
@@ -75,7 +75,7 @@ impl Selection {
     }
 }
 
-/// How a client behaves.
+/// The manner in which a client behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// Reads as fast as it can.
@@ -105,7 +105,7 @@ pub(crate) struct Client {
     complete: bool,
 }
 
-/// How a watch ended.
+/// The end of a watch, which tells the client how to go on.
 enum End {
     /// Watch again from where it ended.
     Resume,

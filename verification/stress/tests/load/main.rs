@@ -32,22 +32,23 @@ use client::{Client, Manner, Selection};
 use store::Label;
 use world::World;
 
-/// How many clients there are of each manner and selection.
+/// The number of clients of each manner and selection.
 const CLIENTS_OF_EACH: usize = 3;
 
-/// How many write, how often each, and how many revisions at once before it pauses.
+/// The number of writers, the number of revisions that each writes, the number that it writes at once before it pauses,
+/// and the time of a pause.
 const WRITERS: usize = 2;
 const WRITES_EACH: usize = 40_000;
 const WRITES_AT_ONCE: usize = 10;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How many keys a namespace has, and how many a revision changes at most.
+/// The number of keys in a namespace, and the most keys that a revision changes.
 const NAMES: usize = 100;
 const CHANGES_MAX: usize = 3;
 
-/// How often a stream breaks, and instead of one break of so many history is lost or the type is
-/// listed again, which ends all watches. In the clock's time, so that however slow the machine is,
-/// watches live for longer than a minute and are sent bookmarks.
+/// The time between two breaks of the streams, and the number of breaks of which one is replaced: history is lost or
+/// the type is listed again, which ends all watches. The time is that of the clock, so that however slow the machine
+/// is, watches live for longer than a minute and are sent bookmarks.
 const TROUBLE_PERIOD: Duration = Duration::from_secs(6);
 const BREAKS: usize = 20;
 

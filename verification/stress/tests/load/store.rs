@@ -16,7 +16,7 @@ use ringwatch::storage::{
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// How many changes a batch holds at most; those of one revision stay together.
+/// The most changes in a batch; those of one revision stay together.
 const BATCH_CHANGES_MAX: usize = 500;
 
 /// A pod's label, or none when there is no pod.
@@ -40,7 +40,7 @@ struct Inner {
     revision: u64,
     /// The revision before which following and listing fail.
     compacted: u64,
-    /// How often all streams have been broken, and progress has been requested.
+    /// The number of times that all streams have been broken, and that progress has been requested.
     breaks: u64,
     questions: u64,
     /// The last revision that there will be, once known.
@@ -57,7 +57,7 @@ pub(crate) struct Entry {
     state: State,
 }
 
-/// How far a stream is.
+/// A stream of changes, and the position that it has come to.
 struct Follower {
     store: Arc<Store>,
     position: u64,

@@ -17,11 +17,12 @@ use ringwatch::storage::cacher::{
 
 use crate::store::{Source, Store};
 
-/// So often time moves, by so much: sixty times as fast as it is, a minute's bookmarks in a second.
+/// The real time between two moves of the clock, and the time by which it moves: sixty times as
+/// fast as real time, a minute's bookmarks in a second.
 const TICK: Duration = Duration::from_millis(5);
 const TICK_MOVES: Duration = Duration::from_millis(300);
 
-/// So many events are kept: those who stall fall out of them.
+/// The most events that a window keeps: clients that stall fall out of them.
 const WINDOW_EVENTS: usize = 2_000;
 
 /// Everything that the tasks share.
@@ -30,7 +31,7 @@ pub(crate) struct World {
     pub(crate) feed: Feed,
     pub(crate) pods: Arc<CacheDelegator>,
     pub(crate) seen: Seen,
-    /// How many clients have received everything.
+    /// The number of clients that have received everything.
     pub(crate) complete: AtomicUsize,
     /// True while the watches are being drained.
     pub(crate) draining: AtomicBool,

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::stand_in::{Reply, StandIn};
 use super::{API_SERVICES, Answer, Front, Pair, Proxy, encoded, head};
 
-/// How much a client is passed: more than anything between both ends holds.
+/// The size of an answer in bytes that a client is passed: more than anything between both ends holds.
 const PASSED_BYTES: usize = 16 << 20;
 
 const LIST: &str =

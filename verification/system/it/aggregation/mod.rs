@@ -53,7 +53,7 @@ impl Pair {
         }
     }
 
-    /// Of a server on loopback that is the service of this name.
+    /// Makes and writes the pair of a server on loopback that is the service of this name.
     fn serving(folder: &Path, service: &str) -> Self {
         let service = format!("{service}.default.svc");
         let names = ["127.0.0.1", "::1", "localhost", &service].map(str::to_owned);

@@ -15,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::{Pair, head};
 
-/// How it answers.
+/// The way in which the stand-in answers a request.
 pub(super) enum Reply {
     /// With a head and a body as they are; then the connection ends.
     Raw(String),

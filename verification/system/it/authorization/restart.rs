@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Fixture;
 
 const RESTARTS: usize = 5;
-/// So many roles and definitions take a moment to be read.
+/// The number of definitions: so many take a moment to be read.
 const OTHERS: usize = 20;
 const PATH: &str = "/apis/example.com/v1/namespaces/default/widgets0";
 

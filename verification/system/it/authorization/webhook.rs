@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::support::webhook::{Reply, Webhook};
 
-/// How often a webhook fails that is asked again, and how often it has.
+/// The number of times that a webhook fails that is asked again, and the number of times that it has been asked.
 const FAILURES_MAX: usize = 2;
 static FAILURES: AtomicUsize = AtomicUsize::new(0);
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::writer::{self, CHANGES};
 
-/// How long the whole may take before it is given up.
+/// The most time that the followers may take to see the last change before the test gives up.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A watcher and a reflector at work.

@@ -7,7 +7,7 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 
-/// How many changes the followers must see.
+/// The number of changes that the followers must see.
 pub(crate) const CHANGES: u64 = 4_000;
 /// Over how many objects the changes go round.
 const OBJECTS: u64 = 50;

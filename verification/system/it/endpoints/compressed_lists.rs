@@ -5,7 +5,7 @@ use std::io::Read;
 use super::*;
 
 const OBJECTS: usize = 400;
-/// So many objects are more than is needed for a list to be compressed.
+/// The size of an object's data in bytes: so many objects have more of it than a list needs to be compressed.
 const DATA_BYTES: usize = 1_000;
 
 const JSON: &str = "application/json";

@@ -16,7 +16,7 @@ async fn asking(fixture: &Fixture, path: &str, headers: &[(&'static str, &str)])
     fixture.ask(ask).await
 }
 
-/// Where the index says that a document is.
+/// Returns the URL that the index gives for a document.
 async fn indexed(fixture: &Fixture, root: &str) -> String {
     let index = fixture.get("/openapi/v3").await.json();
     let url = index["paths"][root]["serverRelativeURL"].as_str();

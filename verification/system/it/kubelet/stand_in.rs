@@ -30,7 +30,7 @@ enum Kind {
 
 /// A kubelet on loopback, or a pod at another address of this machine, until it is dropped.
 pub(super) struct StandIn {
-    /// Where it listens.
+    /// The address on which the stand-in listens.
     pub(super) address: SocketAddr,
     /// Its certificate, in PEM.
     pub(super) certificate: String,

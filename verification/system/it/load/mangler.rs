@@ -57,7 +57,7 @@ pub(crate) struct Mangler {
     held: Option<Held>,
     /// Nothing more goes out.
     has_ended: bool,
-    /// How many more events must go out before the last planted fault is taken as seen.
+    /// The number of events that must still go out before the last planted fault is taken as seen.
     unseen: usize,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Mangler {
 #[derive(Debug)]
 struct Held {
     event: BytesMut,
-    /// So many have gone past it.
+    /// The number of events that have gone past the one that is held.
     passed: usize,
 }
 

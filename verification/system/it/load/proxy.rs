@@ -181,7 +181,8 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// How many events or lists came, and how many faults were planted.
+    /// Returns the count of events or lists that came, which does not begin with 0, and the number of faults that were
+    /// planted.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let count = |it: &AtomicUsize| it.load(Ordering::Relaxed);
         (count(&self.chooser.came), count(&self.chooser.planted))

@@ -32,10 +32,10 @@ const DARK: Palette = Palette {
 const BAD: Colour = [0xb9, 0x1c, 0x1c];
 const LOST: Colour = [0xfd, 0xe3, 0xe3];
 
-/// How far each part of a colour may be off: edges of curves are smoothed.
+/// The most by which each part of a colour may be off: edges of curves are smoothed.
 const COLOUR_OFF_MAX: u8 = 40;
 
-/// How far a curve may be off its value, in pixels.
+/// The most pixels by which a curve may be off its value.
 const PLACE_OFF_MAX: f64 = 3.0;
 
 /// Lines across a plot are thinner than this many pixels, and charts further apart.
@@ -44,7 +44,7 @@ const GAP_MAX: usize = 12;
 /// Plots are wider and higher.
 const PLOT_MIN: usize = 100;
 
-/// Where curves are drawn.
+/// The part of a picture in which curves are drawn, in pixels.
 #[derive(Clone, Debug)]
 struct Plot {
     x: Range<usize>,
@@ -159,7 +159,7 @@ fn plots(picture: &Picture, colour: Colour) -> Vec<Plot> {
     rows.into_iter().flat_map(of_row).collect()
 }
 
-/// Where something is so, over gaps, as far as it is long enough.
+/// Returns the ranges of places where `is` holds, over gaps, as far as they are long enough.
 fn stretches(length: usize, is: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for place in (0..length).filter(|place| is(*place)) {
@@ -199,7 +199,7 @@ fn goes_through(picture: &Picture, plot: &Plot, colour: Colour, top: f64, values
     }
 }
 
-/// How many pixels have a colour that is meant.
+/// Returns the number of pixels in a part of the picture whose colour is one for which `is` holds.
 fn count(
     picture: &Picture,
     x: Range<usize>,

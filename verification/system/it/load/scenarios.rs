@@ -15,9 +15,9 @@ use super::proxy::{Fault, Proxy};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 
-/// How long the runs of a small load take.
+/// The flags of a small load: the number of its runs, the time of each, and the time of the warm-up before it.
 const SMALL: [&str; 3] = ["--runs=2", "--duration=600ms", "--warm-up=200ms"];
-/// So many of them share a server at a time.
+/// The number of small loads that share a server at a time.
 const AT_ONCE: usize = 4;
 
 /// A scenario with its flags, how often it is run with these, and what its outcome must be.

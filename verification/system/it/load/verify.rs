@@ -19,7 +19,7 @@ use crate::support::server::Server;
 const ONE_EVENT_OF: usize = 10_000;
 /// One list of so many is an old one.
 const ONE_LIST_OF: usize = 4;
-/// So many events before the first one that is changed.
+/// The number of events before the first one that is changed.
 const EVENTS_BEFORE: usize = 100;
 
 /// Runs it with the target that these flags name.

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// How long a request's head may be.
+/// The most bytes that a request's head may have.
 const HEAD_BYTES_MAX: usize = 8 << 10;
 
 /// A provider, until it is dropped.
@@ -30,7 +30,7 @@ pub(super) struct Provider {
 pub(super) struct Shared {
     /// The answer at each path.
     pub(super) documents: Mutex<Vec<(String, String)>>,
-    /// How often its keys were fetched.
+    /// The number of times that the provider's keys were fetched.
     pub(super) fetched: AtomicUsize,
 }
 

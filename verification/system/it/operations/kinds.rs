@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
 
-/// How a kind is served, and an object of it.
+/// A kind: the way in which it is served, and an object of it.
 pub(super) struct Kind {
     /// Group and version, as in paths.
     pub(super) version: &'static str,

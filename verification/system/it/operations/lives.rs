@@ -12,7 +12,7 @@ use super::{Cluster, STRATEGIC};
 const NAMESPACE: &str = "lives";
 const JSON_PATCH: &str = "application/json-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
-/// How many objects of a kind there are beside the first, which get their names from the server.
+/// The number of objects of a kind beside the first; these get their names from the server.
 const OTHERS: usize = 2;
 
 #[tokio::test]
@@ -28,10 +28,10 @@ async fn objects_of_every_kind_live_and_go() {
 struct Life<'a> {
     cluster: &'a Cluster,
     kind: &'a Kind,
-    /// Where all of the kind are, and where those of the namespace.
+    /// The path of all objects of the kind, and the path of those in the namespace.
     everywhere: String,
     here: String,
-    /// Where the first object is.
+    /// The path of the first object.
     own: String,
     /// The same as `here`, of the objects of this life alone.
     chosen: String,

@@ -15,7 +15,8 @@ use super::support::*;
 const ANY: &str = "/api/v1/namespaces/default/configmaps?resourceVersion=0";
 const A: &str = "/api/v1/namespaces/default/configmaps/a";
 const AWAY: &str = "ringwatch_relay_upstream_away_seconds";
-/// How often the upstream is killed under a watcher, and how many objects are written in between.
+/// The number of times that the upstream is killed under a watcher, and the number of objects that
+/// are written in between.
 const KILLS: usize = 3;
 const WRITES: usize = 20;
 

@@ -32,7 +32,7 @@ impl Forger {
         jsonwebtoken::encode(&self.header, &self.claims, &self.key).expect("a token")
     }
 
-    /// When the good token was made.
+    /// Returns the time at which the good token was made, in seconds since the Unix epoch.
     fn now(&self) -> i64 {
         self.claims["iat"].as_i64().expect("a time")
     }

@@ -21,7 +21,7 @@ use tonic::{Request, Response, Status};
 
 use super::{DEADLINE, eventually};
 
-/// How a collector answers.
+/// The manner in which a collector answers.
 #[derive(Clone, Copy)]
 pub(super) enum Manner {
     Takes,

@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use super::tools::{find, skipped};
 
-/// Where browsers of the kind that tests drive are found.
+/// The names under which browsers of the kind that tests drive are found.
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// Flags of a browser without a window that asks nobody but the page's server.
@@ -37,7 +37,7 @@ pub(super) fn browser(case: &str) -> Option<PathBuf> {
 /// A colour: red, green and blue.
 pub(crate) type Colour = [u8; 3];
 
-/// How a page is looked at.
+/// The window in which a page is looked at, in pixels, and its colour scheme.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pub(crate) width: usize,

@@ -9,7 +9,8 @@ pub(crate) mod webhook;
 pub(crate) use ringwatch_testing::{etcd, recorded, tools};
 use serde_json::Value;
 
-/// Those objects were written by their types alone. kube-apiserver also tells what the claims in a stateful set are.
+/// Adds the kind and API version of the claims in a stateful set to a recorded object. Recorded objects were written by
+/// their types alone; kube-apiserver also tells what these claims are.
 pub(crate) fn tell_kinds_of_claims(object: &mut Value) {
     let claims = object.pointer_mut("/spec/volumeClaimTemplates");
     for claim in claims.and_then(Value::as_array_mut).into_iter().flatten() {

@@ -114,7 +114,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Where the server listens.
+    /// Returns the port on which the server listens.
     pub(crate) fn port(&self) -> u16 {
         self.port.number()
     }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// How a webhook answers.
+/// The way in which a webhook answers.
 pub(crate) enum Reply {
     /// With a document.
     Json(Value),

@@ -10,7 +10,7 @@ use crate::children;
 use crate::controller::FINALIZER;
 use crate::site::Site;
 
-/// How many violations are told.
+/// The most violations that are printed.
 const TOLD_MAX: usize = 50;
 
 /// A version of an object: its uid and its revision.
@@ -27,7 +27,7 @@ pub(super) struct Ledger {
     acknowledged: HashSet<Version>,
     /// The first and the last revision that a leader of each term wrote.
     written: BTreeMap<i32, (u64, u64)>,
-    /// When each term began.
+    /// The revision at which each term began.
     won: BTreeMap<i32, u64>,
     counts: BTreeMap<&'static str, u64>,
     violations: BTreeSet<String>,

@@ -28,19 +28,19 @@ use super::Failure;
 use super::site::Site;
 use ledger::Ledger;
 
-/// Where all of it happens.
+/// The namespace of everything that the churn writes.
 const NAMESPACE: &str = "site-churn";
 /// The field manager of the definition.
 const MANAGER: &str = "churn";
-/// How long it may take until a definition is served, and until everything is as it should be at the end.
+/// The most time until a definition is served, and the most time until everything is as it should be at the end.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 const SETTLED_WITHIN: Duration = Duration::from_secs(90);
 /// Between two looks at something that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How many write at once.
+/// The number of users that write at once.
 const WRITERS: u64 = 3;
 
-/// How to churn.
+/// Options of the churn.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Churn {
     /// For how long, such as `30s` or `10m`.

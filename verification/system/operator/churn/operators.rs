@@ -10,11 +10,11 @@ use super::{NAMESPACE, Stage};
 use crate::Failure;
 use crate::election::LEASE;
 
-/// How many stand for leader.
+/// The number of operators that stand for leader.
 const OPERATORS: usize = 2;
 /// Pause between two killings.
 const KILL_EVERY: Duration = Duration::from_secs(12);
-/// How long an operator may take to end when told.
+/// The most time that an operator may take to end when told.
 const END_WITHIN: Duration = Duration::from_secs(20);
 
 /// Running operators.

@@ -42,7 +42,7 @@ pub(super) async fn delete_all(stage: &Stage) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many sites there are, or what is not as it should be.
+/// Returns the number of sites, or else tells what is not as it should be.
 async fn look(stage: &Stage) -> Result<Result<usize, String>, kube::Error> {
     let sites = list::<Site>(stage).await?;
     let config_maps = list::<ConfigMap>(stage).await?;

@@ -14,11 +14,11 @@ use super::{NAMESPACE, Stage};
 use crate::children::{TERM, TEXT};
 use crate::site::{HOST_CHANGED, Site, SiteSpec, TOO_MANY_REPLICAS};
 
-/// How many sites there are at most.
+/// The most sites that there are at a time.
 const SITES: u32 = 12;
 /// Pages that a site may have.
 const PAGES: [&str; 4] = ["about", "home", "news", "shop"];
-/// How many replicas may be at most.
+/// The most replicas that a site may have.
 const REPLICAS_MAX: i32 = 5;
 /// Between two writes of one user.
 const PACE: Duration = Duration::from_millis(20);
