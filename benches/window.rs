@@ -76,7 +76,7 @@ trait Read: Sync {
 }
 
 impl Read for EventLog {
-    /// As a watcher reads on in the window.
+    /// Reads on in the window as a watcher does.
     fn turn(&self, cursor: u64, turn: u64) -> u64 {
         let reader = self.read();
         if turn == 1 {

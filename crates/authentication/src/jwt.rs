@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// The most bytes of a token; longer ones are refused unread.
 pub(super) const TOKEN_BYTES_MAX: usize = 128 << 10;
 
-/// By how many seconds the clock of the issuer may differ, as in kube-apiserver.
+/// The number of seconds by which the clock of the issuer may differ, as in kube-apiserver.
 const LEEWAY_SECONDS: i64 = 60;
 
 /// The parsed header and issuer of a token, whose signature has not been verified.

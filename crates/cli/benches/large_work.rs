@@ -20,7 +20,7 @@ use ringwatch_flowcontrol::Requester;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
-/// As few bytes as a request that moves works on.
+/// The least bytes on which a request works that moves.
 const CONTENT: &[u8] = &[b'x'; LARGE_BYTES + 1];
 
 fn main() {

@@ -58,7 +58,7 @@ mod tests {
     use super::super::pprof_format::Decoded;
     use super::*;
 
-    /// About a second of a processor's time in an unoptimised build, of which each hundredth is sampled.
+    /// The rounds of about a second of a processor's time in an unoptimised build, of which each hundredth is sampled.
     const ROUNDS: u64 = 50_000_000;
 
     #[inline(never)]

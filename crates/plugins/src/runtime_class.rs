@@ -197,7 +197,7 @@ enum Key<'v> {
     One(&'v str),
 }
 
-/// For how long something is tolerated.
+/// The time for which something is tolerated.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Seconds {
     Some(i64),

@@ -25,7 +25,7 @@ pub(super) struct WritePath {
     pub(super) allocator: Option<Arc<ServiceAllocator>>,
     /// The settings of deletions.
     pub(super) deletion: DeletionSettings,
-    /// For how long an event is kept; 0 for ever.
+    /// The time for which an event is kept; 0 for ever.
     pub(super) event_ttl: Duration,
 }
 

@@ -47,9 +47,9 @@ pub struct Thresholds {
 /// The values from which on a figure is not as it should be, and is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Threshold {
-    /// From this value on it is not as it should be.
+    /// The value from which on it is not as it should be.
     pub warn: f64,
-    /// From this value on it is bad.
+    /// The value from which on it is bad.
     pub bad: f64,
 }
 

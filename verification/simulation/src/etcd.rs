@@ -42,7 +42,7 @@ pub(crate) struct Etcd {
 struct Health {
     leaderless_until: Option<Instant>,
     full_until: Option<Instant>,
-    /// By how much watches lag, and until when.
+    /// The time by which watches lag, and the instant until which they do.
     lag: Option<(Duration, Instant)>,
 }
 

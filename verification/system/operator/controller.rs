@@ -27,7 +27,7 @@ pub(crate) const FINALIZER: &str = "example.com/registration";
 /// The time after which what failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// Why a site could not be reconciled.
+/// The reason why a site could not be reconciled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]

@@ -15,10 +15,10 @@ use tokio::time::Instant;
 
 /// The name of the lease.
 pub(crate) const LEASE: &str = "site-operator";
-/// For how long it is held after each renewal.
+/// The time for which it is held after each renewal, in seconds.
 const HELD_SECONDS: i32 = 5;
 const HELD: Duration = Duration::from_secs(HELD_SECONDS as u64);
-/// After how long without a renewal a leader stops.
+/// The time without a renewal after which a leader stops.
 const STOP_AFTER: Duration = Duration::from_secs(3);
 /// Pause between attempts.
 const ATTEMPT_EVERY: Duration = Duration::from_millis(500);

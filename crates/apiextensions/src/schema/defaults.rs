@@ -110,7 +110,7 @@ impl Filler {
     }
 }
 
-/// About how many bytes a value has.
+/// Returns roughly the number of bytes of a value.
 fn bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

@@ -17,7 +17,7 @@ use crate::jwt::{Audiences, Seconds, Unverified, verified};
 const KEYS_WAIT_MAX: Duration = Duration::from_secs(5);
 /// The most tokens that may wait at a time, so that a flood of tokens of unknown keys is refused at once.
 const WAITING_MAX: usize = 64;
-/// By how many seconds the provider's clock may be ahead.
+/// The number of seconds by which the provider's clock may be ahead.
 const NOT_BEFORE_LEEWAY_SECONDS: i64 = 300;
 
 /// Authenticates the tokens of one provider.

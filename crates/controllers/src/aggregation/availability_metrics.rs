@@ -1,4 +1,4 @@
-//! Which APIServices are unavailable, under kube-apiserver's names.
+//! The metrics of APIServices that are unavailable, under kube-apiserver's names.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -107,7 +107,7 @@ pub(crate) struct Client {
     connect: Option<Arc<dyn Connect>>,
 }
 
-/// Why a request has no answer, or a watch no further events.
+/// The reason why a request has no answer, or a watch no further events.
 #[derive(Debug, Error)]
 pub enum ClientError {
     #[error("cannot connect to {address}: {why}")]

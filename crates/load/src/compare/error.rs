@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::outcome::FORMAT;
 
-/// Why outcomes cannot be read or compared.
+/// The reason why outcomes cannot be read or compared.
 #[derive(Debug, thiserror::Error)]
 pub enum SavedError {
     /// The file cannot be read. Name another.

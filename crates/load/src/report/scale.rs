@@ -2,7 +2,7 @@
 
 use crate::output::number::compact;
 
-/// About how many values an axis names.
+/// The number of values that an axis names, roughly.
 const TICKS: f64 = 4.0;
 
 /// Values that lie further apart than this are shown by their logarithms: else a curve would lie on

@@ -4,7 +4,7 @@ use super::scale::{Tick, round_step};
 use crate::outcome::{Outcome, Run};
 use crate::output::number::short;
 
-/// About how many times an axis names.
+/// The number of times that an axis names, roughly.
 const TICKS: f64 = 8.0;
 
 /// The axis on which the runs lie. Outcomes that stand side by side share it, so that their runs do too.

@@ -37,7 +37,7 @@ pub(super) struct Delivery<'a> {
     pub(super) groups: Vec<Arc<Group>>,
     pub(super) writers: Writers,
     pub(super) objects: Objects,
-    /// From here a watch gets every later event, of which this is each object's first.
+    /// The revision from which a watch gets every later event, of which this is each object's first.
     revision: u64,
     next: u32,
     baseline: Option<Baseline>,

@@ -85,7 +85,7 @@ struct InUse {
 struct RecordedPorts {
     /// The revision of the object; 0 if there is none.
     revision: u64,
-    /// Since which revision a port has been taken, or which is known at least.
+    /// The revision since which a port has been taken, or the first at which that was seen.
     since: BTreeMap<u16, u64>,
 }
 

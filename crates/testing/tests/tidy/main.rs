@@ -40,6 +40,10 @@ const BANNED_NAMES: &[&str] = &[
     "utils", "util", "common", "helpers", "helper", "manager", "misc",
 ];
 
+/// Words with which no doc comment begins: it names the thing or says what it does, such as "The time for which" instead
+/// of "How long".
+const NAMELESS: [&str; 8] = ["How", "Where", "When", "So", "Those", "Of", "Why", "Which"];
+
 /// Words that no line of a doc comment begins with: it says what a thing is or does, not "what changes".
 const RIDDLES: [&str; 5] = ["What", "Who", "Whose", "Whom", "Whether"];
 
@@ -144,6 +148,49 @@ fn no_work_is_left_marked() {
             assert!(!text.contains(&mark), "{} holds {mark}", file.display());
         }
     }
+}
+
+#[test]
+fn doc_comments_begin_with_what_they_describe() {
+    let text = |line: &str| {
+        let line = line.trim_start();
+        let text = line
+            .strip_prefix("///")
+            .or_else(|| line.strip_prefix("//!"));
+        text.map(|text| text.trim_start().to_owned())
+    };
+    let nameless = |lines: &[&str]| {
+        let begins = lines.iter().enumerate().filter(|(at, line)| {
+            let is_first = *at == 0 || text(lines[at - 1]).is_none();
+            let first = text(line).filter(|_| is_first).unwrap_or_default();
+            let first = first.split(|letter: char| !letter.is_alphabetic()).next();
+            NAMELESS.contains(&first.unwrap_or_default())
+        });
+        begins.map(|(at, _)| at + 1).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        nameless(&[
+            "/// How long.",
+            "//! When it is so.",
+            "",
+            "/// The time.",
+            "/// So it is."
+        ]),
+        [1]
+    );
+    let mut found = Vec::new();
+    for file in code() {
+        let text = read(&file);
+        let lines: Vec<&str> = text.lines().collect();
+        for line in nameless(&lines) {
+            found.push(format!("{}:{line}", relative(&file)));
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "begin with what it is or does:\n{}",
+        found.join("\n")
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::storage::cacher::list_snapshot::list_folder;
 use crate::storage::cacher::window::field_index::INDEXED_BYTES;
 use crate::storage::cacher::window::snapshot::{Entry, SnapshotMap};
 
-/// After how many changes a state is kept, to be listed at the end.
+/// The number of changes after which a state is kept, to be listed at the end.
 const CHANGES_OF_STATE: usize = 16;
 
 fn schema() -> FieldSchema {

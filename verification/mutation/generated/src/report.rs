@@ -37,7 +37,7 @@ pub(crate) struct Argued {
     argued: Vec<Argument>,
 }
 
-/// Why a mutant need not be caught.
+/// The reason why a mutant need not be caught.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Argument {

@@ -170,7 +170,7 @@ impl Informer {
         self.watch(options).await
     }
 
-    /// Which state to begin with: mostly the newest, and then the history and the revision that it is at least of.
+    /// Draws the state to begin with: mostly the newest, and then the history and the revision that it is at least of.
     fn version(&self) -> (Option<u64>, (usize, u64)) {
         if thread_rng().gen_bool(ANY_VERSION) {
             self.seen.note("any version");

@@ -25,7 +25,7 @@ const ROUNDS_MAX: usize = 100_000;
 /// A slow client sleeps after one item of so many, and a restless one goes away.
 const ITEMS_MAX: u32 = 100;
 
-/// For how long a client sleeps: so that its channel overflows, and so that the window passes it.
+/// The time for which a client sleeps: so that its channel overflows, and so that the window passes it.
 const NAP: Duration = Duration::from_millis(15);
 const STALL: Duration = Duration::from_millis(400);
 
@@ -158,7 +158,7 @@ impl Client {
         self.watch(self.selection.options(Some(revision))).await
     }
 
-    /// Which state to begin with, the newest, any, or one that is not older than what is known, and
+    /// Draws the state to begin with, the newest, any, or one that is not older than what is known, and
     /// the revision that it is at least of.
     fn version(&self) -> (Option<u64>, u64) {
         let newest = self.world.store.revision();

@@ -9,7 +9,7 @@ use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 /// The number of changes that the followers must see.
 pub(crate) const CHANGES: u64 = 4_000;
-/// Over how many objects the changes go round.
+/// The number of objects over which the changes go round.
 const OBJECTS: u64 = 50;
 
 /// The writer of the changes.

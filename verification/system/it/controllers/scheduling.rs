@@ -1,4 +1,4 @@
-//! From a deployment to pods that run on nodes.
+//! The way from a deployment to pods that run on nodes.
 
 use serde_json::{Value, json};
 

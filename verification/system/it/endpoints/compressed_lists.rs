@@ -29,7 +29,7 @@ async fn list(fixture: &Fixture, query: &str, accept: &str) -> (usize, usize) {
     list_of(fixture, &format!("{CONFIG_MAPS}{query}"), accept).await
 }
 
-/// As [`list`], of any path.
+/// Lists as [`list`] does, of any path.
 async fn list_of(fixture: &Fixture, path: &str, accept: &str) -> (usize, usize) {
     let ask = async |encoding: &str| {
         let mut asking = request("GET", path, Bytes::new());

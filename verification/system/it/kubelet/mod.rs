@@ -128,7 +128,7 @@ impl Cluster {
         self.raw_of_anybody(request, &headers).await
     }
 
-    /// As `raw`, without credentials but those in the headers.
+    /// Sends a request as `raw` does, without credentials but those in the headers.
     async fn raw_of_anybody(&self, request: &str, headers: &str) -> (TlsStream<TcpStream>, String) {
         raw(&self.server, request, headers).await
     }

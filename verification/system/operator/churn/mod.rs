@@ -35,7 +35,7 @@ const MANAGER: &str = "churn";
 /// The most time until a definition is served, and the most time until everything is as it should be at the end.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 const SETTLED_WITHIN: Duration = Duration::from_secs(90);
-/// Between two looks at something that is waited for.
+/// The pause between two looks at something that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The number of users that write at once.
 const WRITERS: u64 = 3;
@@ -43,7 +43,7 @@ const WRITERS: u64 = 3;
 /// Options of the churn.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Churn {
-    /// For how long, such as `30s` or `10m`.
+    /// The time for which the operators work, such as `30s` or `10m`.
     #[arg(long, default_value = "30s", value_parser = duration)]
     duration: Duration,
     /// Seed of the writes; the same number writes the same.

@@ -20,9 +20,9 @@ const SITES: u32 = 12;
 const PAGES: [&str; 4] = ["about", "home", "news", "shop"];
 /// The most replicas that a site may have.
 const REPLICAS_MAX: i32 = 5;
-/// Between two writes of one user.
+/// The pause between two writes of one user.
 const PACE: Duration = Duration::from_millis(20);
-/// While the server is away.
+/// The pause while the server is away.
 const AWAY: Duration = Duration::from_millis(200);
 
 /// One user.

@@ -19,7 +19,7 @@ use crate::filters::Handler;
 use crate::transport::connection::{Connections, Protocol};
 use crate::transport::testing;
 
-/// As large as the chunks of watches.
+/// The size of a chunk of a watch.
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// Bytes that the layer below HTTP takes.
@@ -28,7 +28,7 @@ const PIPE_BYTES: usize = 64 << 10;
 /// The window of a stream that a client does not read: not a whole number of chunks.
 const STREAM_WINDOW_BYTES: u32 = (64 << 10) - 1;
 
-/// As many streams as a connection may have.
+/// The number of streams that a connection may have.
 const STREAMS: u64 = 100;
 
 /// Bodies that never end, and a count of what they have handed over.

@@ -17,9 +17,10 @@ use super::Flags;
 use super::reader::WAYS;
 use super::roles::Role;
 
-/// One of so many must be done of what was asked for.
+/// The part of what was asked for that must be done: one of so many.
 const DONE_ONE_OF: u64 = 4;
-/// Whoever writes or lists waits for each answer, so a slow machine is asked less often than the flags say.
+/// The least number of requests a second that a writer or reader must have made: it waits for each answer, so a slow
+/// machine is asked less often than the flags say.
 /// Of each client no more requests are counted on in a second.
 const REQUESTS_PER_SECOND: u64 = 2;
 /// The least number of writes of a kind, or of changes of a selection, of which a part must have been done. Of fewer,

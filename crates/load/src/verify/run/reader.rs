@@ -13,7 +13,7 @@ use crate::verify::history::{Key, RevisionMatch, Selector};
 use super::journal::Journal;
 use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, Scope};
 
-/// Between two lists of a reader.
+/// The pause between two lists of a reader.
 const PAUSE: Duration = Duration::from_millis(50);
 /// A list of an older state goes back so many revisions at most.
 const BACK_MAX: u64 = 200;

@@ -11,7 +11,7 @@ use super::resource::Resource;
 
 /// A request must be answered within this time. Who writes must not be kept by a server that hangs.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// Between two attempts to connect to a server that is away.
+/// The pause between two attempts to connect to a server that is away.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The most connections that may have ended before a request could be sent; after these it is tried once more.
 const ENDED_CONNECTIONS_MAX: u32 = 3;

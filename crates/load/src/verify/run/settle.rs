@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct Settled {
     /// The place of the list that shows the final state.
     pub(super) place: Option<usize>,
-    /// Why there is none, or why not everybody is there to see it.
+    /// The reasons why there is none, or why not everybody is there to see it.
     pub(super) trouble: Vec<String>,
 }
 

@@ -15,7 +15,7 @@ use crate::verify::history::{
 use crate::verify::violation::Rule;
 
 const CASES: u32 = 128;
-/// In so many cases the fault must have found a place.
+/// The least number of cases in which the fault must have found a place.
 const PLANTED_MIN: u32 = 4;
 /// The most rounds of `CASES` cases that are tried until the fault has found a place in `PLANTED_MIN` cases.
 const ROUNDS_MAX: u32 = 16;

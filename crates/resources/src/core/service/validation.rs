@@ -18,7 +18,7 @@ pub(super) const TRAFFIC: &[&str] = &["Cluster", "Local"];
 const DISTRIBUTIONS: &[&str] = &["PreferClose", "PreferSameNode", "PreferSameZone"];
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const FAMILY_POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
-/// For how long a client may stay with a pod, in seconds: a day.
+/// Maximum time for which a client may stay with a pod, in seconds: a day.
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
 const LOAD_BALANCERS_ALONE: &str = "may only be used when `type` is 'LoadBalancer'";
 

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::frames::{DATA, Frames, GOAWAY, RST_STREAM};
 use super::*;
 
-/// As much as Go's client grants.
+/// The window that Go's client grants, in bytes.
 pub(super) const LARGE: u32 = 1 << 30;
 /// The flag of the last frame of a stream.
 pub(super) const END_STREAM: u8 = 1;
