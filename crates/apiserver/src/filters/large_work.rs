@@ -41,6 +41,10 @@ use crate::threads::{RuntimeHandles, large_turns};
 /// The memory counted for a request whose content does not determine it.
 const UNSIZED_BYTES: u64 = 1 << 20;
 
+/// Number of requests that go on at a time while memory is short: one of all users, and one that is kept for
+/// administrators and kubelets ([`ringwatch_flowcontrol::turns`]).
+const SHORT_TURNS: usize = 2;
+
 /// A request that is being answered.
 pub type Answering = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
@@ -53,7 +57,7 @@ pub struct LargeWork {
     /// large ones.
     expressions: Pool,
     ledger: Ledger,
-    /// The turn of the one request that goes on while memory is short.
+    /// The turns of the requests that go on while memory is short.
     alone: Turns,
     metrics: Metrics,
     clock: Clock,
@@ -92,7 +96,7 @@ impl LargeWork {
             large: Pool::new(&threads.large),
             expressions: Pool::new(&threads.expressions),
             ledger,
-            alone: Turns::new(1),
+            alone: Turns::new(SHORT_TURNS),
             metrics,
             clock,
         }
@@ -185,7 +189,21 @@ impl LargeWork {
 }
 
 /// A request's share of memory, or its turn while there is none.
-type Memory = Either<Share, Turn>;
+type Memory = Either<Share, Alone>;
+
+/// A turn while memory is short. It counts from when it is given until it is dropped: others wait for it meanwhile,
+/// whether the request works or waits for somebody itself.
+struct Alone {
+    turn: Turn,
+    since: Instant,
+    clock: Clock,
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.turn.uses(self.clock.now().duration_since(self.since));
+    }
+}
 
 /// A request on the threads for large work.
 struct Stay {
@@ -201,7 +219,7 @@ struct Stay {
 
 impl Stay {
     async fn run<T>(mut self, bytes: u64, rest: Movable<T>) -> T {
-        let mut memory = self.memory(bytes).await;
+        let _memory = self.memory(bytes).await;
         let (metrics, clock) = (&self.large.metrics, &self.large.clock);
         let waited = clock.now().duration_since(self.since).as_secs_f64();
         let waits = metrics.waits.get_or_create_owned(&self.labels);
@@ -217,22 +235,29 @@ impl Stay {
         let answer = answer.await;
         let runs = metrics.runs.get_or_create_owned(&self.labels);
         runs.observe(ran.as_secs_f64());
-        if let Either::Right(alone) = &mut memory {
-            alone.uses(ran);
-        }
         answer
     }
 
     /// Admits the memory that the request may need. While memory is short requests run one at a time, since deleting
-    /// large objects frees memory; the memory of that one is not counted, because that would evict history.
+    /// large objects frees memory; the memory of these is not counted, because that would evict history.
     async fn memory(&mut self, bytes: u64) -> Memory {
         let memory = match self.large.ledger.admit_large(bytes) {
             Ok(share) => Either::Left(share),
-            Err(_) => Either::Right(self.large.alone.take(&self.requester).await),
+            Err(_) => Either::Right(self.alone().await),
         };
         self.place.begin();
         self.content.set(0);
         memory
+    }
+
+    async fn alone(&self) -> Alone {
+        let turn = self.large.alone.take(&self.requester).await;
+        let clock = self.large.clock.clone();
+        Alone {
+            turn,
+            since: clock.now(),
+            clock,
+        }
     }
 }
 

@@ -20,11 +20,11 @@ fn threads() -> tokio::runtime::Runtime {
     builder.worker_threads(2).build().expect("threads")
 }
 
-fn large_work(threads: &tokio::runtime::Runtime, ledger: &Ledger) -> LargeWork {
+fn large_work(threads: &Handle, ledger: &Ledger) -> LargeWork {
     let threads = RuntimeHandles {
-        large: threads.handle().clone(),
-        expressions: threads.handle().clone(),
-        background: threads.handle().clone(),
+        large: threads.clone(),
+        expressions: threads.clone(),
+        background: threads.clone(),
     };
     let (ledger, clock) = (ledger.clone(), Clock::real());
     LargeWork::new(&threads, ledger, clock, &mut Registry::default())
@@ -34,7 +34,7 @@ fn large_work(threads: &tokio::runtime::Runtime, ledger: &Ledger) -> LargeWork {
 fn run(test: impl AsyncFnOnce(LargeWork, Ledger)) {
     let threads = threads();
     let ledger = Ledger::new(1 << 30);
-    let large = large_work(&threads, &ledger);
+    let large = large_work(threads.handle(), &ledger);
     let here = Builder::new_current_thread().build().expect("a runtime");
     here.block_on(test(large, ledger));
 }
@@ -237,6 +237,55 @@ fn requests_go_on_one_at_a_time_when_memory_is_short() {
         assert_eq!(first.await.status(), 200);
         assert_eq!(second.await.status(), 200);
     });
+}
+
+/// Returns the order in which requests end that begin at once while memory is short. Each waits for so many seconds.
+async fn order_without_memory(requests: &[(&'static str, Lane, u64)]) -> Vec<&'static str> {
+    let ledger = Ledger::new(1 << 30);
+    let mut objects = ledger.share(Account::Objects);
+    objects.set(ledger.limit());
+    let large = large_work(&Handle::current(), &ledger);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let answers = requests.iter().map(|&(name, lane, seconds)| {
+        let (order, clock) = (Arc::clone(&order), Clock::real());
+        let large = large.clone();
+        let request: Answering = Box::pin(async move {
+            work::leave(Work::Object).await;
+            clock.sleep(Duration::from_secs(seconds)).await;
+            order.lock().expect("whole").push(name);
+            Response::new(full(""))
+        });
+        let requester = Requester {
+            lane,
+            name: name.into(),
+        };
+        async move { large.answer(request, &requester).await.status() }
+    });
+    for status in futures::future::join_all(answers).await {
+        assert_eq!(status, 200);
+    }
+    let order = order.lock().expect("whole");
+    order.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_memory_is_short_users_pay_for_the_time_that_others_wait() {
+    let (mallory, ann) = ("mallory", "ann");
+    let requests = [(mallory, 10), (mallory, 0), (ann, 0), (ann, 0)];
+    let requests = requests.map(|(name, seconds)| (name, Lane::Others, seconds));
+    let order = order_without_memory(&requests).await;
+    assert_eq!(order, [mallory, ann, ann, mallory]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_memory_is_short_kubelets_and_administrators_wait_for_no_user() {
+    let requests = [
+        ("mallory", Lane::Others, 10),
+        ("node", Lane::Nodes, 1),
+        ("admin", Lane::Administrators, 1),
+    ];
+    let order = order_without_memory(&requests).await;
+    assert_eq!(order, ["node", "admin", "mallory"]);
 }
 
 #[test]
