@@ -8,6 +8,8 @@ use ringwatch_apimachinery::User;
 pub struct Attributes<'a> {
     /// The user who makes the request.
     pub user: &'a User,
+    /// The user who asks if it is allowed: another one in a review of somebody's access.
+    pub asker: &'a User,
     /// The verb, such as `list`; for paths the HTTP method in lower case.
     pub verb: &'a str,
     /// True for a request on a resource; if false, only `path` counts.
@@ -38,6 +40,7 @@ impl<'a> Attributes<'a> {
     pub fn of_path(user: &'a User, verb: &'a str, path: &'a str) -> Self {
         Self {
             user,
+            asker: user,
             verb,
             is_resource: false,
             namespace: "",

@@ -9,7 +9,6 @@ mod dangling;
 pub mod fairness;
 mod flow_table;
 mod level;
-mod requester;
 mod schema;
 pub mod turns;
 
@@ -19,5 +18,5 @@ pub use self::fairness::watches::Watches;
 pub use dangling::with_dangling_condition;
 pub use flow_table::{Flow, FlowTable};
 pub use level::{Level, Limits};
-pub use requester::{Lane, Requester};
+pub use ringwatch_apimachinery::{Lane, Requester};
 pub use schema::Schema;

@@ -82,6 +82,7 @@ impl Selection {
     ) -> Attributes<'a> {
         Attributes {
             user,
+            asker: user,
             verb: info.verb.name(),
             is_resource: info.is_resource,
             namespace: &info.namespace,

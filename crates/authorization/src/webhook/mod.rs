@@ -8,12 +8,17 @@ use std::time::Duration;
 
 pub use self::conditions::Conditions;
 use ringwatch::clock::Clock;
+use ringwatch_apimachinery::Requester;
 use ringwatch_apimachinery::answer_cache::{self, AnswerCache, Question};
 pub use ringwatch_apimachinery::review_webhook::ReviewVersion;
 use ringwatch_apimachinery::review_webhook::ReviewWebhook;
+use ringwatch_apimachinery::shares::Shares;
 use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
 
 use super::Attributes;
+
+/// Maximum number of calls at a time for one user: half of those that a webhook gets.
+const OF_A_USER_MAX: usize = 50;
 
 /// The decision if a call to the webhook fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +84,8 @@ pub struct WebhookAuthorizer {
     config: WebhookConfig,
     webhook: ReviewWebhook,
     cache: AnswerCache<Answer>,
+    /// The calls by the users who ask: one with many questions keeps nobody else waiting.
+    shares: Shares<Requester>,
     clock: Clock,
 }
 
@@ -91,6 +98,7 @@ impl WebhookAuthorizer {
             config,
             webhook,
             cache: AnswerCache::default(),
+            shares: Shares::new(OF_A_USER_MAX),
             clock,
         }
     }
@@ -141,7 +149,10 @@ impl WebhookAuthorizer {
     async fn ask(&self, attributes: &Attributes<'_>) -> Result<Answer, String> {
         let version = self.config.version;
         let review = review::subject_access_review(review::spec(attributes, version), version);
-        let answer = self.webhook.ask(&review).await?;
+        let asked = self.webhook.ask(&review);
+        let asked = self.shares.within(Requester::from(attributes.asker), asked);
+        let answer = self.clock.timeout(self.config.timeout, asked).await;
+        let answer = answer.map_err(|_| "context deadline exceeded".to_owned())??;
         review::answer(&answer, version)
     }
 
@@ -149,5 +160,95 @@ impl WebhookAuthorizer {
     fn question(&self, attributes: &Attributes<'_>) -> Question {
         let spec = review::spec(attributes, ReviewVersion::V1).to_string();
         self.cache.question([&*spec])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use futures::FutureExt;
+    use futures::future::join_all;
+    use ringwatch_apimachinery::User;
+    use ringwatch_apimachinery::webhook_client::{CallError, Target};
+
+    use super::*;
+
+    /// A webhook that never answers about mallory.
+    #[derive(Debug)]
+    struct Slow;
+
+    #[async_trait]
+    impl WebhookClient for Slow {
+        async fn post(
+            &self,
+            _: &ClientConfig,
+            review: Bytes,
+            _: Duration,
+        ) -> Result<Bytes, CallError> {
+            let mut review: serde_json::Value = serde_json::from_slice(&review).expect("JSON");
+            if review["spec"]["user"] == "mallory" {
+                std::future::pending::<()>().await;
+            }
+            review["status"]["allowed"] = true.into();
+            Ok(review.to_string().into())
+        }
+    }
+
+    fn authorizer() -> WebhookAuthorizer {
+        let to = ClientConfig {
+            name: "webhook".to_owned(),
+            target: Target::Url("https://webhook".to_owned()),
+            ca_bundle: None,
+            token: None,
+            pair: None,
+        };
+        let config = WebhookConfig {
+            name: "webhook".to_owned(),
+            to,
+            version: ReviewVersion::V1,
+            timeout: Duration::from_secs(10),
+            authorized_ttl: Duration::ZERO,
+            unauthorized_ttl: Duration::ZERO,
+            failure_policy: FailurePolicy::Deny,
+            conditions: Conditions::default(),
+        };
+        WebhookAuthorizer::new(config, Arc::new(Slow), Clock::real())
+    }
+
+    fn user(name: &str) -> User {
+        User {
+            name: name.to_owned(),
+            ..User::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_user_with_many_questions_keeps_nobody_else_waiting() {
+        let (webhook, mallory, ann) = (authorizer(), user("mallory"), user("ann"));
+        let paths: Vec<_> = (0..200).map(|path| format!("/{path}")).collect();
+        let questions: Vec<_> = paths
+            .iter()
+            .map(|path| Attributes::of_path(&mallory, "get", path))
+            .collect();
+        let mut asked = Box::pin(join_all(questions.iter().map(|it| webhook.decide(it))));
+        assert!(futures::poll!(&mut asked).is_pending());
+        let attributes = Attributes::of_path(&ann, "get", "/");
+        let answer = webhook.decide(&attributes).now_or_never();
+        assert_eq!(answer, Some(Answer::Allowed(String::new())));
+        // Whose request it is counts, and not whom it is about.
+        let of_another = Attributes {
+            asker: &mallory,
+            ..attributes
+        };
+        let waits = webhook.decide(&of_another).now_or_never();
+        assert_eq!(waits, None);
+        let failed = Answer::Failed {
+            why: "context deadline exceeded".to_owned(),
+            denies: true,
+        };
+        for answer in asked.await {
+            assert_eq!(answer, failed);
+        }
     }
 }

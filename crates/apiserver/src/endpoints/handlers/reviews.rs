@@ -108,15 +108,18 @@ async fn answer(review: &Review<'_>, version: &str, mut object: Value) -> Result
         }
         "SelfSubjectAccessReview" => {
             access::check_attributes(&object)?;
-            access::decide(review.authorizer, &context.user, &object).await
+            let user = &context.user;
+            access::decide(review.authorizer, user, user, &object).await
         }
         "SubjectAccessReview" => {
             access::check_subject(&object)?;
-            access::decide(review.authorizer, &access::subject(&object), &object).await
+            let (asker, user) = (&context.user, access::subject(&object));
+            access::decide(review.authorizer, asker, &user, &object).await
         }
         "LocalSubjectAccessReview" => {
             access::check_local(&object, review.namespace)?;
-            access::decide(review.authorizer, &access::subject(&object), &object).await
+            let (asker, user) = (&context.user, access::subject(&object));
+            access::decide(review.authorizer, asker, &user, &object).await
         }
         "SelfSubjectRulesReview" => {
             let namespace = object.pointer("/spec/namespace").and_then(Value::as_str);

@@ -6,8 +6,13 @@ use ringwatch_apimachinery::{Error, FieldError, FieldErrorKind, User};
 use ringwatch_authorization::{Attributes, Authorizer, Rule, SelfRules};
 use serde_json::{Map, Value, json};
 
-/// Returns the status of an access review: the decision of the configured authorizer.
-pub(super) async fn decide(authorizer: &Authorizer, user: &User, review: &Value) -> Value {
+/// Returns the status of an access review about a user: the decision of the configured authorizer.
+pub(super) async fn decide(
+    authorizer: &Authorizer,
+    asker: &User,
+    user: &User,
+    review: &Value,
+) -> Value {
     let of = |part: &str, name: &str| {
         let value = review.pointer(&format!("/spec/{part}/{name}"));
         value.and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -24,6 +29,7 @@ pub(super) async fn decide(authorizer: &Authorizer, user: &User, review: &Value)
     let decision = if attributes(review, "resourceAttributes").is_some() {
         authorizer
             .decide(&Attributes {
+                asker,
                 namespace: &resource("namespace"),
                 subresource: &resource("subresource"),
                 name: &resource("name"),
@@ -40,7 +46,10 @@ pub(super) async fn decide(authorizer: &Authorizer, user: &User, review: &Value)
             .await
     } else {
         authorizer
-            .decide(&Attributes::of_path(user, &path("verb"), &path("path")))
+            .decide(&Attributes {
+                asker,
+                ..Attributes::of_path(user, &path("verb"), &path("path"))
+            })
             .await
     };
     let mut status = json!({"allowed": decision.allowed});

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringwatch_apimachinery::{SERVICE_ACCOUNT_PREFIX, User, service_account};
+use super::user::{SERVICE_ACCOUNT_PREFIX, User, service_account};
 
 /// The group of administrators.
 const ADMINISTRATORS: &str = "system:masters";
