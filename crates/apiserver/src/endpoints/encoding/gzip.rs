@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -20,9 +20,14 @@ pub(super) const GZIP_LEVEL: u32 = 1;
 /// Number of bytes that are compressed before they are sent.
 pub(super) const GZIP_CHUNK_BYTES: usize = 16 * 1024;
 
+/// Maximum number of bytes that are compressed before other requests of the thread go on.
+const GZIP_PLAIN_BYTES_MAX: usize = 64 * 1024;
+
 /// A response body that is compressed with gzip while it is sent.
 pub(crate) struct GzipBody {
     plain: ResponseBody,
+    /// The rest of a frame of it.
+    frame: Bytes,
     /// `None` after the end.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
@@ -32,8 +37,30 @@ impl GzipBody {
     pub(crate) fn new(plain: ResponseBody) -> Self {
         Self {
             plain,
+            frame: Bytes::new(),
             encoder: Some(GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL))),
         }
+    }
+}
+
+impl GzipBody {
+    /// Compresses bytes, and returns the compressed ones once they are enough to be sent.
+    fn compress(&mut self, plain: &[u8]) -> Option<Result<Frame<Bytes>, BoxError>> {
+        let encoder = self.encoder.as_mut()?;
+        if let Err(error) = encoder.write_all(plain) {
+            return Some(Err(error.into()));
+        }
+        let is_enough = encoder.get_ref().len() >= GZIP_CHUNK_BYTES;
+        is_enough.then(|| Ok(Frame::data(std::mem::take(encoder.get_mut()).into())))
+    }
+
+    /// Returns the last compressed bytes.
+    fn finish(&mut self) -> Option<Result<Frame<Bytes>, BoxError>> {
+        let rest = self.encoder.take()?.finish();
+        Some(
+            rest.map(|rest| Frame::data(rest.into()))
+                .map_err(Into::into),
+        )
     }
 }
 
@@ -46,31 +73,26 @@ impl Body for GzipBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
-        loop {
-            let Some(encoder) = this.encoder.as_mut() else {
-                return Poll::Ready(None);
-            };
-            let frame = std::task::ready!(Pin::new(&mut this.plain).poll_frame(context));
-            let compressed = match frame {
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                Some(Ok(frame)) => {
-                    let data = frame.into_data().unwrap_or_default();
-                    if let Err(error) = encoder.write_all(&data) {
-                        return Poll::Ready(Some(Err(error.into())));
-                    }
-                    if encoder.get_ref().len() < GZIP_CHUNK_BYTES {
-                        continue;
-                    }
-                    std::mem::take(encoder.get_mut())
+        let mut left = GZIP_PLAIN_BYTES_MAX;
+        while this.encoder.is_some() {
+            if this.frame.is_empty() {
+                match ready!(Pin::new(&mut this.plain).poll_frame(context)) {
+                    Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                    Some(Ok(frame)) => this.frame = frame.into_data().unwrap_or_default(),
+                    None => return Poll::Ready(this.finish()),
                 }
-                None => match this.encoder.take().map(GzEncoder::finish) {
-                    Some(Ok(rest)) => rest,
-                    Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
-                    None => return Poll::Ready(None),
-                },
-            };
-            return Poll::Ready(Some(Ok(Frame::data(compressed.into()))));
+            }
+            let part = this.frame.split_to(left.min(this.frame.len()));
+            left -= part.len();
+            if let Some(compressed) = this.compress(&part) {
+                return Poll::Ready(Some(compressed));
+            }
+            if left == 0 {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
         }
+        Poll::Ready(None)
     }
 }
 
@@ -94,5 +116,20 @@ mod tests {
             .read_to_string(&mut found)
             .expect("gzip");
         assert_eq!(found, text);
+    }
+
+    #[tokio::test]
+    async fn others_go_on_while_a_body_is_compressed_that_gives_little() {
+        let mut body = GzipBody::new(full(vec![b'x'; 10 * GZIP_PLAIN_BYTES_MAX]));
+        let mut polls = 0;
+        let chunk = loop {
+            polls += 1;
+            if let Poll::Ready(chunk) = futures::poll!(body.frame()) {
+                break chunk;
+            }
+        };
+        assert!(chunk.is_some_and(|it| it.is_ok()));
+        assert_eq!(polls, 11);
+        assert!(body.frame().await.is_none());
     }
 }
