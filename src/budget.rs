@@ -42,8 +42,10 @@ const LARGE_SIXTEENTHS: u64 = 13;
 pub enum Account {
     /// The newest state of all types: keys, objects, and the map's nodes.
     Objects,
-    /// History: the memory that events keep alive beside the newest state.
+    /// Events: the memory that they keep alive beside the newest state.
     Windows,
+    /// History of the embedded store: its versions that are not current, but for what windows have of the same bytes.
+    History,
     /// Encodings of objects that are cached for other clients.
     Encodings,
     /// Connections, and the bytes that their clients have not read.
@@ -54,9 +56,10 @@ pub enum Account {
 
 impl Account {
     /// All accounts, in the order in which they are numbered.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Objects,
         Self::Windows,
+        Self::History,
         Self::Encodings,
         Self::Connections,
         Self::Requests,
@@ -68,6 +71,7 @@ impl Account {
         match self {
             Self::Objects => "objects",
             Self::Windows => "windows",
+            Self::History => "history",
             Self::Encodings => "encodings",
             Self::Connections => "connections",
             Self::Requests => "requests",

@@ -24,7 +24,7 @@ impl CommitLoop {
     }
 
     /// Returns this loop with limits: writes that would make the records larger than `quota_bytes` are refused, none if
-    /// `None`; and the history is compacted where it takes more than its part of `memory`.
+    /// `None`; and the history is counted in `memory`, and compacted where it takes more than its part of that.
     #[must_use]
     pub fn with_limits(mut self, quota_bytes: Option<u64>, memory: &Ledger) -> Self {
         self.writer.set_limits(quota_bytes, memory);

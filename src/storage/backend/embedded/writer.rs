@@ -133,6 +133,7 @@ impl Writer {
     pub(super) fn set_limits(&mut self, quota_bytes: Option<u64>, memory: &Ledger) {
         self.quota_bytes = quota_bytes;
         self.history = HistoryBound::new(memory);
+        self.history.count(&self.state);
     }
 
     /// Returns the channel of the state that readers and watches see.
@@ -403,6 +404,7 @@ impl Writer {
         });
         // Dropped outside of the lock: a snapshot may be the last owner of much.
         drop(replaced);
+        self.history.count(&self.state);
         let next = self.leases.next_deadline();
         self.expiry
             .send_if_modified(|it| std::mem::replace(it, next) != next);
@@ -450,6 +452,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::budget::Account;
     use crate::clock::Clock;
     use crate::storage::backend::embedded::log::{MemoryLog, RecordingLog};
     use crate::sync::Mutex;
@@ -693,12 +696,15 @@ mod tests {
     fn a_history_at_its_bound_is_compacted_by_the_batch_that_exceeds_it() {
         let log = RecordingLog::default();
         let mut writer = writer(&log);
-        writer.set_limits(None, &Ledger::new(128 << 20));
+        let ledger = Ledger::new(128 << 20);
+        writer.set_limits(None, &ledger);
         let published = writer.published();
         let mut most = 0;
         for _ in 0..40 {
             writer.commit(vec![put_bytes(1 << 20).0]);
-            most = most.max(published.borrow().state.history_bytes());
+            let history_bytes = published.borrow().state.history_bytes();
+            assert_eq!(ledger.spent(Account::History), history_bytes);
+            most = most.max(history_bytes);
         }
         assert!((15 << 20..=16 << 20).contains(&most), "{most}");
         let compacted = published.borrow().state.compacted();
