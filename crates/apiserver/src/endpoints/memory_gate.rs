@@ -83,6 +83,12 @@ impl Receiving {
         }
         self.share.set(kept);
     }
+
+    /// Counts a body no more that has been received: where it waits for a thread, it is counted there. The user's place
+    /// is kept until this is dropped.
+    pub(super) fn end(&mut self) {
+        self.share.set(0);
+    }
 }
 
 impl MemoryGate {

@@ -102,6 +102,7 @@ pub(super) async fn read_body(
         receiving.keep(content.len() + data.len()).await;
         content.extend_from_slice(&data);
     }
+    receiving.end();
     let work = match media_type(headers) {
         PROTOBUF_MEDIA_TYPE => Work::ProtobufBody,
         _ => Work::Body,
@@ -445,10 +446,13 @@ fn summarize(content: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ringwatch::budget::Ledger;
     use ringwatch::clock::Clock;
     use ringwatch_apimachinery::User;
+    use ringwatch_apimachinery::work::{Movable, Progress};
 
     use super::*;
+    use crate::endpoints::metrics::Metrics;
 
     fn decode(content: &str, validation: FieldValidation) -> (Result<Value, Failure>, Vec<String>) {
         let core = GroupVersion::new("", "v1");
@@ -562,5 +566,23 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_waits_for_a_thread_is_counted_there_alone() {
+        let ledger = Ledger::new(1 << 30);
+        let memory = MemoryGate::new(ledger.clone(), Metrics::new());
+        let read = async move {
+            let body = crate::endpoints::body::full(vec![b'x'; 1 << 20]);
+            let (user, headers) = (User::default(), HeaderMap::new());
+            let content = read_body(&memory, &user, &headers, body, BODY_BYTES_MAX).await;
+            content.is_ok_and(|it| it.len() == 1 << 20)
+        };
+        let Progress::Leaves(departure, rest) = Movable::new(Box::pin(read)).begin().await else {
+            panic!("a large body was read where it began");
+        };
+        assert_eq!(departure.bytes, 1 << 20);
+        assert_eq!(ledger.total(), 0);
+        assert!(rest.arrive().await);
     }
 }
