@@ -31,6 +31,7 @@
 //! failure: nothing more is written, and the file is opened again as after a restart. So damage to pages that nothing needs is
 //! none; any other keeps refusing writes, while the process can still be asked for everything.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -81,6 +82,8 @@ pub(crate) struct RedbLog {
     format: u64,
     /// The bytes that the records take.
     used_bytes: u64,
+    /// The leases of the last good commit: unlike records they have no numbers by which one that is missing is known.
+    leases: BTreeSet<LeaseId>,
     /// The path of the file, for log messages. Clients do not see it.
     path: PathBuf,
 }
@@ -142,6 +145,7 @@ impl RedbLog {
             file,
             format,
             used_bytes,
+            leases: leases.iter().map(|(lease, _)| *lease).collect(),
             path: path.to_owned(),
         };
         let refusal = match log.file.accept() {
@@ -186,6 +190,10 @@ impl RedbLog {
         let (database, format, recovered, used_bytes) = guarded(|| {
             let (database, format) = open_database(&self.file)?;
             let (recovered, used_bytes) = read_since(&database, since)?;
+            let leases: BTreeSet<_> = recovered.leases.iter().map(|(lease, _)| *lease).collect();
+            if !self.leases.is_subset(&leases) {
+                return Err(Failure::damaged("acknowledged leases are missing"));
+            }
             Ok((database, format, recovered, used_bytes))
         })?;
         let accepted = self.file.accept().map_err(Failure::from);
@@ -263,6 +271,11 @@ impl LogStore for RedbLog {
             Ok(used_bytes) => {
                 self.used_bytes = used_bytes;
                 self.format = FORMAT;
+                self.leases
+                    .extend(batch.granted.iter().map(|(lease, _)| *lease));
+                for lease in &batch.expired {
+                    self.leases.remove(lease);
+                }
                 Ok(())
             }
             Err(error) => Err(self.refused(&error)),
@@ -518,6 +531,29 @@ mod tests {
         assert_eq!(loaded.log.used_bytes(), used_bytes);
         assert_eq!(loaded.leases, [(LeaseId(5), 60)]);
         assert_eq!(loaded.state.revision(), 4);
+    }
+
+    /// The commit before the last one is whole, and redb takes it.
+    #[test]
+    fn a_lease_that_damage_took_is_missed() {
+        let disk = Disk::new(1);
+        let opened = RedbLog::open_on(Path::new("log"), Box::new(disk.clone()));
+        let mut log = opened.expect("a log").log;
+        let grant = |lease| LogBatch {
+            granted: vec![(LeaseId(lease), 60)],
+            ..LogBatch::default()
+        };
+        log.commit(&grant(5)).expect("a commit");
+        let mut before =
+            vec![0; usize::try_from(disk.size_bytes().expect("a size")).expect("small")];
+        disk.read(0, &mut before).expect("a read");
+        log.commit(&grant(6)).expect("a commit");
+        disk.write(0, &before).expect("a write");
+        let refused = log.recover(0).expect_err("a lease is lost");
+        assert!(
+            refused.to_string().contains("leases are missing"),
+            "{refused}"
+        );
     }
 
     /// There is nothing yet that could be read.
