@@ -1,4 +1,7 @@
-"""A server of its own for scripts, and what clients send it that is as costly as its size allows."""
+"""A server of its own for scripts, and what clients send it that is as costly as its size allows.
+
+The server is ringwatch, a relay of it, or kube-apiserver with its etcd.
+"""
 import http.client
 import json
 import os
@@ -9,6 +12,8 @@ import struct
 import subprocess
 import time
 
+from beside import start_etcd
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RINGWATCH = os.environ.get('RINGWATCH', str(ROOT / 'target/release/ringwatch'))
 START_SECONDS_MAX = 60
@@ -18,21 +23,28 @@ TOKENS = {'admin': 'system:masters', 'tenant': 'tenants', 'author': 'authors', '
 
 
 class Server:
+    """ringwatch with its embedded store."""
+
+    name = 'ringwatch'
+
     def __init__(self, folder, flags):
         self.folder = folder
+        self.data = folder / 'data'
         with socket.socket() as free:
             free.bind(('127.0.0.1', 0))
             self.port = free.getsockname()[1]
         tokens = folder / 'tokens.csv'
         tokens.write_text(''.join(f'{name}-token,{name},{name},"{group}"\n' for name, group in TOKENS.items()))
         self.log = open(folder / 'log', 'w')
-        self.command = [
-            RINGWATCH, 'serve', '--data-dir', str(folder / 'data'), '--secure-port', str(self.port), '--token-auth-file', str(tokens),
-            '--authorization-mode', 'RBAC', '--disable-admission-plugins', 'ServiceAccount', *flags]
+        rights = ['--token-auth-file', str(tokens), '--authorization-mode', 'RBAC', '--disable-admission-plugins', 'ServiceAccount']
+        self.command = self.with_rights(rights, flags)
         self.tls = ssl.create_default_context()
         self.tls.check_hostname = False
         self.tls.verify_mode = ssl.CERT_NONE
         self.start()
+
+    def with_rights(self, rights, flags):
+        return [RINGWATCH, 'serve', '--data-dir', str(self.data), '--secure-port', str(self.port), *rights, *flags]
 
     def start(self):
         """Starts the server, and returns after how many seconds it is ready."""
@@ -86,10 +98,62 @@ class Server:
 
     def status(self):
         """Resident memory in MiB, open files, threads."""
-        lines = pathlib.Path(f'/proc/{self.process.pid}/status').read_text().splitlines()
-        fields = dict(line.split(':', 1) for line in lines)
-        files = len(os.listdir(f'/proc/{self.process.pid}/fd'))
-        return int(fields['VmRSS'].split()[0]) // 1024, files, int(fields['Threads'])
+        return status(self.process)
+
+
+class Relay(Server):
+    """A relay in front of a server."""
+
+    name = 'relay'
+
+    def __init__(self, folder, upstream_port, flags):
+        self.upstream_port = upstream_port
+        super().__init__(folder, flags)
+
+    def with_rights(self, rights, flags):
+        kubeconfig = self.folder / 'upstream'
+        kubeconfig.write_text(json.dumps({
+            'apiVersion': 'v1', 'kind': 'Config', 'current-context': 'c', 'contexts': [{'name': 'c', 'context': {'cluster': 'c', 'user': 'c'}}],
+            'clusters': [{'name': 'c', 'cluster': {'server': f'http://127.0.0.1:{self.upstream_port}'}}],
+            'users': [{'name': 'c', 'user': {'token': 'admin-token'}}]}))
+        return [RINGWATCH, 'relay', '--kubeconfig', str(kubeconfig), '--data-dir', str(self.data), '--secure-port', str(self.port), *flags]
+
+
+class Peer(Server):
+    """kube-apiserver with an etcd of its own. The memory and files are those of both."""
+
+    name = 'kube-apiserver and etcd'
+
+    def __init__(self, folder, binaries):
+        self.binaries = binaries
+        self.etcd_log = open(folder / 'etcd-log', 'w')
+        self.etcd, self.store = start_etcd(binaries, folder, [], self.etcd_log)
+        super().__init__(folder, [])
+        self.data = folder / 'etcd'
+
+    def with_rights(self, rights, flags):
+        key = self.folder / 'key'
+        subprocess.run(['openssl', 'genrsa', '-out', key, '2048'], check=True, capture_output=True)
+        return [self.binaries / 'kube-apiserver', f'--secure-port={self.port}', f'--cert-dir={self.folder / "certificates"}',
+                '--service-account-issuer=https://kubernetes.default.svc', f'--service-account-key-file={key}',
+                f'--service-account-signing-key-file={key}', '--service-cluster-ip-range=10.0.0.0/24', f'--etcd-servers={self.store}',
+                *rights, *flags]
+
+    def end(self):
+        super().end()
+        self.etcd.end()
+        self.etcd_log.close()
+
+    def status(self):
+        return tuple(map(sum, zip(status(self.process), status(self.etcd.process))))
+
+
+def status(process):
+    """Resident memory in MiB, open files, threads."""
+    lines = pathlib.Path(f'/proc/{process.pid}/status').read_text().splitlines()
+    fields = dict(line.split(':', 1) for line in lines)
+    files = len(os.listdir(f'/proc/{process.pid}/fd'))
+    return int(fields['VmRSS'].split()[0]) // 1024, files, int(fields['Threads'])
 
 
 def repeated_fields():
