@@ -8,15 +8,15 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use ringwatch_apimachinery::{Network, User};
+use ringwatch_apimachinery::User;
 
 use super::certificate_metrics::CertificateMetrics;
 use super::oidc::{Anonymous, OidcTokens};
 use super::service_accounts::ServiceAccountTokens;
 use super::web_socket_token::WebSocketToken;
 use super::{
-    BootstrapTokens, Identified, Peer, RequestHeaders, TokenError, TokenFile, TokenWebhook,
-    target_audiences,
+    BootstrapTokens, Identified, Peer, RequestHeaders, TokenError, TokenFile, TokenSource,
+    TokenWebhook, target_audiences,
 };
 
 /// The group of all authenticated users.
@@ -159,7 +159,7 @@ impl Authenticator {
         // A certificate that is not valid is refused, rather than taken for none.
         let mut refused = peer.is_refused || certified.is_some();
         if let Some(token) = bearer_token(headers) {
-            match self.identify(token, &[], from, now).await {
+            match self.identify(token, &[], from.into(), now).await {
                 Ok(identified) => return Some(identified.user),
                 Err(error) => tracing::debug!(%error, "a token is invalid"),
             }
@@ -187,12 +187,11 @@ impl Authenticator {
         let Some(WebSocketToken { token, .. }) = WebSocketToken::read(headers)? else {
             return Ok(None);
         };
-        let identified = self.identify(&token, &[], from, now).await?;
+        let identified = self.identify(&token, &[], from.into(), now).await?;
         Ok(Some(identified.user))
     }
 
-    /// Returns the user of a token that is for one of these audiences; for this server if there are none. `from` is the
-    /// address that the token comes from, if it comes from a client that may be a stranger.
+    /// Returns the user of a token that is for one of these audiences; for this server if there are none.
     ///
     /// # Errors
     /// [`TokenError`] for a token that is unknown or invalid.
@@ -200,7 +199,7 @@ impl Authenticator {
         &self,
         token: &str,
         audiences: &[String],
-        from: Option<IpAddr>,
+        from: TokenSource,
         now: Timestamp,
     ) -> Result<Identified, TokenError> {
         let wanted = if audiences.is_empty() {
@@ -219,7 +218,7 @@ impl Authenticator {
         &self,
         token: &str,
         wanted: &[String],
-        from: Option<IpAddr>,
+        from: TokenSource,
         now: Timestamp,
     ) -> Result<Identified, TokenError> {
         // Tokens that name no audiences are for this server's.
@@ -259,7 +258,6 @@ impl Authenticator {
             }
         }
         if let Some(webhook) = &self.webhook {
-            let from = from.map(Network::from);
             match webhook.identify(token, from, &self.audiences, wanted).await {
                 Ok(Some(known)) => return Ok(known),
                 Ok(None) => {}

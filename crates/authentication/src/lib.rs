@@ -22,6 +22,7 @@ mod request_headers;
 pub mod service_accounts;
 mod stored;
 mod token_file;
+mod token_source;
 mod token_webhook;
 mod web_socket_token;
 
@@ -35,6 +36,7 @@ use identified::target_audiences;
 pub use keys::{KeyError, SigningKey, VerifyingKey};
 pub use request_headers::RequestHeaders;
 pub use token_file::TokenFile;
+pub use token_source::TokenSource;
 pub use token_webhook::{TokenWebhook, TokenWebhookConfig};
 pub use web_socket_token::WebSocketTokenError;
 

@@ -7,23 +7,24 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use ringwatch::clock::Clock;
+use ringwatch_apimachinery::User;
 use ringwatch_apimachinery::answer_cache::{Answer, AnswerCache, Question, texts_bytes};
 use ringwatch_apimachinery::review_webhook::{ReviewVersion, ReviewWebhook};
 use ringwatch_apimachinery::shares::Shares;
 use ringwatch_apimachinery::single_flight::SingleFlight;
 use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
-use ringwatch_apimachinery::{Network, User};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Identified, TokenError};
+use super::{Identified, TokenError, TokenSource};
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenReview";
 /// The bound of a call, attempts and pauses included.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum number of calls at a time for tokens of one network: half of those that a webhook gets.
-const OF_A_NETWORK_MAX: usize = 50;
+/// Maximum number of calls at a time for tokens of one network, or of one user's reviews: half of those that a webhook
+/// gets.
+const OF_A_SOURCE_MAX: usize = 50;
 /// The bytes of an extra attribute besides those of its texts: its list, and its share of a map's node.
 const EXTRA_BYTES: usize = 100;
 
@@ -53,9 +54,8 @@ struct Shared {
     version: ReviewVersion,
     ttl: Duration,
     cache: AnswerCache<Verdict>,
-    /// The calls by the networks for which they are made: tokens that somebody makes up keep none of another network
-    /// waiting.
-    shares: Shares<Option<Network>>,
+    /// The calls by those from whom the tokens come: tokens that somebody makes up keep nobody else waiting.
+    shares: Shares<TokenSource>,
     clock: Clock,
 }
 
@@ -111,7 +111,7 @@ impl TokenWebhook {
                 version: config.version,
                 ttl: config.ttl,
                 cache: AnswerCache::default(),
-                shares: Shares::new(OF_A_NETWORK_MAX),
+                shares: Shares::new(OF_A_SOURCE_MAX),
                 clock,
             }),
             calls: SingleFlight::default(),
@@ -119,15 +119,14 @@ impl TokenWebhook {
     }
 
     /// Returns the user of a token that is for one of these audiences; `None` if the webhook knows none. `own` are the
-    /// audiences of a token for which the webhook names none. `from` is the network that the token comes from; all of
-    /// unknown origin count as one.
+    /// audiences of a token for which the webhook names none.
     ///
     /// # Errors
     /// [`TokenError::Webhook`] if there is no answer, or one that is an error.
     pub(super) async fn identify(
         &self,
         token: &str,
-        from: Option<Network>,
+        from: TokenSource,
         own: &[String],
         wanted: &[String],
     ) -> Result<Option<Identified>, TokenError> {
@@ -246,6 +245,7 @@ mod tests {
     use std::sync::Mutex;
 
     use bytes::Bytes;
+    use ringwatch_apimachinery::Requester;
     use ringwatch_apimachinery::webhook_client::{CallError, Target};
     use tokio::sync::Semaphore;
 
@@ -299,6 +299,10 @@ mod tests {
         (webhook, client)
     }
 
+    fn unknown() -> TokenSource {
+        TokenSource::from(None)
+    }
+
     fn own() -> Vec<String> {
         vec!["api".to_owned()]
     }
@@ -309,7 +313,7 @@ mod tests {
         let (webhook, client) = webhook(Ok(json!({"authenticated": true, "user": user})));
         for _ in 0..2 {
             let found = webhook
-                .identify("t", None, &own(), &own())
+                .identify("t", unknown(), &own(), &own())
                 .await
                 .expect("asked");
             let found = found.expect("a user");
@@ -323,7 +327,7 @@ mod tests {
         }
         let other = ["other".to_owned()];
         let found = webhook
-            .identify("t", None, &own(), &other)
+            .identify("t", unknown(), &own(), &other)
             .await
             .expect("asked");
         assert_eq!(found, None, "it is not said to be for that audience");
@@ -342,7 +346,7 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(
                 nobody
-                    .identify("t", None, &own(), &own())
+                    .identify("t", unknown(), &own(), &own())
                     .await
                     .expect("asked"),
                 None
@@ -362,7 +366,7 @@ mod tests {
             let (wrong, client) = webhook(answer);
             for _ in 0..2 {
                 let error = wrong
-                    .identify("t", None, &own(), &own())
+                    .identify("t", unknown(), &own(), &own())
                     .await
                     .expect_err(words);
                 assert!(error.to_string().starts_with(words), "{error}");
@@ -378,7 +382,7 @@ mod tests {
         ));
         client.may.forget_permits(100);
         let own = own();
-        let mut together = [(); 3].map(|()| Box::pin(webhook.identify("t", None, &own, &own)));
+        let mut together = [(); 3].map(|()| Box::pin(webhook.identify("t", unknown(), &own, &own)));
         for one in &mut together {
             assert!(futures::poll!(one).is_pending());
         }
@@ -393,26 +397,39 @@ mod tests {
 
     #[tokio::test]
     async fn tokens_that_one_network_makes_up_keep_no_other_waiting() {
+        let of = |address: &str| TokenSource::from(address.parse::<IpAddr>().ok());
+        keeps_nobody_waiting(of("10.0.0.1"), of("10.0.0.2")).await;
+    }
+
+    #[tokio::test]
+    async fn tokens_that_one_user_has_reviewed_keep_no_other_waiting() {
+        let of = |name: &str| {
+            TokenSource::Reviewer(Requester {
+                name: name.into(),
+                ..Requester::default()
+            })
+        };
+        keeps_nobody_waiting(of("mallory"), of("ann")).await;
+    }
+
+    async fn keeps_nobody_waiting(stranger: TokenSource, known: TokenSource) {
         let user = json!({"authenticated": true, "user": {"username": "ann"}});
         let (webhook, client) = webhook(Ok(user));
         client.may.forget_permits(100);
-        let (own, [stranger, known]) = (
-            own(),
-            ["10.0.0.1", "10.0.0.2"].map(|it| it.parse::<IpAddr>().map(Network::from).ok()),
-        );
+        let own = own();
         let tokens: Vec<_> = (0..150).map(|number| number.to_string()).collect();
         let mut flood: Vec<_> = tokens
             .iter()
-            .map(|token| Box::pin(webhook.identify(token, stranger, &own, &own)))
+            .map(|token| Box::pin(webhook.identify(token, stranger.clone(), &own, &own)))
             .collect();
         for one in &mut flood {
             assert!(futures::poll!(one).is_pending());
         }
         let asked = || client.asked.lock().expect("sound").len();
-        assert_eq!(asked(), OF_A_NETWORK_MAX);
+        assert_eq!(asked(), OF_A_SOURCE_MAX);
         let mut good = Box::pin(webhook.identify("t", known, &own, &own));
         assert!(futures::poll!(&mut good).is_pending());
-        assert_eq!(asked(), OF_A_NETWORK_MAX + 1, "it is asked at once");
+        assert_eq!(asked(), OF_A_SOURCE_MAX + 1, "it is asked at once");
         drop(flood.split_off(100));
         client.may.add_permits(101);
         good.await.expect("asked").expect("a user");
@@ -426,7 +443,7 @@ mod tests {
         let user = json!({"authenticated": true, "user": {"username": "ann"}});
         let (webhook, client) = webhook(Ok(user));
         webhook
-            .identify("t", None, &own(), &own())
+            .identify("t", unknown(), &own(), &own())
             .await
             .expect("asked");
         let refused = Verdict(None);
@@ -436,7 +453,7 @@ mod tests {
             cache.put(question, &refused, Duration::from_secs(120), clock.now());
         }
         webhook
-            .identify("t", None, &own(), &own())
+            .identify("t", unknown(), &own(), &own())
             .await
             .expect("asked");
         assert_eq!(client.asked.lock().expect("sound").len(), 1);
@@ -469,12 +486,12 @@ mod tests {
         let (webhook, _) = webhook(Ok(status));
         let wanted = ["a".to_owned(), "b".to_owned()];
         let found = webhook
-            .identify("t", None, &own(), &wanted)
+            .identify("t", unknown(), &own(), &wanted)
             .await
             .expect("asked");
         assert_eq!(found.expect("a user").audiences, ["b"]);
         let found = webhook
-            .identify("t", None, &own(), &own())
+            .identify("t", unknown(), &own(), &own())
             .await
             .expect("asked");
         assert_eq!(found, None);

@@ -1,7 +1,7 @@
 //! TokenReviews: fills in the user of a token.
 
-use ringwatch_apimachinery::Error;
-use ringwatch_authentication::Authenticator;
+use ringwatch_apimachinery::{Error, Requester};
+use ringwatch_authentication::{Authenticator, TokenSource};
 use ringwatch_registry::RequestContext;
 use serde_json::{Value, json};
 
@@ -23,7 +23,8 @@ pub(super) async fn status(
     let audiences = review.pointer("/spec/audiences").and_then(Value::as_array);
     let audiences = audiences.into_iter().flatten().filter_map(Value::as_str);
     let audiences: Vec<String> = audiences.map(String::from).collect();
-    let identified = authenticator.identify(token, &audiences, None, context.clock.wall());
+    let from = TokenSource::Reviewer(Requester::from(&context.user));
+    let identified = authenticator.identify(token, &audiences, from, context.clock.wall());
     Ok(match identified.await {
         Ok(identified) => {
             let mut status = json!({"authenticated": true, "user": user_info(&identified.user)});
