@@ -846,6 +846,7 @@ mod tests {
         drop(recording);
         recover(&mut writer).unwrap();
         assert_eq!(state(&writer).compacted(), 3);
+        assert_eq!(log.0.lock().unwrap().removed, [2], "nobody needs it");
     }
 
     /// Whatever of the batch was not written: the lease goes on, with its keys, and ends later.
@@ -941,5 +942,22 @@ mod tests {
         assert_eq!(writer.obsolete.len(), 1);
         writer.commit(Vec::new());
         assert!(!writer.has_removals());
+    }
+
+    /// The recovery and the writes that waited for it may come together.
+    #[test]
+    fn a_batch_that_failed_takes_no_room() {
+        let log = RecordingLog::default();
+        let mut writer = writer(&log);
+        let one = room("/a".len() + PUT_OVERHEAD_BYTES);
+        writer.set_limits(Some(one), &Ledger::unlimited());
+        log.0.lock().unwrap().broken = true;
+        writer.commit(vec![put().0]);
+        log.0.lock().unwrap().broken = false;
+        let (reply, _recovered) = oneshot::channel();
+        let now = Clock::real().now();
+        let (request, mut outcome) = put();
+        writer.commit(vec![Request::Recover { now, reply }, request]);
+        outcome.try_recv().unwrap().expect("there is room");
     }
 }

@@ -11,6 +11,8 @@ use crate::sync::Mutex;
 pub(crate) struct Recording {
     /// The revisions of each batch.
     pub(crate) batches: Vec<Vec<u64>>,
+    /// The revisions whose records have been removed.
+    pub(crate) removed: Vec<u64>,
     /// True if commits fail.
     pub(crate) broken: bool,
     /// The compacted revision, which is found when it recovers.
@@ -37,6 +39,7 @@ impl LogStore for RecordingLog {
             true => Err(BackendError::ReadOnly("the disk is full".to_owned())),
             false => {
                 recording.compacted = batch.compacted.unwrap_or(recording.compacted);
+                recording.removed.extend(&batch.obsolete);
                 Ok(())
             }
         }
