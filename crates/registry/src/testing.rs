@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use ringwatch::clock::Clock;
+use ringwatch::clock::{Clock, Instant};
 use ringwatch::codec;
 use ringwatch::meta::{FieldSchema, Object, ResourceVersion};
 use ringwatch::storage::backend::embedded::Embedded;
@@ -41,6 +41,8 @@ pub struct MemoryStorage {
 struct Notes {
     /// The keys of lists and watches, each with true if it was recursive.
     lists: Vec<(String, bool)>,
+    /// The deadlines in the options of watches.
+    deadlines: Vec<Option<Instant>>,
     /// The resource versions in the options of gets.
     read: Vec<Option<ResourceVersion>>,
     /// The TTLs of created objects in seconds.
@@ -113,6 +115,10 @@ impl MemoryStorage {
 
     pub fn take_lists(&self) -> Vec<(String, bool)> {
         std::mem::take(&mut self.notes().lists)
+    }
+
+    pub fn take_deadlines(&self) -> Vec<Option<Instant>> {
+        std::mem::take(&mut self.notes().deadlines)
     }
 
     pub fn take_read(&self) -> Vec<Option<ResourceVersion>> {
@@ -190,6 +196,7 @@ impl Interface for MemoryStorage {
     async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError> {
         let call = (key.to_owned(), options.recursive);
         self.notes().lists.push(call);
+        self.notes().deadlines.push(options.deadline);
         self.store.watch(key, options).await
     }
 

@@ -260,3 +260,74 @@ impl Body for GzipListBody {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+    use ringwatch::budget::Ledger;
+    use ringwatch::clock::Clock;
+
+    use super::*;
+    use crate::endpoints::encoding::cache::EncodingCache;
+    use crate::endpoints::negotiation::{Form, Format, Output};
+    use crate::endpoints::testing::{config_map, config_maps};
+
+    const HEAD: &[u8] = b"head";
+
+    /// Returns the text of a list that is compressed.
+    fn compressed(encoder: Encoder, items: &[Arc<Object>]) -> Vec<u8> {
+        let mut body = GzipListBody::new(encoder, items.to_vec(), HEAD.to_vec());
+        let chunks = std::iter::from_fn(|| {
+            let chunk = body.next_chunk().expect("a chunk");
+            (!chunk.is_empty()).then_some(chunk)
+        });
+        let compressed = chunks.collect::<Vec<_>>().concat();
+        let mut text = Vec::new();
+        let read = GzDecoder::new(&*compressed).read_to_end(&mut text);
+        read.expect("gzip");
+        text
+    }
+
+    /// Returns the same text, of which nothing is kept.
+    fn plain(encoder: &Encoder, items: &[Arc<Object>]) -> Vec<u8> {
+        let around = Punctuation::of(encoder.format());
+        let mut text = HEAD.to_vec();
+        for (position, object) in items.iter().enumerate() {
+            text.extend(if position == 0 {
+                around.first
+            } else {
+                around.next
+            });
+            encoder.append_item(object, &mut text).expect("an item");
+        }
+        text.extend(around.end);
+        text
+    }
+
+    /// The first object of a list is in the middle of others, and a block has what stands before its first object.
+    #[test]
+    fn a_list_has_the_same_text_whichever_lists_were_compressed_before() {
+        let store = config_maps(&Clock::manual(jiff::Timestamp::UNIX_EPOCH));
+        for format in [Format::Json, Format::Protobuf] {
+            for is_reversed in [false, true] {
+                let revisions = BLOCK_ITEMS - 2..2 * BLOCK_ITEMS + 2;
+                let objects: Vec<_> = revisions.map(|it| config_map(it, 0)).collect();
+                let cache = EncodingCache::new(usize::MAX, &Ledger::unlimited());
+                let mut firsts = [0, 1, 2, 3, objects.len() - 3, objects.len() - 1];
+                if is_reversed {
+                    firsts.reverse();
+                }
+                for first in firsts {
+                    let form = Form::Whole;
+                    let output = Output { format, form };
+                    let encoder = || Encoder::new(cache.clone(), Arc::clone(&store), output);
+                    let items = &objects[first..];
+                    let text = compressed(encoder(), items);
+                    assert!(text == plain(&encoder(), items), "{format:?} from {first}");
+                }
+            }
+        }
+    }
+}

@@ -298,17 +298,25 @@ mod tests {
     use std::task::Wake;
 
     use futures::{FutureExt, StreamExt, stream};
-    use http::HeaderMap;
+    use http::{HeaderMap, Method};
     use proptest::prelude::*;
     use ringwatch::budget::{Account, Ledger};
     use ringwatch::storage::SelectionPredicate;
+    use ringwatch_apimachinery::User;
+    use ringwatch_registry::RequestContext;
+    use ringwatch_registry::testing::MemoryStorage;
     use serde_json::Value;
 
     use super::*;
+    use crate::endpoints::api_config::ApiFeatures;
     use crate::endpoints::encoding::{Encoder, EncodingCache, Tables};
+    use crate::endpoints::memory_gate::MemoryGate;
     use crate::endpoints::metrics::{Metrics, RequestKind};
     use crate::endpoints::negotiation::{Form, IncludeObject, Output, TableForm};
-    use crate::endpoints::testing::{config_map, config_maps};
+    use crate::endpoints::params::Query;
+    use crate::endpoints::request_info::RequestInfo;
+    use crate::endpoints::routes::Routes;
+    use crate::endpoints::testing::{config_map, config_maps, config_maps_in, kubelets};
     use crate::open_watches::OpenWatches;
 
     /// The next item of a watch.
@@ -548,5 +556,59 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         assert_eq!(woken(), [0, 0, 1]);
         assert!(matches!(poll(&tasks[2]), Poll::Ready(None)));
+    }
+
+    /// A cache sends a last bookmark shortly before the end, for which it has to know that.
+    #[tokio::test]
+    async fn the_storage_is_told_when_the_watch_will_end() {
+        let clock = Clock::manual(jiff::Timestamp::UNIX_EPOCH);
+        let storage = MemoryStorage::new("/configmaps");
+        let store = config_maps_in(Arc::clone(&storage) as _);
+        let (routes, kubelets) = (Routes::new(&[Arc::clone(&store)], &[]), kubelets());
+        let (metrics, memory) = (Metrics::default(), MemoryGate::open());
+        let encodings = EncodingCache::new(usize::MAX, &Ledger::unlimited());
+        let headers = HeaderMap::new();
+        for (query, seconds) in [
+            ("watch=true&timeoutSeconds=90", 90..=90),
+            ("watch=true", 1_800..=3_600),
+        ] {
+            let info = RequestInfo::new(&Method::GET, "/api/v1/configmaps", query);
+            let call = Call {
+                routes: &routes,
+                verb: Verb::Watch,
+                store: &store,
+                encodings: &encodings,
+                memory: &memory,
+                kubelets: &kubelets,
+                token_issuer: None,
+                method: &Method::GET,
+                info: &info,
+                query: &Query::parse(query),
+                headers: &headers,
+                address: None,
+                context: RequestContext::new(User::default(), String::new(), clock.clone()),
+                pretty: false,
+                features: ApiFeatures::default(),
+            };
+            let kind = RequestKind::default();
+            let terms = WatchTerms {
+                running: metrics.long_running(&kind),
+                share: Ledger::unlimited().share(Account::Requests),
+                counts: metrics.watch(&kind),
+                open: OpenWatches::default(),
+                default_timeout: Duration::from_secs(1_800),
+            };
+            let response = watch(&call, terms).await.expect("a watch");
+            let deadline = response
+                .extensions()
+                .get::<EventStream>()
+                .expect("a stream")
+                .deadline;
+            assert_eq!(storage.take_deadlines(), [Some(deadline)]);
+            assert!(
+                seconds.contains(&(deadline - clock.now()).as_secs()),
+                "{query}"
+            );
+        }
     }
 }
