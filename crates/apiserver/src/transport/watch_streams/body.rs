@@ -323,4 +323,16 @@ mod tests {
         assert_eq!(woken(&watches), [0, 1, 1]);
         assert!(poll(&mut watches[2]));
     }
+
+    /// Its frame may still come, so that no other goes over for now.
+    #[test]
+    fn all_that_wait_for_a_watch_that_is_reset_stay_with_hyper() {
+        let (_handovers, mut watches) = watches(4);
+        watches.remove(0);
+        assert_eq!(woken(&watches), [1, 1, 1]);
+        for watch in &mut watches {
+            assert!(poll(watch));
+            assert!(matches!(watch.0.0, Phase::Own(_)));
+        }
+    }
 }

@@ -235,3 +235,51 @@ fn an_event_that_comes_while_its_watch_is_looked_at_is_written() {
         drop(stream);
     }
 }
+
+/// Returns how many bytes of events the watches write to stream 1 until they wait.
+fn drained(watches: &mut Watches) -> usize {
+    let mut all = 0;
+    loop {
+        let mut out = Vec::new();
+        let mut context = Context::from_waker(Waker::noop());
+        watches.write(&mut context, &mut out, 1 << 15);
+        let [bytes, _] = written(&out);
+        if bytes == 0 {
+            return all;
+        }
+        all += bytes;
+    }
+}
+
+/// A quiet watch has no event that would wake it, so what the client grants does.
+#[test]
+fn what_the_client_grants_to_a_stream_is_used_at_once() {
+    const INITIAL: usize = 65_535;
+    const BYTES: usize = 100_000;
+    let update = frame(WINDOW_UPDATE, 0, 1, &(BYTES as u32).to_be_bytes());
+    let setting = [&[0, 4], &(BYTES as u32).to_be_bytes()[..]].concat();
+    let settings = frame(SETTINGS, 0, 0, &setting);
+    let request = frame(HEADERS, END_HEADERS | END_STREAM, 1, b"");
+    // Granted before the watch goes over, and afterwards in both ways.
+    for (before, after, at_first) in [
+        (Some(&update), None, BYTES),
+        (None, Some(&update), INITIAL),
+        (None, Some(&settings), INITIAL),
+    ] {
+        let (handovers, mut watches) = with_window();
+        watches.receive(&request, &mut Vec::new()).expect("frames");
+        if let Some(granted) = before {
+            watches.receive(granted, &mut Vec::new()).expect("frames");
+        }
+        let content = full(vec![b'x'; BYTES]);
+        let stream = begin((&handovers, &mut watches), 1, content);
+        assert_eq!(drained(&mut watches), at_first);
+        if let Some(granted) = after {
+            watches.receive(granted, &mut Vec::new()).expect("frames");
+        }
+        // h2 acknowledges settings.
+        watches.pass(&frame(SETTINGS, ACK, 0, b""), &mut Vec::new(), 1 << 14);
+        assert_eq!(at_first + drained(&mut watches), BYTES);
+        drop(stream);
+    }
+}
