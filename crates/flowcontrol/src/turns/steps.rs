@@ -43,6 +43,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use std::panic::AssertUnwindSafe;
+    use std::time::Duration;
 
     use futures::{FutureExt, poll};
     use tokio::sync::oneshot;
@@ -97,5 +98,25 @@ mod tests {
         let panic = AssertUnwindSafe(panics).catch_unwind().await;
         assert!(panic.is_err());
         assert!(turns.take(&ann).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn the_time_of_steps_counts() {
+        let (turns, clock) = (Turns::new(3), Clock::manual(jiff::Timestamp::UNIX_EPOCH));
+        let (ann, bob) = (user("ann"), user("bob"));
+        let first = turns.take(&user("carol")).await;
+        let mut of_bob = turns.take(&bob).await;
+        of_bob.uses(Duration::from_millis(500));
+        drop(of_bob);
+        let work = async { clock.advance(Duration::from_secs(1)) };
+        turns.do_in_steps(&ann, &clock, work).await;
+        let second = turns.take(&user("dave")).await;
+        let mut of_ann = Box::pin(turns.take(&ann));
+        let mut of_bob = Box::pin(turns.take(&bob));
+        assert!(poll!(&mut of_ann).is_pending() && poll!(&mut of_bob).is_pending());
+        drop(second);
+        assert!(poll!(&mut of_ann).is_pending(), "it has used more");
+        assert!(poll!(&mut of_bob).is_ready());
+        drop(first);
     }
 }

@@ -136,14 +136,19 @@ fn those_who_are_remembered_are_bounded() {
     let bob = other("bob");
     let debtors = (0..REMEMBERED_MAX + 10).map(|it| other(&format!("{it}")));
     let debtors: Vec<_> = debtors.collect();
-    for debtor in &debtors {
+    for (used, debtor) in (1..).zip(&debtors) {
         let number = order.ask(debtor, ());
         // Somebody waits, so that nobody begins anew.
         order.ask(&bob, ());
         while order.next().is_some() {
             let (given, who) = order.given.iter().next().expect("one is given");
             let (given, who) = (*given, who.clone());
-            order.leave(&who, given, if given == number { SECOND } else { USED_MIN });
+            let used = if given == number {
+                used * SECOND
+            } else {
+                USED_MIN
+            };
+            order.leave(&who, given, used);
             if given == number {
                 break;
             }
@@ -151,6 +156,8 @@ fn those_who_are_remembered_are_bounded() {
     }
     let users = &order.lanes[&Lane::Others].users;
     assert!(users.len() <= REMEMBERED_MAX + 1, "{}", users.len());
+    let most = debtors.last().expect("debtors");
+    assert!(users.contains_key(&most.name), "who has used the most");
 }
 
 /// The same order over plain lists: it searches all for each turn, and forgets nobody until all begin anew.
