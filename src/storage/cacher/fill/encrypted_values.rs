@@ -209,4 +209,17 @@ mod tests {
         assert!(retry > later && !values.is_in_flight(8));
         assert_eq!(values.due(), Some(retry));
     }
+
+    #[test]
+    fn a_value_that_is_replaced_while_it_is_unsealed_is_not_taken() {
+        let now = Clock::real().now();
+        let mut values = SealedValues::new(Ledger::unlimited().share(Account::Objects), now);
+        for revision in [2, 3] {
+            assert!(values.put("/a".into(), revision, Bytes::from_static(b"sealed")));
+            values.request(revision, now);
+        }
+        assert_eq!(values.take(now), None, "it is the first one");
+        values.request(4, now).expect("the second one");
+        assert_eq!(values.take(now), Some(("/a".into(), 3)));
+    }
 }
