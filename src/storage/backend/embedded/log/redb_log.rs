@@ -495,6 +495,9 @@ mod tests {
 
     use super::*;
 
+    /// More changes than a recovery makes.
+    const CHANGES_MAX: u32 = 1_000;
+
     /// Returns a log in a file, with a batch of three records and a lease in it.
     fn written(path: &Path) -> RedbLog {
         let mut log = RedbLog::open(path).expect("a log").log;
@@ -588,5 +591,49 @@ mod tests {
         sync_folder(Path::new("log")).expect("the folder of the process");
         let missing = folder.path().join("missing").join("log");
         sync_folder(&missing).expect_err("there is none");
+    }
+
+    #[test]
+    fn a_lease_that_has_ended_is_not_there_after_a_restart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        let mut log = written(&path);
+        let batch = LogBatch {
+            granted: vec![(LeaseId(6), 60)],
+            expired: vec![LeaseId(5)],
+            ..LogBatch::default()
+        };
+        log.commit(&batch).expect("a commit");
+        drop(log);
+        let loaded = RedbLog::open(&path).expect("the log");
+        assert_eq!(loaded.leases, [(LeaseId(6), 60)]);
+    }
+
+    /// The database would note that it was closed well, and the next start would trust what it finds.
+    #[test]
+    fn a_recovery_that_fails_writes_nothing_more() {
+        for after in 0..CHANGES_MAX {
+            let disk = Disk::new(1);
+            let fail_once = |after| {
+                let kind = FaultKind::Once;
+                disk.fail(Fault { after, kind });
+            };
+            let opened = RedbLog::open_on(Path::new("log"), Box::new(disk.clone()));
+            let mut log = opened.expect("a log").log;
+            fail_once(0);
+            let batch = LogBatch {
+                granted: vec![(LeaseId(5), 60)],
+                ..LogBatch::default()
+            };
+            log.commit(&batch).expect_err("the disk fails");
+            let before = disk.changes();
+            fail_once(after);
+            if log.recover(State::new().revision()).is_ok() {
+                assert!(after > 3, "{after} failures");
+                return;
+            }
+            assert_eq!(disk.changes() - before, u64::from(after));
+        }
+        panic!("it never recovers");
     }
 }

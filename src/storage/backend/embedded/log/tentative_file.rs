@@ -773,4 +773,30 @@ mod tests {
         one.close().unwrap();
         assert!(other.try_lock_range(start, end).unwrap());
     }
+
+    #[test]
+    fn what_the_disk_has_lost_is_found_though_the_cache_has_it() {
+        let mut lost = 0;
+        for seed in 0..SEEDS {
+            let disk = Disk::new(seed);
+            let file = TentativeFile::new(Box::new(OnDisk(Box::new(disk.clone())))).unwrap();
+            let backend = file.backend();
+            backend.set_len(8_192).unwrap();
+            backend.write(0, &[7; 8_192]).unwrap();
+            backend.sync_data().unwrap();
+            file.accept().unwrap();
+            backend.write(4_096, &[1; 4_096]).unwrap();
+            disk.fail(Fault {
+                after: 0,
+                kind: FaultKind::Once,
+            });
+            backend.sync_data().unwrap_err();
+            let mut durable = vec![0; 4_096];
+            disk.after_power_loss().read(4_096, &mut durable).unwrap();
+            let is_lost = durable != [1; 4_096];
+            assert_eq!(file.verify().is_err(), is_lost, "seed {seed}");
+            lost += u64::from(is_lost);
+        }
+        assert!(lost > 0);
+    }
 }
