@@ -166,6 +166,19 @@ async fn a_watch_begins_with_the_stores_state_if_the_feed_may_not_reach_it() {
     assert_eq!(*world.store.lists.lock().expect("sound"), 2);
 }
 
+/// A part of the state must not pass for all of it.
+#[tokio::test(start_paused = true)]
+async fn a_watch_begins_with_all_of_the_stores_state_whatever_page_is_asked_for() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.state().reaches_newest = false;
+    let mut options = streamed(None);
+    options.predicate.limit = 1;
+    let watch = world.delegator.watch("/pods/", options).await;
+    drop(watch.expect("ready"));
+    assert_eq!(*world.store.lists.lock().expect("sound"), 1);
+    assert_eq!(world.store.selection.lock().expect("sound").limit, 0);
+}
+
 /// The answer of the store is as old as the request, and the feed has gone on meanwhile: nothing was put back.
 #[tokio::test(start_paused = true)]
 async fn a_write_during_a_probe_is_not_taken_for_a_store_that_was_put_back() {

@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use crate::meta::{Object, ResourceVersion};
 use crate::storage::{
     Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, DeleteOptions,
-    DeletionCheck, GetOptions, Interface, List, ListOptions, RawObject, Stats, StorageError,
-    TryUpdate, UpdateOptions, Versioner, WatchStream,
+    DeletionCheck, GetOptions, Interface, List, ListOptions, RawObject, SelectionPredicate, Stats,
+    StorageError, TryUpdate, UpdateOptions, Versioner, WatchStream,
 };
 use crate::sync::{Mutex, MutexGuard};
 
@@ -474,6 +474,8 @@ impl ChangeSource for Script {
 pub(super) struct CountingStore {
     versioner: Versioner,
     pub(super) lists: Mutex<usize>,
+    /// The selection of the last list.
+    pub(crate) selection: Mutex<SelectionPredicate>,
     /// The time that a list takes.
     pub(super) list_time: Mutex<Duration>,
     /// The revision up to which it says that it has been compacted.
@@ -523,7 +525,8 @@ impl Interface for CountingStore {
         })
     }
 
-    async fn get_list(&self, _key: &str, _options: ListOptions) -> Result<List, StorageError> {
+    async fn get_list(&self, _key: &str, options: ListOptions) -> Result<List, StorageError> {
+        *self.selection.lock().expect("sound") = options.predicate;
         *self.lists.lock().expect("sound") += 1;
         let list_time = *self.list_time.lock().expect("sound");
         if !list_time.is_zero() {

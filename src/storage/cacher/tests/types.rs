@@ -466,6 +466,8 @@ async fn a_store_that_is_put_back_while_its_stream_is_opened_begins_a_new_histor
     }
     world.settle().await;
     world.script.state().falls_back = Some(2);
+    // A notice of progress at a lower revision would tell as well.
+    world.script.state().answers_progress = false;
     world.script.break_streams();
     world.clock.sleep(Duration::from_secs(1)).await;
     world.pods.check_ready().expect("listed in the new history");

@@ -83,3 +83,35 @@ impl FieldIndex {
         object.attributes().field(&self.field).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::meta::{FieldPath, FieldSchema};
+
+    /// Clients choose the values, and have time for any number of them.
+    #[test]
+    fn a_value_that_no_object_has_any_more_is_not_kept() {
+        let schema = FieldSchema::new([FieldPath {
+            name: "spec.nodeName".into(),
+            default: "",
+            from: &[],
+            indexed: true,
+        }]);
+        let mut index = FieldIndex::new("spec.nodeName");
+        let key: Arc<str> = "/pods/d/a".into();
+        let mut was = None;
+        for node in 0..10 {
+            let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"},
+                "spec": {"nodeName": format!("n{node}")}});
+            let is = Object::from_value(&pod, 1, &schema).expect("an object");
+            index.change(&key, was.as_ref(), Some(&is));
+            assert_eq!(index.keys.len(), 1);
+            was = Some(is);
+        }
+        index.change(&key, was.as_ref(), None);
+        assert!(index.keys.is_empty());
+    }
+}
