@@ -132,46 +132,27 @@ impl Operation {
 
     fn move_value(&self, object: &mut Value) -> Result<(), OperationError> {
         let from = self.source_path("move")?;
-        let Some((container, key)) = container_mut(object, from) else {
-            let why = format!(
-                "move operation does not apply: doc is missing from path: {from}: {MISSING}"
-            );
-            return impossible(why);
-        };
+        let (container, key) =
+            container_mut(object, from).ok_or_else(|| missing_source(from, "move"))?;
         // The library names the key here, and the path below.
         let moved = take(container, &key)
             .or_else(|why| impossible(format!("error in move for path: '{key}': {why}")))?;
         let path = self.path("move")?;
-        let Some((container, key)) = container_mut(object, path) else {
-            let why = format!(
-                "move operation does not apply: doc is missing destination path: {path}: {MISSING}"
-            );
-            return impossible(why);
-        };
+        let (container, key) = destination(object, path, "move")?;
         put(container, key, moved)
             .or_else(|why| impossible(format!("error in move for path: '{path}': {why}")))
     }
 
     fn copy(&self, object: &mut Value) -> Result<(), OperationError> {
         let from = self.source_path("copy")?;
-        let Some((source, key)) = container(object, from) else {
-            let why = format!(
-                "copy operation does not apply: doc is missing from path: {from}: {MISSING}"
-            );
-            return impossible(why);
-        };
+        let (source, key) = container(object, from).ok_or_else(|| missing_source(from, "copy"))?;
         let found = value_in(source, &key)
             .or_else(|why| impossible(format!("error in copy for from: '{from}': {why}")))?;
         let copied = found.cloned().unwrap_or_default();
         let Some(path) = &self.path else {
             return impossible(format!("copy operation failed to decode path: {MISSING}"));
         };
-        let Some((container, key)) = container_mut(object, path) else {
-            let why = format!(
-                "copy operation does not apply: doc is missing destination path: {path}: {MISSING}"
-            );
-            return impossible(why);
-        };
+        let (container, key) = destination(object, path, "copy")?;
         put(container, key, copied)
             .or_else(|why| impossible(format!("error while adding value during copy: {why}")))
     }
@@ -264,6 +245,26 @@ pub(super) enum Effect<'a> {
     Move,
     Remove,
     None,
+}
+
+/// Returns the error of an operation whose source is not there.
+fn missing_source(from: &str, operation: &str) -> OperationError {
+    OperationError::Impossible(format!(
+        "{operation} operation does not apply: doc is missing from path: {from}: {MISSING}"
+    ))
+}
+
+/// Returns what is to have the value of an operation, and its key there.
+fn destination<'a>(
+    object: &'a mut Value,
+    path: &str,
+    operation: &str,
+) -> Result<(&'a mut Value, String), OperationError> {
+    container_mut(object, path).ok_or_else(|| {
+        OperationError::Impossible(format!(
+            "{operation} operation does not apply: doc is missing destination path: {path}: {MISSING}"
+        ))
+    })
 }
 
 fn impossible<T>(why: String) -> Result<T, OperationError> {
