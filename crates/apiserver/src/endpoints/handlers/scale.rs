@@ -459,6 +459,29 @@ mod tests {
         }
     }
 
+    fn patch(content: Value) -> Change {
+        let patch = Patch::read(Syntax::Merge, content, Vec::new(), FieldValidation::Strict);
+        Change::Patch(patch.expect("a patch"))
+    }
+
+    /// Returns an object after a change of its Scale.
+    fn scaled(existing: &Value, change: Change) -> Result<Value, Error> {
+        let scaled = Scaled {
+            change,
+            paths: paths(),
+            resource: "deployments.apps".to_owned(),
+            name: "d".to_owned(),
+            validation: FieldValidation::Strict,
+        };
+        let context = RequestContext::new(
+            ringwatch_apimachinery::User::default(),
+            String::new(),
+            ringwatch::clock::Clock::real(),
+        );
+        let scale = scaled.scale(&context, existing)?;
+        scaled.object(&scale, existing)
+    }
+
     #[test]
     fn a_scale_shows_replicas_and_selector() {
         let object = json!({"metadata": {"name": "d", "uid": "u", "labels": {"a": "b"}},
@@ -476,51 +499,18 @@ mod tests {
     fn a_patched_scale_sets_the_number_alone() {
         let existing = json!({"metadata": {"name": "d", "resourceVersion": "5"},
             "spec": {"replicas": 2, "x": 1}});
-        let patch = json!({"spec": {"replicas": 3}});
-        let patch = Patch::read(Syntax::Merge, patch, Vec::new(), FieldValidation::Strict);
-        let mut scaled = Scaled {
-            change: Change::Patch(patch.expect("a patch")),
-            paths: paths(),
-            resource: "deployments.apps".to_owned(),
-            name: "d".to_owned(),
-            validation: FieldValidation::Strict,
-        };
-        let context = RequestContext::new(
-            ringwatch_apimachinery::User::default(),
-            String::new(),
-            ringwatch::clock::Clock::real(),
-        );
-        let next = |scaled: &Scaled| {
-            let scale = scaled.scale(&context, &existing).expect("a Scale");
-            scaled.object(&scale, &existing)
-        };
-        let scaled_up = next(&scaled).expect("fine");
+        let scaled_up = scaled(&existing, patch(json!({"spec": {"replicas": 3}})));
+        let scaled_up = scaled_up.expect("fine");
         assert_eq!(scaled_up["spec"], json!({"replicas": 3, "x": 1}));
         assert_eq!(scaled_up["metadata"]["resourceVersion"], "5");
-        scaled.change = Change::Replace(json!({"spec": {"replicas": -1}}));
-        assert!(next(&scaled).is_err());
+        let negative = Change::Replace(json!({"spec": {"replicas": -1}}));
+        assert!(scaled(&existing, negative).is_err());
     }
 
     #[test]
     fn a_change_of_an_object_without_replicas_sets_them() {
         let existing = json!({"metadata": {"name": "d"}, "spec": {}});
-        let change = |patch: Value| {
-            let patch = Patch::read(Syntax::Merge, patch, Vec::new(), FieldValidation::Strict);
-            let scaled = Scaled {
-                change: Change::Patch(patch.expect("a patch")),
-                paths: paths(),
-                resource: "things.example.com".to_owned(),
-                name: "d".to_owned(),
-                validation: FieldValidation::Strict,
-            };
-            let context = RequestContext::new(
-                ringwatch_apimachinery::User::default(),
-                String::new(),
-                ringwatch::clock::Clock::real(),
-            );
-            let scale = scaled.scale(&context, &existing)?;
-            scaled.object(&scale, &existing)
-        };
+        let change = |content| scaled(&existing, patch(content));
         let set = change(json!({"spec": {"replicas": 0}})).expect("replicas");
         assert_eq!(set["spec"], json!({"replicas": 0}));
         let error = change(json!({"metadata": {"name": "d"}})).expect_err("none");

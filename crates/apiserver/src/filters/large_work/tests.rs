@@ -1,6 +1,6 @@
 //! Requests with large work: their threads, turns, places and memory.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
 use std::thread::ThreadId;
 
@@ -10,6 +10,7 @@ use ringwatch::budget::Account;
 use ringwatch_apimachinery::work;
 use ringwatch_flowcontrol::Lane;
 use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 
 use super::*;
 use crate::endpoints::full;
@@ -123,17 +124,23 @@ fn more_than_there_are_places_for_are_told_to_come_again() {
     });
 }
 
+/// Returns a request that keeps its thread until it is told to end, with what tells that it has begun and what ends it.
+fn long_request() -> (Answering, oneshot::Receiver<()>, mpsc::Sender<()>) {
+    let (end, ended) = mpsc::channel();
+    let (begin, begun) = oneshot::channel();
+    let request = Box::pin(async move {
+        work::leave(Work::Object).await;
+        begin.send(()).expect("the test waits");
+        let _ = ended.recv();
+        Response::new(full(""))
+    });
+    (request, begun, end)
+}
+
 #[test]
 fn a_user_with_much_work_delays_nobody_who_has_little() {
     run(async |large, _| {
-        let (end, ended) = std::sync::mpsc::channel::<()>();
-        let (begin, begun) = tokio::sync::oneshot::channel();
-        let long: Answering = Box::pin(async move {
-            work::leave(Work::Object).await;
-            begin.send(()).expect("the test waits");
-            let _ = ended.recv();
-            Response::new(full(""))
-        });
+        let (long, begun, end) = long_request();
         let order = Arc::new(Mutex::new(Vec::new()));
         let request = |name: &'static str| -> Answering {
             let order = Arc::clone(&order);
@@ -179,14 +186,7 @@ fn a_user_with_much_work_delays_nobody_who_has_little() {
 #[test]
 fn a_body_is_counted_as_memory_while_it_waits() {
     run(async |large, ledger| {
-        let (end, ended) = std::sync::mpsc::channel::<()>();
-        let (begin, begun) = tokio::sync::oneshot::channel();
-        let long: Answering = Box::pin(async move {
-            work::leave(Work::Object).await;
-            begin.send(()).expect("the test waits");
-            let _ = ended.recv();
-            Response::new(full(""))
-        });
+        let (long, begun, end) = long_request();
         let waits: Answering = Box::pin(async move {
             work::at_size(Work::Body, &[b'x'; 1 << 20]).await;
             Response::new(full(""))
@@ -211,8 +211,8 @@ fn requests_go_on_one_at_a_time_when_memory_is_short() {
     run(async |large, ledger| {
         let mut objects = ledger.share(Account::Objects);
         objects.set(ledger.limit());
-        let (first, started) = tokio::sync::oneshot::channel();
-        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let (first, started) = oneshot::channel();
+        let (end, ended) = oneshot::channel::<()>();
         let ann = user("ann");
         let one: Answering = Box::pin(async {
             work::leave(Work::Object).await;
@@ -305,7 +305,7 @@ fn a_panic_is_that_of_the_request() {
 #[test]
 fn a_request_ends_with_its_client() {
     run(async |large, _| {
-        let (ended, dropped) = tokio::sync::oneshot::channel::<()>();
+        let (ended, dropped) = oneshot::channel::<()>();
         let request: Answering = Box::pin(async move {
             let _ended = ended;
             work::leave(Work::Expressions).await;
