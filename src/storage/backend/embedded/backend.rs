@@ -15,8 +15,9 @@ use super::maintenance::Snapshot;
 use super::mvcc::State;
 use super::open_error::OpenError;
 use super::published::{Published, closed_error};
+use super::request::{Reply, Request};
 use super::watch::responses;
-use super::writer::{Reply, Request, Writer};
+use super::writer::Writer;
 use crate::budget::Ledger;
 use crate::clock::{Clock, Instant};
 use crate::storage::backend::{

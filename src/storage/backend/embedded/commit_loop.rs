@@ -3,7 +3,8 @@
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
-use super::writer::{Request, Writer};
+use super::request::Request;
+use super::writer::Writer;
 use crate::budget::Ledger;
 
 /// Maximum number of requests that wait for the writer; then callers wait to send theirs.

@@ -10,7 +10,8 @@ use tokio::sync::oneshot;
 use super::lease_book::LeaseBook;
 use super::log::{Loaded, RedbLog};
 use super::mvcc::State;
-use super::writer::{Reply, Request, Writer};
+use super::request::{Reply, Request};
+use super::writer::Writer;
 use crate::clock::{Clock, Instant};
 use crate::storage::backend::{BackendError, Compare, Op, Txn};
 

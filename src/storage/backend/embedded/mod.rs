@@ -6,6 +6,7 @@
 //! - `log`: makes changes durable in a redb file, or keeps nothing.
 //! - `lease_book`: the deadlines of leases, and the keys attached to each.
 //! - `history_bound`: the memory that the history may take.
+//! - `request`: a request to the writer, and its reply.
 //! - `writer`: the single writer. It applies a batch of requests to its own snapshot, makes the
 //!   batch durable, and only then publishes the snapshot and answers.
 //! - `commit_loop`: passes to the writer everything that came while the last batch was written.
@@ -24,6 +25,7 @@ pub mod maintenance;
 mod mvcc;
 mod open_error;
 mod published;
+mod request;
 mod watch;
 mod writer;
 
