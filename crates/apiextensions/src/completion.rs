@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringwatch::storage::Completion;
-use ringwatch_apimachinery::GroupVersion;
 use ringwatch_apimachinery::path::text;
+use ringwatch_apimachinery::{GroupVersion, numbers};
 use serde_json::Value;
 
-use super::schema::{StructuralSchema, normalize_numbers};
+use super::schema::StructuralSchema;
 
 /// Completes objects by the schema of the version in which each was written.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl SchemaCompletion {
     pub(super) fn coerce(&self, object: &mut Value) {
         if let Some(schema) = self.schemas.get(text(object, "apiVersion")) {
             drop(schema.prune(object));
-            normalize_numbers(object);
+            numbers::normalize(object);
             schema.drop_nulls(object);
         }
     }
@@ -46,7 +46,7 @@ impl Completion for SchemaCompletion {
     fn complete(&self, object: &mut Value) {
         if let Some(schema) = self.schemas.get(text(object, "apiVersion")) {
             drop(schema.prune(object));
-            normalize_numbers(object);
+            numbers::normalize(object);
             schema.default(object);
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringwatch_apimachinery::generation::set_generation;
 use ringwatch_apimachinery::path::{keep, remove, set};
-use ringwatch_apimachinery::{FieldError, GroupVersion};
+use ringwatch_apimachinery::{FieldError, GroupVersion, numbers};
 use ringwatch_apply::MergeSchema;
 use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{RequestContext, ScalePaths, Strategy};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::finalizer_warnings::warnings_about_finalizers;
 use super::scale_validation;
-use super::schema::{StructuralSchema, normalize_numbers};
+use super::schema::StructuralSchema;
 use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// The strategy of one served version. Its objects are in that version: they are converted below the store.
@@ -80,13 +80,13 @@ impl Strategy for StatusPart {
 impl Strategy for CustomResource {
     fn default(&self, object: &mut Value) {
         drop(self.schema.prune(object));
-        normalize_numbers(object);
+        numbers::normalize(object);
         self.schema.default(object);
     }
 
     fn default_applied(&self, object: &mut Value) {
         drop(self.schema.prune(object));
-        normalize_numbers(object);
+        numbers::normalize(object);
         self.schema.default_applied(object);
     }
 

@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use ringwatch::meta::Status;
 use ringwatch::storage::StorageError;
 
+use crate::go_text;
+
 /// The refusal of a request by an admission policy.
 #[derive(Clone, Debug)]
 pub struct PolicyDenial {
@@ -239,7 +241,7 @@ impl FieldError {
         Self::new(FieldErrorKind::Required, field, "")
     }
 
-    /// Makes the error of an invalid value, which is shown as JSON, with an explanation.
+    /// Makes the error of an invalid value, which is shown as [`go_text::bad_value`] writes it, with an explanation.
     #[must_use]
     pub fn invalid(
         field: impl Into<String>,
@@ -249,7 +251,7 @@ impl FieldError {
         Self::new(
             FieldErrorKind::Invalid,
             field,
-            format!("{value}: {}", why.as_ref()),
+            format!("{}: {}", go_text::bad_value(value), why.as_ref()),
         )
     }
 

@@ -17,7 +17,6 @@ mod auditor;
 pub mod backend;
 mod body;
 mod event;
-mod go_text;
 mod held_event;
 mod level;
 mod metrics;

@@ -6,12 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use ringwatch::budget::Share;
 use ringwatch::clock::Instant;
-use ringwatch_apimachinery::User;
+use ringwatch_apimachinery::{User, go_text};
 use serde_json::Value;
 
 use crate::body::{Body, Encoding};
 use crate::event::{Event, Response};
-use crate::go_text;
 use crate::held_event::NotStored;
 use crate::level::{Level, Stage};
 use crate::policy::Terms;

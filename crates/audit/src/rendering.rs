@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ringwatch_apimachinery::User;
+use ringwatch_apimachinery::go_text::quoted;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::body::Body;
 use crate::event::{Event, ObjectReference, Response};
-use crate::go_text::quoted;
 use crate::level::{Level, Stage};
 
 /// The group and version of events.

@@ -1,12 +1,13 @@
 //! Whole Kubernetes objects inside an object: they need kind and apiVersion, and their metadata has to be good.
 
+use ringwatch_apimachinery::go_text::bad_value;
 use ringwatch_apimachinery::validation::formats::dns_1035_label;
 use ringwatch_apimachinery::validation::validate_object_meta;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind, NameRule};
 use serde_json::{Value, json};
 
 use super::node::Node;
-use super::outcome::{Outcome, shown};
+use super::outcome::Outcome;
 use super::path::Path;
 
 /// Checks the embedded objects in a value.
@@ -102,7 +103,7 @@ fn check_metadata(object: &Value, path: &mut Path, outcome: &mut Outcome) {
 
 fn push(path: &Path, value: &Value, why: &str, outcome: &mut Outcome) {
     outcome.push(path, || {
-        let detail = format!("{}: {why}", shown(value));
+        let detail = format!("{}: {why}", bad_value(value));
         FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
     });
 }

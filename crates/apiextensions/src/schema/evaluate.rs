@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use kube_cel::cel::Value as CelValue;
+use ringwatch_apimachinery::go_text::bad_value;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_cel::{
     Failure, Meter, Program, Scope, execute, none_value, on_large_stack, some_value,
@@ -21,7 +22,7 @@ use serde_json::Value;
 use super::cel_value::to_cel;
 use super::kind::Kind;
 use super::node::{ListType, Node};
-use super::outcome::{Outcome, shown};
+use super::outcome::Outcome;
 use super::path::Path;
 use super::rules::Rule;
 
@@ -241,8 +242,8 @@ fn keys_of<'v>(node: &Node, item: &'v Value) -> Option<Vec<Option<&'v Value>>> {
 fn detail(reason: FieldErrorKind, node: &Node, value: &Value, text: String) -> String {
     let compound = matches!(node.kind, Some(Kind::Object | Kind::Array));
     match (reason, compound) {
-        (FieldErrorKind::Invalid, false) => format!("{}: {text}", shown(value)),
-        (FieldErrorKind::Duplicate, false) => shown(value),
+        (FieldErrorKind::Invalid, false) => format!("{}: {text}", bad_value(value)),
+        (FieldErrorKind::Duplicate, false) => bad_value(value),
         (FieldErrorKind::Duplicate, true) => String::new(),
         _ => text,
     }

@@ -1,12 +1,14 @@
 //! Lists whose items have to differ: `x-kubernetes-list-type` set and map.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use ringwatch_apimachinery::go_text::bad_value;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 
 use super::node::{ListType, Node};
-use super::outcome::{Outcome, shown};
+use super::outcome::Outcome;
 use super::path::Path;
 
 /// Checks the lists in a value.
@@ -15,7 +17,7 @@ pub(super) fn validate(node: &Node, value: &Value, path: &mut Path, outcome: &mu
         Value::Array(items) => {
             match &node.list {
                 ListType::Atomic => {}
-                ListType::Set => check_set(items.iter().map(shown), path, outcome),
+                ListType::Set => check_set(items.iter().map(Cow::Borrowed), path, outcome),
                 ListType::Map(keys) => check_map(items, keys, path, outcome),
             }
             let Some(inner) = node.items.as_deref() else {
@@ -50,7 +52,7 @@ fn check_map(items: &[Value], keys: &[String], path: &mut Path, outcome: &mut Ou
     if let Some(index) = items.iter().position(wrong) {
         let mark = path.index(index);
         outcome.push(path, || {
-            let item = shown(&items[index]);
+            let item = bad_value(&items[index]);
             let detail = format!("{item}: must be an object for an array of list-type map");
             FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
         });
@@ -59,21 +61,25 @@ fn check_map(items: &[Value], keys: &[String], path: &mut Path, outcome: &mut Ou
     let key_of = |item: &Value| {
         let member = |key: &String| Some((key.clone(), item.get(key)?.clone()));
         let members: Map<String, Value> = keys.iter().filter_map(member).collect();
-        shown(&Value::Object(members))
+        Cow::Owned(Value::Object(members))
     };
     check_set(items.iter().map(key_of), path, outcome);
 }
 
 /// Tells the second of equal values, once however often it comes again.
-fn check_set(values: impl Iterator<Item = String>, path: &mut Path, outcome: &mut Outcome) {
+fn check_set<'v>(
+    values: impl Iterator<Item = Cow<'v, Value>>,
+    path: &mut Path,
+    outcome: &mut Outcome,
+) {
     let mut seen: HashMap<String, usize> = HashMap::new();
     for (index, value) in values.enumerate() {
-        let times = seen.entry(value.clone()).or_default();
+        let times = seen.entry(value.to_string()).or_default();
         *times += 1;
         if *times == 2 {
             let mark = path.index(index);
             outcome.push(path, || {
-                FieldError::new(FieldErrorKind::Duplicate, path.field(), value)
+                FieldError::new(FieldErrorKind::Duplicate, path.field(), bad_value(&value))
             });
             path.leave(mark);
         }

@@ -25,7 +25,6 @@ mod lists;
 mod merging;
 mod node;
 mod number_checks;
-mod numbers;
 mod outcome;
 mod path;
 mod patterns;
@@ -49,7 +48,6 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 pub use self::formats::unrecognized_formats;
-pub use self::numbers::normalize as normalize_numbers;
 pub use self::patterns::Patterns;
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};

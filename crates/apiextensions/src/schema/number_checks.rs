@@ -1,11 +1,11 @@
 //! Checks of numbers: their type and format, bounds and divisors.
 
-use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_apimachinery::{FieldError, FieldErrorKind, go_text};
 use serde_json::Value;
 
 use super::kind::Kind;
 use super::node::{Bound, Checks, Node};
-use super::outcome::{Outcome, shown_float};
+use super::outcome::Outcome;
 use super::path::{Path, ROOT};
 
 /// Returns true if a number is whole, and small enough to differ from its neighbours if it is a float.
@@ -100,7 +100,7 @@ fn shown_bound(value: &Value, bound: f64) -> String {
     if value.is_i64() {
         (bound as i64).to_string()
     } else {
-        shown_float(bound)
+        go_text::float(bound)
     }
 }
 

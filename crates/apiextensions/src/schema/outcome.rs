@@ -1,13 +1,11 @@
 //! The errors that the check of a value finds, in kube-apiserver's words.
 
 use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
+use ringwatch_apimachinery::go_text::bad_value;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::path::{Path, ROOT};
-
-/// The power of ten from which on floats are written with an exponent.
-const EXPONENT_FROM: i32 = 6;
 
 /// The errors of a value.
 #[derive(Debug, Default)]
@@ -66,7 +64,7 @@ impl Outcome {
     /// Adds an error about an invalid value; `text` continues after the path.
     pub(super) fn invalid(&mut self, path: &Path, value: &Value, text: &str) {
         self.push(path, || {
-            let detail = format!("{}: {} in body {text}", shown(value), path.as_str());
+            let detail = format!("{}: {} in body {text}", bad_value(value), path.as_str());
             FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
         });
     }
@@ -89,35 +87,6 @@ impl Outcome {
             FieldError::new(FieldErrorKind::Invalid, ROOT, detail)
         });
     }
-}
-
-/// Returns a value as error messages show it: as JSON, but with fractions as Go writes them.
-pub(super) fn shown(value: &Value) -> String {
-    match value {
-        Value::Number(number) => shown_number(number),
-        other => other.to_string(),
-    }
-}
-
-fn shown_number(number: &Number) -> String {
-    match (number.is_i64(), number.as_f64()) {
-        (false, Some(float)) => shown_float(float),
-        _ => number.to_string(),
-    }
-}
-
-/// Returns a float in the shortest digits, with an exponent from a million on and below 10^-4.
-pub(super) fn shown_float(float: f64) -> String {
-    let scientific = format!("{float:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else {
-        return scientific;
-    };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..EXPONENT_FROM).contains(&exponent) {
-        return format!("{float}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
 }
 
 #[cfg(test)]
@@ -146,21 +115,5 @@ mod tests {
         let mut late = Outcome::default();
         late.push(&path, || FieldError::required("late"));
         assert!(!late.into_errors().is_empty());
-    }
-
-    #[test]
-    fn floats_are_written_like_go_does() {
-        for (float, text) in [
-            (10.0, "10"),
-            (999_999.5, "999999.5"),
-            (2_147_483_647.5, "2.1474836475e+09"),
-            (0.5, "0.5"),
-            (-2.25, "-2.25"),
-            (0.0001, "0.0001"),
-            (0.000_01, "1e-05"),
-            (1.5e300, "1.5e+300"),
-        ] {
-            assert_eq!(shown_float(float), text);
-        }
     }
 }

@@ -7,16 +7,17 @@
 
 use std::collections::BTreeMap;
 
-use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_apimachinery::go_text::bad_value;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind, numbers};
 use serde_json::{Map, Value, json};
 
 use super::kind::Kind;
 use super::node::{Additional, ListType, Node};
-use super::outcome::{Outcome, shown};
+use super::outcome::Outcome;
 use super::path::Path;
 use super::patterns::Patterns;
 use super::walk::Walk;
-use super::{numbers, prune, rules, structure, validate};
+use super::{prune, rules, structure, validate};
 
 /// Levels of schemas in schemas. JSON is parsed to 127 levels, of which each schema takes two; what
 /// comes in another way is bounded here, and with it everything that walks along a schema.
@@ -242,7 +243,7 @@ impl Reader {
     pub(super) fn invalid(&mut self, value: &Value, why: &str) {
         let (path, found) = (&self.path, &mut self.found);
         found.push(path, || {
-            let detail = format!("{}: {why}", shown(value));
+            let detail = format!("{}: {why}", bad_value(value));
             FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
         });
     }

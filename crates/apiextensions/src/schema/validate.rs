@@ -8,13 +8,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use ringwatch_apimachinery::go_text::{bad_value, quoted};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 
 use super::kind::Kind;
 use super::node::{Additional, Checks, ListType, Node, Sizes};
 use super::number_checks::{check_number, check_range, is_integer};
-use super::outcome::{Outcome, shown};
+use super::outcome::Outcome;
 use super::path::Path;
 use super::walk::Walk;
 
@@ -287,11 +288,11 @@ fn check_allowed(checks: &Checks, value: &Value, path: &Path, outcome: &mut Outc
         let allowed = checks.allowed.values().iter();
         let supported: Vec<String> = allowed
             .map(|allowed| match allowed {
-                Value::String(_) => allowed.to_string(),
-                other => Value::from(other.to_string()).to_string(),
+                Value::String(text) => quoted(text),
+                other => quoted(&other.to_string()),
             })
             .collect();
-        let (found, supported) = (shown(value), supported.join(", "));
+        let (found, supported) = (bad_value(value), supported.join(", "));
         let detail = format!("{found}: supported values: {supported}");
         FieldError::new(FieldErrorKind::NotSupported, path.field(), detail)
     });

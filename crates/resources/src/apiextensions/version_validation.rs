@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::bounds::LEVELS_MAX;
+use ringwatch_apimachinery::go_text::quoted;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
@@ -171,7 +172,7 @@ fn selectable_errors(holder: &Value, schema: Option<&Value>, path: &str) -> Vec<
             errors.push(FieldError::invalid(at.clone(), &json!(json_path), why));
         }
         if !known.insert(json_path) {
-            let detail = json!(json_path).to_string();
+            let detail = quoted(json_path);
             errors.push(FieldError::new(FieldErrorKind::Duplicate, at, detail));
         }
     }

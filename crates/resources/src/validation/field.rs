@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use ringwatch_apimachinery::go_text::{bad_value, quoted};
 use ringwatch_apimachinery::path;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
@@ -179,17 +180,17 @@ impl Field<'_, '_> {
 
     /// Makes the error that the value is a duplicate.
     pub(crate) fn duplicate(&self) -> FieldError {
-        self.error(FieldErrorKind::Duplicate, self.value.to_string())
+        self.error(FieldErrorKind::Duplicate, bad_value(self.value))
     }
 
     /// Makes the error that the value is a duplicate, and shows this text for it.
     pub(crate) fn duplicate_of(&self, text: &str) -> FieldError {
-        self.error(FieldErrorKind::Duplicate, json!(text).to_string())
+        self.error(FieldErrorKind::Duplicate, quoted(text))
     }
 
     /// Returns the error that the value does not refer to anything that exists.
     pub(crate) fn not_found(&self) -> FieldError {
-        self.error(FieldErrorKind::NotFound, json!(self.text()).to_string())
+        self.error(FieldErrorKind::NotFound, quoted(self.text()))
     }
 
     /// Returns the error that the value is none of these words.
@@ -201,9 +202,9 @@ impl Field<'_, '_> {
 
     /// Makes an error about the field that another value is none of these words.
     pub(crate) fn unsupported_value(&self, value: impl Into<Value>, words: &[&str]) -> FieldError {
-        let quoted: Vec<String> = words.iter().map(|word| json!(word).to_string()).collect();
-        let value: Value = value.into();
-        let detail = format!("{value}: supported values: {}", quoted.join(", "));
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        let value = bad_value(&value.into());
+        let detail = format!("{value}: supported values: {}", words.join(", "));
         self.error(FieldErrorKind::NotSupported, detail)
     }
 }

@@ -1,10 +1,14 @@
-//! Texts as Go writes them: quoted strings and durations.
+//! Texts as Go writes them: quoted strings, floats, durations, and values in errors about fields.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use regex::Regex;
+use serde_json::Value;
+
+/// The decimal exponent from which on `%v` of Go writes a float with an exponent.
+const EXPONENT_FROM: i32 = 6;
 
 /// Matches a character that Go prints as it is: those that `strconv.IsPrint` of Go 1.26 accepts, which knows Unicode 15.
 static PRINTED: LazyLock<Regex> = LazyLock::new(|| {
@@ -14,7 +18,8 @@ static PRINTED: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Quotes a text as Go's `%q` does.
-pub(crate) fn quoted(text: &str) -> String {
+#[must_use]
+pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for letter in text.chars() {
@@ -45,8 +50,55 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
+/// Writes a float as Go's `%v` does: in the shortest digits, with an exponent from a million on and below 10^-4.
+#[must_use]
+pub fn float(float: f64) -> String {
+    let (text, exponent) = with_exponent(float);
+    if (-4..EXPONENT_FROM).contains(&exponent) {
+        return float.to_string();
+    }
+    text
+}
+
+/// Writes a float in the shortest digits with an exponent, which has two digits at least; returns the exponent as well.
+#[must_use]
+pub fn with_exponent(float: f64) -> (String, i32) {
+    let text = format!("{float:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    let sign = if exponent < 0 { '-' } else { '+' };
+    (
+        format!("{digits}e{sign}{:02}", exponent.unsigned_abs()),
+        exponent,
+    )
+}
+
+/// Writes a value as errors about fields show it. Follows `ErrorDetail` of `field.Error`: texts are quoted, and lists and
+/// objects are JSON in which characters that are special in HTML are escaped.
+#[must_use]
+pub fn bad_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Number(number) if !number.is_i64() => {
+            number.as_f64().map_or_else(|| number.to_string(), float)
+        }
+        Value::Array(_) | Value::Object(_) => {
+            // JSON has these characters in strings alone.
+            let mut text = value.to_string();
+            for special in ['<', '>', '&', '\u{2028}', '\u{2029}'] {
+                if text.contains(special) {
+                    text = text.replace(special, &format!("\\u{:04x}", u32::from(special)));
+                }
+            }
+            text
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
 /// Writes a duration as Go's `Duration.String` does, such as `1m2.5s`, `13ms` or `0s`.
-pub(crate) fn duration(duration: Duration) -> String {
+#[must_use]
+pub fn duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     for (unit, size) in [("ns", 1_u128), ("µs", 1_000), ("ms", 1_000_000)] {
         if nanos != 0 && nanos < size * 1000 {
@@ -77,6 +129,8 @@ fn decimal(value: u128, size: u128) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -106,6 +160,43 @@ mod tests {
             }
         }
         assert_eq!(hash, 17_300_926_779_830_634_428);
+    }
+
+    #[test]
+    fn values_are_shown_as_in_errors_of_go() {
+        for (value, shown) in [
+            (json!("a<b\u{7}\u{200b}é"), r#""a<b\a\u200bé""#),
+            (
+                json!({"name": "a<b>&c\u{2028}"}),
+                r#"{"name":"a\u003cb\u003e\u0026c\u2028"}"#,
+            ),
+            (json!(["<"]), r#"["\u003c"]"#),
+            (json!(1000000), "1000000"),
+            (json!(1e6), "1e+06"),
+            (json!(123456.5), "123456.5"),
+            (json!(1e-7), "1e-07"),
+            (json!(0.0001), "0.0001"),
+            (json!(null), "null"),
+            (json!(true), "true"),
+        ] {
+            assert_eq!(bad_value(&value), shown);
+        }
+    }
+
+    #[test]
+    fn floats_are_written_like_go_does() {
+        for (float, text) in [
+            (10.0, "10"),
+            (999_999.5, "999999.5"),
+            (2_147_483_647.5, "2.1474836475e+09"),
+            (0.5, "0.5"),
+            (-2.25, "-2.25"),
+            (0.0001, "0.0001"),
+            (0.000_01, "1e-05"),
+            (1.5e300, "1.5e+300"),
+        ] {
+            assert_eq!(super::float(float), text);
+        }
     }
 
     #[test]
