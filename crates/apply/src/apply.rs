@@ -15,6 +15,7 @@ use super::path::{PathElement, show};
 use super::schema::Schema;
 use super::set::FieldSet;
 use super::update::{comparable, note};
+use super::value::equal;
 use super::walk::{Comparison, duplicates, field_set, item_element};
 use super::{Manager, UNTRACKED_FIELDS};
 
@@ -68,6 +69,7 @@ pub fn apply(
         Some(last) => prune(schema, merged, &last.fields, &claimed),
         None => merged,
     };
+    let is_same = equal(&before, &next);
 
     let comparison = Comparison::new(schema, &before, &next).excluding(&reset);
     managed.take(&comparison.removed);
@@ -78,7 +80,7 @@ pub fn apply(
     managed.take(&changed);
     wanted.subtract(&UNTRACKED_FIELDS);
     if !wanted.is_empty() {
-        let time = match before == next {
+        let time = match is_same {
             true => last.and_then(|last| last.time),
             false => manager.time_text(),
         };
@@ -88,6 +90,10 @@ pub fn apply(
             fields: wanted,
         };
         managed.entries.insert(identity, entry);
+    }
+    if is_same {
+        // Numbers keep their form.
+        next = before;
     }
     schema.decode(&mut next)?;
     managed.encode(&mut next);
@@ -334,6 +340,82 @@ mod tests {
         later.time = "2027-01-01T00:00:00Z".parse().ok();
         let again = apply(Some(&live), &config(json!({"a": "1"})), &later, false);
         assert_eq!(again.expect("an object"), live);
+    }
+
+    #[test]
+    fn the_form_of_a_number_is_no_change() {
+        let deployments = |name| Manager::for_tests(name, "apps/v1", "");
+        let deployment = |replicas: Value, port: Value| {
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+                "spec": {"replicas": replicas, "template": {"spec": {"containers": [
+                    {"name": "c", "ports": [{"containerPort": port}]}]}}}})
+        };
+        let first = deployment(json!(2), json!(80));
+        let live = apply(None, &first, &deployments("alpha"), false).expect("an object");
+        let second = deployment(json!(2.0), json!(8e1));
+        let next = apply(Some(&live), &second, &deployments("beta"), false).expect("no conflict");
+        let port = "/spec/template/spec/containers/0/ports/0/containerPort";
+        assert_eq!(next["spec"]["replicas"], 2);
+        assert_eq!(next.pointer(port), Some(&json!(80)));
+        assert_eq!(entries(&next).len(), 2);
+        let all = entries(&live)[0].2;
+        assert!(entries(&next).iter().all(|(_, _, fields)| *fields == all));
+
+        let revision = |data| {
+            json!({"apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1,
+                "metadata": {"name": "r"}, "data": data})
+        };
+        let mut live = revision(json!({"a": [5.0]}));
+        live["metadata"]["managedFields"] = json!([{"manager": "m", "operation": "Update",
+            "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}}]);
+        let config = revision(json!({"a": [5]}));
+        let next = apply(Some(&live), &config, &deployments("alpha"), false).expect("no conflict");
+        assert_eq!(next["data"], live["data"], "it keeps its form");
+    }
+
+    #[test]
+    fn conflicts_are_in_the_order_of_structured_merge_diff() {
+        let pods = |name| Manager::for_tests(name, "v1", "");
+        let pod = |image: &str| {
+            let ports: Vec<_> = [9, 80, 443]
+                .map(|port| json!({"containerPort": port, "name": image}))
+                .into();
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
+                "containers": [{"name": "c<\u{7}", "image": image, "ports": ports}],
+                "hostname": image}})
+        };
+        let live = apply(None, &pod("a"), &pods("alpha"), false).expect("an object");
+        let refused = apply(Some(&live), &pod("b"), &pods("beta"), false);
+        let Err(Error::ApplyConflict { causes }) = refused else {
+            panic!("no conflict: {refused:?}");
+        };
+        let fields: Vec<_> = causes.into_iter().map(|(_, field)| field).collect();
+        let container = r#".spec.containers[name="c<\a"]"#;
+        let port =
+            |port: u8| format!("{container}.ports[containerPort={port},protocol=\"TCP\"].name");
+        let ports = [format!("{container}.image"), port(9), port(80)];
+        assert_eq!(fields[0], ".spec.hostname");
+        assert_eq!(fields[1..4], ports);
+        let names = entries(&live)[0].2.pointer("/f:spec/f:containers").cloned();
+        let names = names.expect("containers");
+        assert!(
+            names.get(r#"k:{"name":"c\u003c\u0007"}"#).is_some(),
+            "{names}"
+        );
+    }
+
+    #[test]
+    fn repeated_items_are_told_in_the_order_of_the_list() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p",
+            "finalizers": ["b", "a", "b", "a", "b"]}});
+        let complaint = ".metadata.finalizers: duplicate entries for key";
+        assert_eq!(
+            message(apply(None, &pod, &manager("alpha"), false)),
+            format!(
+                "failed to create typed patch object (/p; /v1, Kind=Pod): errors:\n  {complaint} [=\"b\"]\n  \
+                 {complaint} [=\"a\"]\n  {complaint} [=\"b\"]"
+            )
+        );
     }
 
     #[test]

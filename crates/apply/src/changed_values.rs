@@ -7,6 +7,7 @@ use super::path::PathElement;
 use super::schema::Schema;
 use super::set::FieldSet;
 use super::shape::Shape;
+use super::value::equal;
 use super::walk::Comparison;
 
 type Members = Map<String, Value>;
@@ -61,7 +62,7 @@ impl ChangedValues<'_> {
                 self.path.pop();
                 Some(())
             }
-            (old, new) if old == new => Some(()),
+            (old, new) if equal(old, new) => Some(()),
             // The type of an embedded object sets these.
             _ if matches!(name, "kind" | "apiVersion") => None,
             (

@@ -20,6 +20,7 @@ mod set;
 mod shape;
 mod tables;
 mod update;
+mod value;
 mod walk;
 
 use std::sync::LazyLock;

@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// One step of a path. JSON inside is canonical: names in order, no white space.
+use super::value::{self, Ordered};
+
+/// One step of a path. JSON inside has the one form in which `fieldsV1` is written, with names in order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PathElement {
     /// A member of an object: `f:NAME`.
@@ -25,12 +27,12 @@ impl PathElement {
 
     /// Makes the step to an item by its keys.
     pub(super) fn key(keys: Map<String, Value>) -> Self {
-        Self::Key(Value::Object(keys).to_string())
+        Self::Key(value::encode(&Value::Object(keys)))
     }
 
     /// Makes the step to an item by its value.
     pub(super) fn value(value: &Value) -> Self {
-        Self::Value(value.to_string())
+        Self::Value(value::encode(value))
     }
 
     /// Reads a step as `fieldsV1` writes it; `None` if it is none.
@@ -42,6 +44,24 @@ impl PathElement {
             "v" => serde_json::from_str(rest).ok().as_ref().map(Self::value),
             "i" => rest.parse().ok().map(Self::Index),
             _ => None,
+        }
+    }
+
+    /// Returns the place of the step in messages. Follows `PathElement.Compare` of structured-merge-diff.
+    pub(super) fn place(&self) -> impl Ord + use<> {
+        match self {
+            Self::Field(name) => (0, vec![(name.clone(), Ordered::new(Value::Null))]),
+            Self::Key(keys) => {
+                let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
+                let keys = keys.into_iter();
+                (
+                    1,
+                    keys.map(|(name, value)| (name, Ordered::new(value)))
+                        .collect(),
+                )
+            }
+            Self::Value(value) => (2, vec![(String::new(), Ordered::parse(value))]),
+            Self::Index(index) => (3, vec![(String::new(), Ordered::new((*index).into()))]),
         }
     }
 
@@ -65,11 +85,14 @@ impl fmt::Display for PathElement {
                 let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
                 let shown: Vec<_> = keys
                     .iter()
-                    .map(|(name, value)| format!("{name}={value}"))
+                    .map(|(name, value)| format!("{name}={}", value::show(value)))
                     .collect();
                 write!(formatter, "[{}]", shown.join(","))
             }
-            Self::Value(value) => write!(formatter, "[={value}]"),
+            Self::Value(value) => {
+                let value = serde_json::from_str(value).unwrap_or_default();
+                write!(formatter, "[={}]", value::show(&value))
+            }
             Self::Index(index) => write!(formatter, "[{index}]"),
         }
     }
@@ -101,6 +124,14 @@ mod tests {
         }
         let disordered = PathElement::parse(r#"k:{"b":1, "a":2}"#).expect("a key");
         assert_eq!(disordered.encode(), r#"k:{"a":2,"b":1}"#);
+        for (read, written) in [
+            ("v:5.0", "v:5"),
+            ("v:1e3", "v:1000"),
+            (r#"v:"a<b""#, r#"v:"a\u003cb""#),
+            (r#"k:{"a":"\u0026\b"}"#, r#"k:{"a":"\u0026\u0008"}"#),
+        ] {
+            assert_eq!(PathElement::parse(read).expect(read).encode(), written);
+        }
         for text in ["", ".", "x:a", "k:[]", "k:{", "v:", "i:-1", "f"] {
             assert_eq!(PathElement::parse(text), None, "{text}");
         }

@@ -202,7 +202,8 @@ impl FieldSet {
         }
     }
 
-    /// Returns the paths as messages show them, each before those below it, until they have so many bytes.
+    /// Returns the paths as messages show them, those of one level before those below it, until they have so many bytes. Follows
+    /// `Set.Iterate` of structured-merge-diff.
     pub(super) fn show(&self, bytes_max: usize) -> Vec<String> {
         let mut shown = Shown {
             paths: Vec::new(),
@@ -262,11 +263,18 @@ struct Shown {
 
 impl Shown {
     fn walk(&mut self, set: &FieldSet, path: &mut String) {
-        if set.member {
-            self.bytes_left = self.bytes_left.saturating_sub(path.len());
-            self.paths.push(path.clone());
+        let mut children: Vec<_> = set.children.iter().collect();
+        children.sort_by_cached_key(|(element, _)| element.place());
+        let members = children.iter().filter(|(_, child)| child.member);
+        for (element, _) in members {
+            if self.bytes_left == 0 {
+                return;
+            }
+            let member = format!("{path}{element}");
+            self.bytes_left = self.bytes_left.saturating_sub(member.len());
+            self.paths.push(member);
         }
-        for (element, child) in &set.children {
+        for (element, child) in children {
             if self.bytes_left == 0 {
                 return;
             }

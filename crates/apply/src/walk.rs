@@ -4,7 +4,7 @@
 //! and the fields in it, a configuration lists items, entries of maps and the fields without members below them. Follows
 //! `Compare` and `ToFieldSet` of structured-merge-diff.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use smallvec::{SmallVec, smallvec};
@@ -13,6 +13,7 @@ use super::path::{PathElement, show};
 use super::schema::{Schema, item_key};
 use super::set::FieldSet;
 use super::shape::Shape;
+use super::value::equal;
 
 /// The differences between two objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl Comparison {
         match (old, new) {
             (None, _) => self.added.insert(path),
             (_, None) => self.removed.insert(path),
-            (Some(old), Some(new)) if shape == Shape::Leaf && old != new => {
+            (Some(old), Some(new)) if shape == Shape::Leaf && !equal(old, new) => {
                 self.modified.insert(path);
                 let (before, after) = (schema.shape(path, old), schema.shape(path, new));
                 if before != after {
@@ -91,7 +92,7 @@ impl Comparison {
         for (element, old) in olds {
             let new = news.remove(&element).unwrap_or_default();
             // Most of an object is as it was.
-            if old != new {
+            if !all_equal(&old, &new) {
                 self.descend(schema, path, element, &old, &new);
             }
         }
@@ -166,20 +167,26 @@ struct Duplicates {
 
 impl Duplicates {
     fn search(&mut self, schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value) {
-        for (element, values) in children(schema.shape(path, value), Some(value)) {
-            for _ in 1..values.len() {
-                if self.bytes_left == 0 {
-                    return;
-                }
+        let shape = schema.shape(path, value);
+        let mut seen = BTreeSet::new();
+        let items = value.as_array().into_iter().flatten();
+        let items = items.filter_map(|item| Some((item_element(shape, item)?, item)));
+        let members = value.as_object().filter(|_| shape == Shape::Object);
+        let members = members.into_iter().flatten();
+        let members = members.map(|(name, member)| (PathElement::field(name), member));
+        for (element, value) in items.chain(members) {
+            if self.bytes_left == 0 {
+                return;
+            }
+            if seen.contains(&element) {
                 let complaint = format!("{}: duplicate entries for key {element}", show(path));
                 self.bytes_left = self.bytes_left.saturating_sub(complaint.len());
                 self.complaints.push(complaint);
             }
-            path.push(element);
-            for value in values {
-                self.search(schema, path, value);
-            }
+            path.push(element.clone());
+            self.search(schema, path, value);
             path.pop();
+            seen.insert(element);
         }
     }
 }
@@ -225,6 +232,10 @@ fn is_empty(value: &Value) -> bool {
 
 /// The values at a step: more than one only where items share a step.
 type Behind<'v> = SmallVec<[&'v Value; 1]>;
+
+fn all_equal(one: &[&Value], other: &[&Value]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other))
+}
 
 /// Returns the steps from a value, each with the values there; none from one that is one whole.
 fn children<'v>(shape: Shape<'_>, value: Option<&'v Value>) -> BTreeMap<PathElement, Behind<'v>> {

@@ -11,6 +11,7 @@ use crate::merging::{ListKeys, MergeSchema, Merging};
 use crate::path::PathElement;
 use crate::schema::Schema;
 use crate::shape::Shape;
+use crate::value::tests::in_floats;
 use crate::walk::{field_set, item_element};
 
 /// A part of a random schema.
@@ -241,8 +242,49 @@ fn custom_config(spec: &Value) -> Value {
         "metadata": {"name": "t", "labels": {"l": "1"}}})
 }
 
+/// Returns the value with numbers in place of its texts.
+fn with_numbers(value: &Value) -> Value {
+    match value {
+        Value::String(text) => text.bytes().next().map_or(0, i64::from).into(),
+        Value::Array(items) => items.iter().map(with_numbers).collect(),
+        Value::Object(members) => {
+            let members = members.iter();
+            let numbers = members.map(|(name, member)| (name.clone(), with_numbers(member)));
+            Value::Object(numbers.collect())
+        }
+        other => other.clone(),
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(250))]
+
+    #[test]
+    fn the_form_of_numbers_is_no_change(
+        members in prop::collection::vec(node(), 1..4),
+        choices in prop::collection::vec(any::<u8>(), 0..60),
+    ) {
+        let spec = Node::Struct(named(members));
+        let root = Node::Struct([("spec".to_owned(), spec.clone())].into());
+        let config = custom_config(&with_numbers(&Choices(choices.iter()).value(&spec)));
+        let mut floats = config.clone();
+        floats["spec"] = in_floats(&config["spec"]);
+        for (first, second) in [(&config, &floats), (&floats, &config)] {
+            let live = apply(None, first, &custom("one", &root), false).expect("an object");
+            let next = apply(Some(&live), second, &custom("two", &root), false);
+            let mut next = next.expect("no conflict");
+            let entries = |object: &Value| ManagedFields::decode(object).expect("entries").entries;
+            let owned: Vec<_> = entries(&next).into_values().map(|entry| entry.fields).collect();
+            let all = entries(&live).into_values().next().expect("an entry").fields;
+            prop_assert_eq!(owned, [all.clone(), all]);
+            prop_assert_eq!(&next["spec"], &live["spec"]);
+            // And an update takes nothing.
+            let before = next.clone();
+            next["spec"] = second["spec"].clone();
+            update(Some(&before), &mut next, &custom("three", &root));
+            prop_assert_eq!(entries(&next), entries(&before));
+        }
+    }
 
     #[test]
     fn no_value_of_another_manager_goes(

@@ -31,10 +31,11 @@ impl Fixture {
     async fn define_things(&self) {
         let text = json!({"type": "string"});
         let spec = json!({"type": "object", "properties": {
-            "text": text, "maybe": {"type": "string", "nullable": true},
+            "number": {"type": "number"}, "text": text, "maybe": {"type": "string", "nullable": true},
             "defaulted": {"type": "string", "default": "d"},
             "options": {"type": "object", "properties": {"x": text}},
             "pair": {"type": "object", "required": ["x"], "properties": {"x": text, "y": text}},
+            "numbers": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "number"}},
             "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
             "parts": {"type": "array", "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["name"],
@@ -102,6 +103,49 @@ async fn null_in_a_custom_resource_is_a_value() {
     let null = thing("b", json!({"maybe": null, "defaulted": null}));
     let created = fixture.applied(path, "one", false, null).await;
     assert_eq!(created["spec"], json!({"maybe": null, "defaulted": "d"}));
+}
+
+#[tokio::test]
+async fn the_form_of_a_number_is_no_change() {
+    let fixture = Fixture::start(true).await;
+    fixture.define_things().await;
+    let path = &format!("{THINGS}/a");
+    let spec = json!({"number": 5, "numbers": [1, 2.5], "free": {"a": [1000, {"b": 0}]}});
+    let first = fixture.applied(path, "one", false, thing("a", spec)).await;
+    let floats = json!({"number": 5.0, "numbers": [1e0, 25e-1], "free": {"a": [1e3, {"b": -0.0}]}});
+    let second = fixture
+        .applied(path, "two", false, thing("a", floats.clone()))
+        .await;
+    assert_eq!(second["spec"], first["spec"]);
+    assert_eq!(second["metadata"]["generation"], 1);
+    for manager in ["one", "two"] {
+        assert_eq!(entry(&second, manager).0, entry(&first, "one").0);
+    }
+    let again = fixture
+        .applied(path, "two", false, thing("a", floats))
+        .await;
+    assert_eq!(again, second, "nothing is written");
+    let names = json!({"parts": [{"name": "a<b"}]});
+    let named = fixture.applied(path, "one", true, thing("a", names)).await;
+    let key = r#"k:{"name":"a\u003cb"}"#;
+    let parts = &entry(&named, "one").0["f:spec"]["f:parts"];
+    assert_eq!(parts, &json!({key: {".": {}, "f:name": {}}}));
+    // A port in another form is the same port.
+    let path = "/apis/apps/v1/namespaces/default/deployments/d";
+    let deployment = |port: Value| {
+        deployment(
+            json!({"selector": {"matchLabels": {"a": "b"}}, "template": {
+            "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [
+                {"name": "c", "image": "i", "ports": [{"containerPort": port}]}]}}}),
+        )
+    };
+    let first = fixture
+        .applied(path, "one", false, deployment(json!(80)))
+        .await;
+    let second = fixture
+        .applied(path, "two", true, deployment(json!(80.0)))
+        .await;
+    assert_eq!(second["spec"], first["spec"]);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use ringwatch_apimachinery::numbers;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
@@ -24,11 +25,16 @@ const ALIAS_EVENTS_MAX: usize = 20_000;
 const NODES_MAX: usize = 1_000_000;
 
 /// Parses the first YAML document, and records at most [`REPEATED_MAX`] duplicate keys. Fails with the parser's message.
+///
+/// Whole numbers come out as integers however they are written, since Go turns YAML into JSON first.
 pub(super) fn read(content: &[u8]) -> Result<Decoded, String> {
-    let decoded = |value, repeated| Decoded {
-        value,
-        complaints: Vec::new(),
-        repeated,
+    let decoded = |mut value, repeated| {
+        numbers::normalize(&mut value);
+        Decoded {
+            value,
+            complaints: Vec::new(),
+            repeated,
+        }
     };
     match tree(content, DuplicateKeyPolicy::Error) {
         Ok(value) => Ok(decoded(value, Vec::new())),
@@ -206,10 +212,12 @@ mod tests {
 
     #[test]
     fn numbers_are_read_as_go_reads_them() {
-        let decoded = read(b"- 0400\n- 0644\n- 0o17\n- 0x1f\n- 0\n- '0400'\n").expect("yaml");
+        let decoded =
+            read(b"- 0400\n- 0644\n- 0o17\n- 0x1f\n- 0\n- '0400'\n- 5.0\n- 1e3\n- -0.0\n- 1.5\n")
+                .expect("yaml");
         assert_eq!(
             decoded.value,
-            serde_json::json!([256, 420, 15, 31, 0, "0400"])
+            serde_json::json!([256, 420, 15, 31, 0, "0400", 5, 1000, 0, 1.5])
         );
     }
 
