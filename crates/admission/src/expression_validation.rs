@@ -142,6 +142,24 @@ fn param_kind_errors(param_kind: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Returns the name of a type as `Type.String` of cel-go writes it, which is longer than in the checker's messages.
+fn full_name(of: &Type) -> String {
+    match of {
+        Type::Null => "null_type".to_owned(),
+        Type::Duration => "google.protobuf.Duration".to_owned(),
+        Type::Timestamp => "google.protobuf.Timestamp".to_owned(),
+        Type::List(of) => format!("list({})", full_name(of)),
+        Type::Map(key, value) => format!("map({}, {})", full_name(key), full_name(value)),
+        Type::Optional(of) => format!("optional_type({})", full_name(of)),
+        other => other.to_string(),
+    }
+}
+
+/// Returns true for a text of white space alone.
+fn is_blank(text: &str) -> bool {
+    !text.is_empty() && text.trim().is_empty()
+}
+
 struct Reader<'o> {
     /// Expressions that were there before.
     known: BTreeSet<&'o str>,
@@ -261,16 +279,23 @@ impl<'o> Reader<'o> {
             let path = format!("spec.variables[{place}]");
             let (name, source) = (text(variable, "name"), text(variable, "expression"));
             let field = format!("{path}.name");
-            if name.is_empty() {
+            if name.trim().is_empty() {
                 self.push(FieldErrorKind::Required, &field, "name is not specified");
             } else if !is_identifier(name) {
-                let why = "name is not a valid CEL identifier";
+                let why = "must be a valid CEL identifier";
                 self.errors
                     .push(FieldError::invalid(field, &json!(name), why));
             } else if known.contains_key(name) {
                 self.push(FieldErrorKind::Duplicate, &field, &json!(name).to_string());
             }
-            let of = self.expression(source, &format!("{path}.expression"), &[], names);
+            let field = format!("{path}.expression");
+            let of = if source.trim().is_empty() {
+                let why = "expression is not specified";
+                self.push(FieldErrorKind::Required, &field, why);
+                Type::Dyn
+            } else {
+                self.expression(source, &field, &[], names)
+            };
             known.insert(name.to_owned(), Declared::unsized_(of));
         }
         names.add("variables", variables(&known));
@@ -289,21 +314,33 @@ impl<'o> Reader<'o> {
         } else {
             self.expression(source, &field, &[Type::Bool], &known.names);
         }
-        let message = text(validation, "message");
-        if message.trim().contains(['\n', '\r']) {
-            let why = "message must not contain line breaks";
-            let error = FieldError::invalid(format!("{path}.message"), &json!(message), why);
-            self.errors.push(error);
-        }
         let made = text(validation, "messageExpression");
-        if !made.is_empty() {
-            let field = format!("{path}.messageExpression");
+        let field = format!("{path}.messageExpression");
+        if is_blank(made) {
+            self.blank(made, field);
+        } else if !made.is_empty() {
             self.expression(made, &field, &[Type::String], &known.of_messages);
+        }
+        let message = text(validation, "message");
+        let field = format!("{path}.message");
+        if is_blank(message) {
+            self.blank(message, field);
+        } else if message.trim().contains(['\n', '\r']) {
+            let why = "must not contain line breaks";
+            let error = FieldError::invalid(field, &json!(message), why);
+            self.errors.push(error);
         }
         // It is a pointer to Kubernetes: an empty one is there too.
         if let Some(reason) = get(validation, "reason").and_then(Value::as_str) {
             self.among(reason, &format!("{path}.reason"), &REASONS);
         }
+    }
+
+    /// Adds the error of a text that is there, but blank.
+    fn blank(&mut self, text: &str, field: String) {
+        let why = "must be non-empty if specified";
+        self.errors
+            .push(FieldError::invalid(field, &json!(text), why));
     }
 
     fn mutation(&mut self, mutation: &Value, path: &str, names: &Names) {
@@ -338,11 +375,15 @@ impl<'o> Reader<'o> {
             Ok(checked) if gives.is_empty() || gives.contains(&checked.gives) => {
                 return checked.gives;
             }
-            Ok(_) => match gives {
-                [one] => format!("must evaluate to {one}"),
+            Ok(checked) => match gives {
+                [one] => format!(
+                    "must evaluate to {one} but got {}",
+                    full_name(&checked.gives)
+                ),
                 _ => {
-                    let all: Vec<String> = gives.iter().map(Type::to_string).collect();
-                    format!("must evaluate to one of [{}]", all.join(" "))
+                    let all: Vec<String> = gives.iter().map(full_name).collect();
+                    let (all, found) = (all.join(" "), full_name(&checked.gives));
+                    format!("must evaluate to one of [{all}] but got {found}")
                 }
             },
             Err(CompileError::TooLarge) => {
