@@ -27,6 +27,19 @@ pub fn get_mut<'a>(object: &'a mut Value, path: &str) -> Option<&'a mut Value> {
         .try_fold(object, |at, name| at.get_mut(name))
 }
 
+/// Calls `change` on an object, which may drop empty lists, and puts those at these paths back.
+pub fn keeping_empty_lists(paths: &[&str], object: &mut Value, change: impl FnOnce(&mut Value)) {
+    let is_empty = |path: &&&str| {
+        let list = get(object, path).and_then(Value::as_array);
+        list.is_some_and(Vec::is_empty)
+    };
+    let empty: Vec<_> = paths.iter().filter(is_empty).collect();
+    change(object);
+    for path in empty {
+        set(object, path, Value::Array(Vec::new()));
+    }
+}
+
 /// Writes a value at a path and makes the objects that lead there. Does nothing if a value on the way is neither an
 /// object nor null: decoding has refused such objects before.
 pub fn set(object: &mut Value, path: &str, value: Value) {

@@ -21,6 +21,11 @@ pub trait Strategy: Any + Send + Sync + Debug {
         let _ = object;
     }
 
+    /// Returns the dotted paths of the lists of which an empty one is not the same as none.
+    fn told_if_empty(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Sets the defaults of absent fields of an object that server-side apply has merged, instead of [`Self::default`]. A null
     /// that the schema of a custom resource refuses stays, so that validation refuses it.
     fn default_applied(&self, object: &mut Value) {

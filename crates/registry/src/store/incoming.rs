@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use ringwatch::codec;
 use ringwatch_apimachinery::accessor::{self, copy, format_time, remove, set, text};
+use ringwatch_apimachinery::path::keeping_empty_lists;
 use ringwatch_apimachinery::{Error, bounds};
 use ringwatch_apply::Manager;
 use serde_json::{Map, Value};
@@ -133,7 +134,9 @@ fn to_storage_version(resource: &Resource, mut object: Value) -> Result<Value, E
         accessor::decode_metadata(&mut object, version, &resource.kind)?;
     }
     accessor::normalize(&mut object, version, &resource.kind)?;
-    in_types(resource, &mut object, codec::canonicalize);
+    keeping_empty_lists(resource.strategy.told_if_empty(), &mut object, |object| {
+        in_types(resource, object, codec::canonicalize);
+    });
     Ok(resource.strategy.to_stored(object))
 }
 

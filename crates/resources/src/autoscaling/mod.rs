@@ -15,6 +15,12 @@ use super::strategy::row::{Group, Row};
 const V2: Group = Group::new("autoscaling", "v2");
 const V1: Group = Group::new("autoscaling", "v1");
 
+/// The lists that get defaults if they are not there, and are refused if they are empty.
+const POLICIES: &[&str] = &[
+    "spec.behavior.scaleDown.policies",
+    "spec.behavior.scaleUp.policies",
+];
+
 /// The behaviour of HorizontalPodAutoscalers: conversion between v1 and v2.
 #[derive(Debug)]
 struct Autoscalers {
@@ -38,6 +44,7 @@ fn autoscaler(group: Group, hooks: Autoscalers) -> Row {
         .strategy(
             Generic::with_status()
                 .defaults(defaults::AUTOSCALER)
+                .told_if_empty(if hooks.old { &[] } else { POLICIES })
                 .check_on_create(validation::autoscaler)
                 .check_on_update(validation::changed_autoscaler)
                 .hooks(hooks)

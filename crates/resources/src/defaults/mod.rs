@@ -62,10 +62,9 @@ pub(super) enum Literal {
 
 /// Members that hold maps, which vanish when they are empty as lists do. (An empty object of
 /// another name may mean something, as `emptyDir` does.)
-const MAPS: [&str; 11] = [
+const MAPS: [&str; 10] = [
     "annotations",
     "binaryData",
-    "capacity",
     "data",
     "labels",
     "limits",

@@ -57,6 +57,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .generation(&["spec"])
                     .check(slice_validation::slice)
                     .check_on_update(slice_validation::update)
+                    .told_if_empty(&["spec.devices", "spec.sharedCounters"])
                     .hooks(ResourceSlices),
             ),
     ]

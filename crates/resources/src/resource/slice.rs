@@ -12,6 +12,21 @@ use crate::strategy::kind_hooks::KindHooks;
 pub(super) struct ResourceSlices;
 
 impl KindHooks for ResourceSlices {
+    /// Drops an empty list of devices or counters. Only where both are there it is told that they are, since one slice has
+    /// one of both.
+    fn default(&self, object: &mut Value) {
+        let lists = ["devices", "sharedCounters"].map(|name| &object["spec"][name]);
+        if lists.iter().all(|list| list.is_array()) {
+            return;
+        }
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            let is_empty = |it: &Value| it.as_array().is_some_and(Vec::is_empty);
+            spec.retain(|name, it| {
+                !(matches!(name.as_str(), "devices" | "sharedCounters") && is_empty(it))
+            });
+        }
+    }
+
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         date_taints(context, object);
     }
@@ -41,6 +56,30 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn empty_lists_are_told_where_both_are_there() {
+        for (spec, kept) in [
+            (json!({"devices": []}), json!({})),
+            (json!({"sharedCounters": []}), json!({})),
+            (
+                json!({"sharedCounters": [], "devices": [{"name": "a"}]}),
+                json!({"sharedCounters": [], "devices": [{"name": "a"}]}),
+            ),
+            (
+                json!({"sharedCounters": [], "devices": []}),
+                json!({"sharedCounters": [], "devices": []}),
+            ),
+            (
+                json!({"devices": [{"name": "a"}]}),
+                json!({"devices": [{"name": "a"}]}),
+            ),
+        ] {
+            let mut slice = json!({"spec": spec});
+            ResourceSlices.default(&mut slice);
+            assert_eq!(slice["spec"], kept);
+        }
+    }
 
     #[test]
     fn taints_get_the_time_that_they_lack() {

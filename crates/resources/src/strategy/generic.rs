@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ringwatch::codec::Wanted;
 use ringwatch::meta::Object;
 use ringwatch_apimachinery::generation::set_generation;
-use ringwatch_apimachinery::path::{get, keep, set};
+use ringwatch_apimachinery::path::{get, keep, keeping_empty_lists, set};
 use ringwatch_apimachinery::{FieldError, NameRule};
 use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{DeleteOptions, GarbageCollection, Graceful, RequestContext, Strategy};
@@ -29,6 +29,8 @@ pub(crate) struct Generic {
     lacks: Option<LacksDefaults>,
     /// True if null and empty members have a meaning and stay.
     verbatim: bool,
+    /// The dotted paths of the lists of which an empty one is not the same as none.
+    told_if_empty: &'static [&'static str],
     /// The status of a new object; `None` if the server does not reset and keep the status.
     status: Option<Value>,
     /// The dotted paths whose changes increment `metadata.generation`; empty if the kind has no generation.
@@ -69,6 +71,7 @@ impl Generic {
             checks_unless_old_fails: Vec::new(),
             warn: None,
             warns_on_update: false,
+            told_if_empty: &[],
             hooks: Arc::new(()),
             parts: Vec::new(),
         }
@@ -129,6 +132,12 @@ impl Generic {
     /// Keeps null and empty members as they come, since the kind holds data whose meaning the server does not know.
     pub(crate) fn verbatim(mut self) -> Self {
         self.verbatim = true;
+        self
+    }
+
+    /// Sets the dotted paths of the lists of which an empty one is not the same as none.
+    pub(crate) fn told_if_empty(mut self, paths: &'static [&'static str]) -> Self {
+        self.told_if_empty = paths;
         self
     }
 
@@ -230,9 +239,13 @@ impl Generic {
 }
 
 impl Strategy for Generic {
+    fn told_if_empty(&self) -> &'static [&'static str] {
+        self.told_if_empty
+    }
+
     fn default(&self, object: &mut Value) {
         if !self.verbatim {
-            defaults::remove_empty(object);
+            keeping_empty_lists(self.told_if_empty, object, defaults::remove_empty);
         }
         self.hooks.default(object);
         defaults::apply(self.defaults, object);

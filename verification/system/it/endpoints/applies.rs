@@ -373,3 +373,49 @@ async fn an_apply_does_not_change_the_uid() {
         specified uid u, and no existing object was found";
     assert_eq!(refused.failure(), (409, message.to_owned()));
 }
+
+#[tokio::test]
+async fn an_empty_list_is_told_where_it_means_something() {
+    let fixture = Fixture::start(true).await;
+    let slices = "/apis/resource.k8s.io/v1/resourceslices";
+    let slice = |name: &str, lists: Value| {
+        let mut slice = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
+            "metadata": {"name": name}, "spec": {"driver": "d.example.com", "allNodes": true,
+                "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}}});
+        for (name, list) in lists.as_object().expect("lists") {
+            slice["spec"][name] = list.clone();
+        }
+        slice
+    };
+    let both = slice(
+        "a",
+        json!({"sharedCounters": [], "devices": [{"name": "d"}]}),
+    );
+    let why = "only one of `sharedCounters` or `devices` is allowed";
+    let posted = fixture.post(slices, both.clone()).await.failure();
+    assert!(posted.0 == 422 && posted.1.contains(why), "{posted:?}");
+    let path = &format!("{slices}/a");
+    let applied = fixture.apply(path, "one", false, both).await.failure();
+    assert!(applied.0 == 422 && applied.1.contains(why), "{applied:?}");
+    let alone = slice("a", json!({"sharedCounters": []}));
+    let stored = fixture.applied(path, "one", false, alone).await;
+    assert_eq!(stored["spec"].get("sharedCounters"), None);
+
+    let path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/h";
+    let autoscaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "h"}, "spec": {"maxReplicas": 2, "behavior": {"scaleUp": {"policies": []}},
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}});
+    let (code, message) = fixture
+        .apply(path, "one", false, autoscaler)
+        .await
+        .failure();
+    let why = "spec.behavior.scaleUp.policies: Required value: must specify at least one Policy";
+    assert!(code == 422 && message.contains(why), "{code} {message}");
+
+    let claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+    let claim = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "x", "capacity": {}}}]}}});
+    let claim = fixture.post(claims, claim).await.json();
+    let capacity = claim.pointer("/spec/devices/requests/0/exactly/capacity");
+    assert_eq!(capacity, Some(&json!({})), "{claim}");
+}
