@@ -73,6 +73,19 @@ pub fn with_exponent(float: f64) -> (String, i32) {
     )
 }
 
+/// Writes a value as Go's `json.Marshal` does: characters that are special in HTML or JavaScript are escaped.
+#[must_use]
+pub fn json(value: &Value) -> String {
+    // JSON has these characters in strings alone.
+    let mut text = value.to_string();
+    for special in ['<', '>', '&', '\u{2028}', '\u{2029}'] {
+        if text.contains(special) {
+            text = text.replace(special, &format!("\\u{:04x}", u32::from(special)));
+        }
+    }
+    text
+}
+
 /// Writes a value as errors about fields show it. Follows `ErrorDetail` of `field.Error`: texts are quoted, and lists and
 /// objects are JSON in which characters that are special in HTML are escaped.
 #[must_use]
@@ -82,16 +95,7 @@ pub fn bad_value(value: &Value) -> String {
         Value::Number(number) if !number.is_i64() => {
             number.as_f64().map_or_else(|| number.to_string(), float)
         }
-        Value::Array(_) | Value::Object(_) => {
-            // JSON has these characters in strings alone.
-            let mut text = value.to_string();
-            for special in ['<', '>', '&', '\u{2028}', '\u{2029}'] {
-                if text.contains(special) {
-                    text = text.replace(special, &format!("\\u{:04x}", u32::from(special)));
-                }
-            }
-            text
-        }
+        Value::Array(_) | Value::Object(_) => json(value),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use ringwatch_apimachinery::Error;
 use serde_json::{Value, json};
 
+use super::last_applied;
 use super::managed_fields::{Entry, Identity, ManagedFields, Operation};
 use super::merge::{merge, remove};
 use super::merging::MergeSchema;
@@ -75,7 +76,11 @@ pub fn apply(
     managed.take(&comparison.removed);
     let changed = comparison.into_changed();
     if !force {
-        refuse_conflicts(&managed, &changed)?;
+        let agreed = || match last_applied::follows(manager) {
+            true => last_applied::agreed_fields(schema, &before, manager.api_version),
+            false => FieldSet::default(),
+        };
+        refuse_conflicts(&managed, &changed, agreed)?;
     }
     managed.take(&changed);
     wanted.subtract(&UNTRACKED_FIELDS);
@@ -94,6 +99,9 @@ pub fn apply(
     if is_same {
         // Numbers keep their form.
         next = before;
+    }
+    if last_applied::follows(manager) {
+        last_applied::renew(&mut next, config);
     }
     schema.decode(&mut next)?;
     managed.encode(&mut next);
@@ -225,13 +233,22 @@ fn prune(schema: Schema<'_>, merged: Value, last: &FieldSet, claimed: &FieldSet)
     without(&all.difference(&left).intersection(&last))
 }
 
-fn refuse_conflicts(managed: &ManagedFields, changed: &FieldSet) -> Result<(), Error> {
+/// Refuses changes of fields that others manage, but for those that `agreed` returns.
+fn refuse_conflicts(
+    managed: &ManagedFields,
+    changed: &FieldSet,
+    agreed: impl FnOnce() -> FieldSet,
+) -> Result<(), Error> {
     let mut conflicts: BTreeMap<String, FieldSet> = BTreeMap::new();
     for (identity, entry) in &managed.entries {
         let common = entry.fields.intersection(changed);
         if !common.is_empty() {
             conflicts.insert(identity.show(), common);
         }
+    }
+    if !conflicts.is_empty() {
+        let agreed = agreed();
+        conflicts.values_mut().for_each(|it| it.subtract(&agreed));
     }
     let causes: Vec<_> = conflicts
         .iter()

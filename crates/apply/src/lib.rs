@@ -7,6 +7,7 @@
 
 mod apply;
 mod changed_values;
+mod last_applied;
 mod managed_fields;
 mod merge;
 mod merging;

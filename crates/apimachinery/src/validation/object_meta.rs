@@ -96,15 +96,20 @@ fn validate_labels(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Returns true if annotations have more bytes than Kubernetes accepts. Follows `ValidateAnnotationsSize`.
+pub fn annotations_too_long(annotations: &Value) -> bool {
+    let bytes = members(annotations).map(|(key, value)| key.len() + value.len());
+    bytes.sum::<usize>() > ANNOTATIONS_BYTES_MAX
+}
+
 fn validate_annotations(object: &Value, errors: &mut Vec<FieldError>) {
     const FIELD: &str = "metadata.annotations";
-    let mut bytes = 0;
-    for (key, value) in members(&object["metadata"]["annotations"]) {
+    let annotations = &object["metadata"]["annotations"];
+    for (key, _) in members(annotations) {
         let wrong = formats::label_key(&key.to_lowercase());
         push_all(FIELD, key, wrong, errors);
-        bytes += key.len() + value.len();
     }
-    if bytes > ANNOTATIONS_BYTES_MAX {
+    if annotations_too_long(annotations) {
         errors.push(FieldError::new(
             FieldErrorKind::TooLong,
             FIELD,

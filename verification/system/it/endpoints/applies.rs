@@ -419,3 +419,32 @@ async fn an_empty_list_is_told_where_it_means_something() {
     let capacity = claim.pointer("/spec/devices/requests/0/exactly/capacity");
     assert_eq!(capacity, Some(&json!({})), "{claim}");
 }
+
+#[tokio::test]
+async fn kubectl_takes_over_what_it_applied_without_the_server() {
+    let fixture = Fixture::start(true).await;
+    let list = "/api/v1/namespaces/default/configmaps";
+    let annotation = "kubectl.kubernetes.io/last-applied-configuration";
+    let config = |data: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "l", "namespace": "default"},
+            "data": {"a": data}})
+    };
+    let mut object = config("1");
+    object["metadata"]["annotations"] = json!({annotation: config("1").to_string()});
+    let path = format!("{list}?fieldManager=kubectl-client-side-apply");
+    let created = fixture.post(&path, object).await;
+    assert_eq!(created.head.status, 201, "{}", created.text());
+    let path = &format!("{list}/l");
+    let refused = fixture
+        .apply(path, "other", false, config("2"))
+        .await
+        .failure();
+    assert_eq!(refused.0, 409);
+    let taken = fixture.applied(path, "kubectl", false, config("<2>")).await;
+    assert_eq!(taken["data"]["a"], "<2>");
+    let last = config("<2>")
+        .to_string()
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e");
+    assert_eq!(taken["metadata"]["annotations"][annotation], last + "\n");
+}
