@@ -34,6 +34,8 @@ pub struct SubresourceStrategy {
     finish: Finish,
     /// The validations of the new object against the old one.
     validations: Vec<ValidateUpdate>,
+    /// The warnings about the new object.
+    warn: fn(&Value) -> Vec<String>,
 }
 
 impl SubresourceStrategy {
@@ -44,6 +46,7 @@ impl SubresourceStrategy {
             metadata,
             finish: |_, _, _| {},
             validations: Vec::new(),
+            warn: |_| Vec::new(),
         }
     }
 
@@ -56,6 +59,12 @@ impl SubresourceStrategy {
     /// Adds a validation of the new object against the old one.
     pub fn validate_update(mut self, validate: ValidateUpdate) -> Self {
         self.validations.push(validate);
+        self
+    }
+
+    /// Sets the warnings about the new object.
+    pub fn warn(mut self, warn: fn(&Value) -> Vec<String>) -> Self {
+        self.warn = warn;
         self
     }
 }
@@ -72,6 +81,10 @@ impl Strategy for SubresourceStrategy {
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         let all = self.validations.iter();
         all.flat_map(|validate| validate(object, old)).collect()
+    }
+
+    fn warnings_on_update(&self, object: &Value, _old: &Value) -> Vec<String> {
+        (self.warn)(object)
     }
 }
 

@@ -16,6 +16,7 @@ use serde_json::json;
 use self::daemon_set::DaemonSets;
 use super::cluster_options::ClusterOptions;
 use super::core::pod::{
+    annotations,
     validation::{resources, security},
     warnings,
 };
@@ -49,6 +50,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
                     .check(validation::deployment)
                     .check_unless_old_fails(security::host_settings_of_template)
                     .check_unless_old_fails(resources::whole_pages_of_template)
+                    .check_unless_old_fails(annotations::deletion_cost_of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::selector_stays)
@@ -69,6 +71,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
                     .check(validation::replica_set)
                     .check_unless_old_fails(security::host_settings_of_template)
                     .check_unless_old_fails(resources::whole_pages_of_template)
+                    .check_unless_old_fails(annotations::deletion_cost_of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::selector_stays)
@@ -79,24 +82,27 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
             .category("all")
             .scale(SelectorForm::LabelSelector)
             .status()
-            .strategy(
-                Generic::with_status()
-                    .initial_status(json!({"replicas": 0, "availableReplicas": 0}))
-                    .status_update(SubresourceMetadata::Free, status::stateful_set)
-                    .name_rule(NameRule::DnsLabel)
-                    .defaults(defaults::STATEFUL_SET)
-                    .defaults_on_read(stored::spec_template)
-                    .hooks(StatefulSets)
-                    .check(validation::stateful_set)
-                    .check_on_create(validation::new_stateful_set)
-                    .check_unless_old_fails(security::host_settings_of_template)
-                    .check_unless_old_fails(resources::whole_pages_of_template)
-                    .check_if(!options.allow_privileged, security::unprivileged_template)
-                    .warn_always(warnings::stateful_set)
-                    .check_on_update(validation::stateful_set_update)
-                    .generation(&["spec"]),
-            ),
+            .strategy(stateful_set(options)),
     ]
+}
+
+fn stateful_set(options: &ClusterOptions) -> Generic {
+    Generic::with_status()
+        .initial_status(json!({"replicas": 0, "availableReplicas": 0}))
+        .status_update(SubresourceMetadata::Free, status::stateful_set)
+        .name_rule(NameRule::DnsLabel)
+        .defaults(defaults::STATEFUL_SET)
+        .defaults_on_read(stored::spec_template)
+        .hooks(StatefulSets)
+        .check(validation::stateful_set)
+        .check_on_create(validation::new_stateful_set)
+        .check_unless_old_fails(security::host_settings_of_template)
+        .check_unless_old_fails(resources::whole_pages_of_template)
+        .check_unless_old_fails(annotations::deletion_cost_of_template)
+        .check_if(!options.allow_privileged, security::unprivileged_template)
+        .warn_always(warnings::stateful_set)
+        .check_on_update(validation::stateful_set_update)
+        .generation(&["spec"])
 }
 
 fn daemon_set(options: &ClusterOptions) -> Generic {
@@ -109,6 +115,7 @@ fn daemon_set(options: &ClusterOptions) -> Generic {
         .check(validation::daemon_set)
         .check_unless_old_fails(security::host_settings_of_template)
         .check_unless_old_fails(resources::whole_pages_of_template)
+        .check_unless_old_fails(annotations::deletion_cost_of_template)
         .check_if(!options.allow_privileged, security::unprivileged_template)
         .warn_always(warnings::template)
         .check_on_update(validation::selector_stays)

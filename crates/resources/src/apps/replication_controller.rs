@@ -10,6 +10,7 @@ use super::{status, validation};
 use crate::cluster_options::ClusterOptions;
 use crate::core::pod::defaults::SPEC_TEMPLATE;
 use crate::core::pod::{
+    annotations,
     validation::{resources, security},
     warnings,
 };
@@ -45,6 +46,7 @@ pub(crate) fn row(options: &ClusterOptions) -> Row {
                 .check(validation::replication_controller)
                 .check_unless_old_fails(security::host_settings_of_template)
                 .check_unless_old_fails(resources::whole_pages_of_template)
+                .check_unless_old_fails(annotations::deletion_cost_of_template)
                 .check_if(!options.allow_privileged, security::unprivileged_template)
                 .warn_always(warnings::named_template)
                 .generation(&["spec"])

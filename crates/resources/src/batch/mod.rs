@@ -15,6 +15,7 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 use self::job_status::job_status_update;
 use super::{
     core::pod::{
+        annotations,
         validation::{resources, security},
         warnings,
     },
@@ -45,6 +46,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
                     .check(validation::cron_job)
                     .check_unless_old_fails(security::host_settings_of_cron_job)
                     .check_unless_old_fails(resources::whole_pages_of_cron_job)
+                    .check_unless_old_fails(annotations::deletion_cost_of_cron_job)
                     .check_if(!options.allow_privileged, security::unprivileged_cron_job)
                     .warn_always(warnings::cron_job)
                     .check_on_create(validation::new_cron_job)
@@ -63,6 +65,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
                     .check(validation::job)
                     .check_unless_old_fails(security::host_settings_of_template)
                     .check_unless_old_fails(resources::whole_pages_of_template)
+                    .check_unless_old_fails(annotations::deletion_cost_of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::job_update)

@@ -7,6 +7,7 @@ use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::Map;
 
+use crate::validation::address_warnings;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::labels;
 use crate::validation::values::{PROTOCOLS, address, canonical_ip, ip, ordinary_address};
@@ -58,6 +59,24 @@ pub(crate) fn endpoints(object: &Field<'_, '_>, errors: &mut Errors) {
 pub(crate) fn endpoints_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     if object.at("subsets").value() != old.at("subsets").value() {
         endpoints(object, errors);
+    }
+}
+
+/// The label of Endpoints that tells what keeps them, and the controller that writes canonical addresses.
+const MANAGED_BY: (&str, &str) = ("endpoints.kubernetes.io/managed-by", "endpoint-controller");
+
+/// Adds the warnings about addresses that are not canonical. Follows `endpointsWarnings`.
+pub(crate) fn warn_of_addresses(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
+    let (label, controller) = MANAGED_BY;
+    if object.at("metadata.labels").value()[label] == controller {
+        return;
+    }
+    for subset in object.items("subsets") {
+        for list in ["addresses", "notReadyAddresses"] {
+            for address in subset.items(list) {
+                address_warnings::ip(&address.at("ip"), warnings);
+            }
+        }
     }
 }
 

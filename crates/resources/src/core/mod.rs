@@ -27,7 +27,7 @@ use self::volume::persistent_volume::{self, PersistentVolumes};
 use super::cluster_options::ClusterOptions;
 use super::core::{
     pod::{
-        validation as pod_checks,
+        annotations, validation as pod_checks,
         validation::{resources, security},
         warnings,
     },
@@ -220,6 +220,7 @@ fn workload(options: &ClusterOptions) -> Vec<Row> {
                     .defaults_on_read(stored::pod)
                     .check(pod_checks::pod)
                     .check_unless_old_fails(resources::whole_pages_of_pod)
+                    .check_unless_old_fails(annotations::deletion_cost_of_pod)
                     .check_if(!options.allow_privileged, security::unprivileged_pod)
                     .warn(warnings::pod)
                     .check_on_create(pod_checks::new_pod)
@@ -242,6 +243,7 @@ fn workload(options: &ClusterOptions) -> Vec<Row> {
                 .check(pod_checks::pod_template)
                 .check_unless_old_fails(security::host_settings_of_pod_template)
                 .check_unless_old_fails(resources::whole_pages_of_pod_template)
+                .check_unless_old_fails(annotations::deletion_cost_of_pod_template)
                 .check_if(
                     !options.allow_privileged,
                     security::unprivileged_pod_template,
@@ -264,6 +266,7 @@ fn network() -> Vec<Row> {
                     .defaults(defaults::ENDPOINTS)
                     .check_on_create(endpoints::endpoints)
                     .check_on_update(endpoints::endpoints_update)
+                    .warn_always(endpoints::warn_of_addresses)
                     .create_on_update(),
             ),
         V1.namespaced("services", "Service")
@@ -276,10 +279,10 @@ fn network() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"loadBalancer": {}}))
-                    .status_update(SubresourceMetadata::Free, ingress_points::of_service)
+                    .part("status", ingress_points::status(ingress_points::of_service))
                     .defaults(defaults::SERVICE)
                     .check_on_create(service_checks::new_service)
-                    .warn_always(warnings::service)
+                    .warn_always(service::warnings::service)
                     .check_on_update(service_checks::service_update)
                     .hooks(Services)
                     .create_on_update()

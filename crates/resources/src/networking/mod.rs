@@ -7,13 +7,14 @@ pub(crate) mod validation;
 
 use ringwatch_apimachinery::NameRule;
 use ringwatch_registry::subresource::SubresourceMetadata;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::core::pod::warnings;
 
 use super::strategy::generic::Generic;
+use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{Group, Row};
-use super::validation::ingress_points;
+use super::validation::{Field, address_warnings, ingress_points};
 
 const V1: Group = Group::new("networking.k8s.io", "v1");
 
@@ -33,7 +34,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"loadBalancer": {}}))
-                    .status_update(SubresourceMetadata::Free, ingress_points::of_ingress)
+                    .part("status", ingress_points::status(ingress_points::of_ingress))
                     .defaults(defaults::INGRESS)
                     .check(validation::ingress)
                     .warn(warnings::ingress)
@@ -55,6 +56,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults(defaults::NETWORK_POLICY)
                     .check_on_create(validation::new_network_policy)
                     .check_on_update(validation::network_policy_update)
+                    .hooks(NetworkPolicies)
                     .generation(&["spec"]),
             ),
         V1.cluster("servicecidrs", "ServiceCIDR").status().strategy(
@@ -64,4 +66,27 @@ pub(super) fn rows() -> Vec<Row> {
                 .check_on_update(addresses::service_cidr_update),
         ),
     ]
+}
+
+/// The behaviour of NetworkPolicies: warnings about blocks that are not canonical. Follows `networkPolicyWarnings`.
+#[derive(Debug)]
+struct NetworkPolicies;
+
+impl KindHooks for NetworkPolicies {
+    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let policy = Field::root(object);
+        for (rules, peers) in [("spec.ingress", "from"), ("spec.egress", "to")] {
+            for rule in policy.items(rules) {
+                for peer in rule.items(peers) {
+                    let block = peer.at("ipBlock");
+                    address_warnings::cidr(&block.at("cidr"), &mut warnings);
+                    for except in block.items("except") {
+                        address_warnings::cidr(&except, &mut warnings);
+                    }
+                }
+            }
+        }
+        warnings
+    }
 }

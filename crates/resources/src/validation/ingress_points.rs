@@ -5,8 +5,10 @@
 use std::collections::HashSet;
 
 use ringwatch_apimachinery::validation::formats::dns_subdomain;
+use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 use serde_json::Value;
 
+use crate::validation::address_warnings;
 use crate::validation::field::{Errors, Field};
 use crate::validation::values::{address, ip};
 
@@ -38,6 +40,22 @@ pub(crate) fn of_service(service: &Value, old: &Value) -> Errors {
     }
     points(&service, &old, ip_mode, &mut errors);
     errors
+}
+
+/// Returns the strategy of the status of a kind, which a write checks so.
+pub(crate) fn status(check: fn(&Value, &Value) -> Errors) -> SubresourceStrategy {
+    SubresourceStrategy::new("status", SubresourceMetadata::Free)
+        .validate_update(check)
+        .warn(warnings)
+}
+
+/// Returns the warnings about addresses that are not canonical, which tell the point alone.
+fn warnings(object: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for point in Field::root(object).items(POINTS) {
+        address_warnings::ip_at(point.at("ip").text(), &point.field(), &mut warnings);
+    }
+    warnings
 }
 
 /// Checks each point: an address that the old object does not have, what `more` looks at, and the name of a host.

@@ -4,6 +4,7 @@
 //! under the path that it names. Checks are put together as the types are: that of a deployment
 //! asks that of a template, which asks that of a container.
 
+pub(crate) mod address_warnings;
 pub(crate) mod conditions;
 pub(crate) mod field;
 pub(crate) mod ingress_points;

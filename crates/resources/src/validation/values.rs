@@ -123,7 +123,7 @@ pub(crate) fn canonical_ip(text: &str) -> Vec<String> {
 }
 
 /// Returns true if an address of IPv4 is written as one of IPv6.
-fn is_mapped(ip: IpAddr) -> bool {
+pub(super) fn is_mapped(ip: IpAddr) -> bool {
     ip != ip.to_canonical()
 }
 
@@ -176,12 +176,12 @@ pub(crate) fn canonical_cidr(text: &str) -> Vec<String> {
     }
 }
 
-fn has_leading_zeros(cidr: &str) -> bool {
+pub(super) fn has_leading_zeros(cidr: &str) -> bool {
     let (first, bits) = cidr.split_once('/').unwrap_or_default();
     first.parse::<IpAddr>().is_err() || bits.len() > 1 && bits.starts_with('0')
 }
 
-fn has_bits_beyond(first: IpAddr, bits: u8) -> bool {
+pub(super) fn has_bits_beyond(first: IpAddr, bits: u8) -> bool {
     let left_aligned = match first {
         IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,
         IpAddr::V6(ip) => ip.to_bits(),

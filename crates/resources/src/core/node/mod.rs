@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::cluster;
 use crate::strategy::kind_hooks::KindHooks;
-use crate::validation::{found, found_in_change};
+use crate::validation::{Field, address_warnings, found, found_in_change};
 
 /// The behaviour of nodes: pairs of pod CIDR fields, and a status that is written through its subresource.
 #[derive(Debug)]
@@ -30,6 +30,20 @@ impl KindHooks for Nodes {
 
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
         keep(object, old, "status");
+    }
+
+    /// Follows `nodeWarnings`.
+    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let node = Field::root(object);
+        if !node.at("spec.externalID").is_empty() {
+            let why = "this field is deprecated, and is unused by Kubernetes";
+            warnings.push(format!("spec.externalID: {why}"));
+        }
+        for cidr in node.items("spec.podCIDRs") {
+            address_warnings::cidr(&cidr, &mut warnings);
+        }
+        warnings
     }
 }
 

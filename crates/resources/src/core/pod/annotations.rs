@@ -1,13 +1,58 @@
-//! Annotations of pods that are immutable: that of mirror pods, and AppArmor profiles.
+//! Annotations of pods that mean something: those that are immutable, which are that of mirror pods and AppArmor profiles; and
+//! the cost of a deletion.
 
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::get;
 use serde_json::{Map, Value};
 
 use super::profile_annotations::APP_ARMOR;
+use crate::validation::field::{Errors, Field};
 
 /// Annotation of mirror pods, which stand for static pods of a node.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// Annotation of pods that tells controllers which ones to delete first.
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+/// Checks the deletion cost of a Pod.
+pub(crate) fn deletion_cost_of_pod(object: &Field<'_, '_>, errors: &mut Errors) {
+    deletion_cost(object, &object.at("metadata.annotations").field(), errors);
+}
+
+/// Checks the deletion cost of the pods of an object with a pod template.
+pub(crate) fn deletion_cost_of_template(object: &Field<'_, '_>, errors: &mut Errors) {
+    of_template(&object.at("spec.template"), errors);
+}
+
+/// Checks the deletion cost of the pods of a CronJob.
+pub(crate) fn deletion_cost_of_cron_job(object: &Field<'_, '_>, errors: &mut Errors) {
+    of_template(&object.at("spec.jobTemplate.spec.template"), errors);
+}
+
+/// Checks the deletion cost of a PodTemplate.
+pub(crate) fn deletion_cost_of_pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
+    of_template(&object.at("template"), errors);
+}
+
+fn of_template(template: &Field<'_, '_>, errors: &mut Errors) {
+    // Kubernetes leaves the metadata out of the path.
+    deletion_cost(template, &template.at("annotations").field(), errors);
+}
+
+/// Adds the error of a deletion cost that is no integer of 32 bits without a plus and leading zeros; errors name the annotations
+/// by `path`. Follows `GetDeletionCostFromPodAnnotations`.
+fn deletion_cost(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
+    let annotations = pod.at("metadata.annotations");
+    let Some(value) = annotations.value().get(DELETION_COST) else {
+        return;
+    };
+    let text = value.as_str().unwrap_or_default();
+    let begins = text.starts_with(|first| matches!(first, '-' | '1'..='9')) || text == "0";
+    if !begins || text.parse::<i32>().is_err() {
+        let field = format!("{path}[{DELETION_COST}]");
+        errors.push(FieldError::invalid(field, value, "must be a 32bit integer"));
+    }
+}
 
 /// Returns an error for each immutable annotation that an update adds, changes or removes.
 pub(super) fn forbidden_changes(object: &Value, old: &Value) -> Vec<FieldError> {
@@ -43,6 +88,38 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_cost_of_a_deletion_is_a_number() {
+        let errors_of = |cost: &str| {
+            let pod = json!({"metadata": {"annotations": {DELETION_COST: cost}}});
+            let mut errors = Errors::new();
+            deletion_cost_of_pod(&Field::root(&pod), &mut errors);
+            crate::validation::messages(&errors)
+        };
+        for right in ["0", "5", "-1", "-0", "-05", "2147483647", "-2147483648"] {
+            assert!(errors_of(right).is_empty(), "{right}");
+        }
+        for wrong in [
+            "",
+            "+5",
+            "05",
+            "00",
+            " 5",
+            "5.0",
+            "1_0",
+            "0x5",
+            "abc",
+            "٥",
+            "-",
+            "2147483648",
+        ] {
+            let error = format!(
+                "metadata.annotations[{DELETION_COST}]: Invalid value: {wrong:?}: must be a 32bit integer"
+            );
+            assert_eq!(errors_of(wrong), [error]);
+        }
+    }
 
     #[test]
     fn a_pod_stays_a_mirror_pod_or_none() {

@@ -1,6 +1,6 @@
 //! Pods: fields that the server sets, rules of updates, binding, resize, eviction and graceful deletion.
 
-mod annotations;
+pub(crate) mod annotations;
 mod binding;
 mod condition;
 pub(crate) mod defaults;
@@ -30,7 +30,7 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{DeleteOptions, Graceful, RequestContext};
 
 use crate::strategy::kind_hooks::KindHooks;
-use crate::validation::found;
+use crate::validation::{Field, found};
 use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// The behaviour of pods: initial status and priority, rules of updates, and graceful deletion.
@@ -91,6 +91,11 @@ pub(super) fn status() -> SubresourceStrategy {
             let mut errors = annotations::forbidden_changes(object, old);
             errors.extend(status::forbidden(object, old));
             errors
+        })
+        .warn(|object| {
+            let mut warnings = Vec::new();
+            warnings::addresses_of_status(&Field::root(object), &mut warnings);
+            warnings
         })
 }
 

@@ -6,6 +6,7 @@ use ringwatch_apimachinery::validation::formats;
 use ringwatch_registry::context::WARNINGS_MAX;
 
 use super::profile_annotations;
+use crate::validation::address_warnings;
 use crate::validation::field::Field;
 
 /// The labels of nodes that have got other names, since when, and which.
@@ -113,6 +114,15 @@ pub(crate) fn pod_template(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     templates(&object.at("template"), warnings);
 }
 
+/// Adds the warnings about the addresses in the status of a Pod.
+pub(super) fn addresses_of_status(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
+    for list in ["status.podIPs", "status.hostIPs"] {
+        for item in pod.items(list) {
+            address_warnings::ip(&item.at("ip"), warnings);
+        }
+    }
+}
+
 fn templates(template: &Field<'_, '_>, warnings: &mut Vec<String>) {
     pods(template, warnings);
     profile_annotations::warn_of_app_armor(template, warnings);
@@ -147,6 +157,12 @@ fn pods(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
         }
     }
     repeated(&spec, "hostAliases", "ip", warnings);
+    for nameserver in spec.items("dnsConfig.nameservers") {
+        address_warnings::ip(&nameserver, warnings);
+    }
+    for alias in spec.items("hostAliases") {
+        address_warnings::ip(&alias.at("ip"), warnings);
+    }
     repeated(&spec, "imagePullSecrets", "name", warnings);
     for secret in spec.items("imagePullSecrets") {
         if secret.at("name").is_empty() {
@@ -384,21 +400,6 @@ impl<'v> EarlierPorts<'v> {
     }
 }
 
-/// Adds the warnings about a Service.
-pub(crate) fn service(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    let spec = object.at("spec");
-    let external = spec.at("type").text() == "ExternalName";
-    if external && !spec.at("externalIPs").is_empty() {
-        warnings.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".into());
-    }
-    if !external && !spec.at("externalName").is_empty() {
-        warnings.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".into());
-    }
-    if spec.at("clusterIP").text() == "None" && spec.at("sessionAffinity").text() == "ClientIP" {
-        warnings.push("spec.SessionAffinity is ignored for headless services".into());
-    }
-}
-
 /// Adds the warnings about an Ingress.
 pub(crate) fn ingress(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     if has_annotation(object, OLD_INGRESS_CLASS) {
@@ -492,6 +493,33 @@ mod tests {
     }
 
     #[test]
+    fn addresses_that_are_not_canonical_are_told() {
+        let told = |field: &str| {
+            format!(
+                "{field}: IPv6 address \"FD00::1\" should be in RFC 5952 canonical format (\"fd00::1\")"
+            )
+        };
+        let pod = json!({"spec": {"dnsConfig": {"nameservers": ["10.0.0.1", "FD00::1"]},
+            "hostAliases": [{"ip": "FD00::1"}]}});
+        let fields = ["spec.dnsConfig.nameservers[1]", "spec.hostAliases[0].ip"];
+        assert_eq!(
+            warnings_of(pod_template, &json!({"template": pod})).len(),
+            2
+        );
+        let mut warnings = Vec::new();
+        pods(&Field::root(&pod), &mut warnings);
+        assert_eq!(warnings, fields.map(told));
+        let status =
+            json!({"status": {"podIPs": [{"ip": "FD00::1"}], "hostIPs": [{"ip": "FD00::1"}]}});
+        let mut warnings = Vec::new();
+        addresses_of_status(&Field::root(&status), &mut warnings);
+        assert_eq!(
+            warnings,
+            ["status.podIPs[0].ip", "status.hostIPs[0].ip"].map(told)
+        );
+    }
+
+    #[test]
     fn what_is_deprecated_is_told() {
         let ingress = json!({"metadata": {"annotations": {OLD_INGRESS_CLASS: "nginx"}}});
         assert_eq!(
@@ -502,10 +530,5 @@ mod tests {
         );
         let volume = json!({"spec": {"persistentVolumeReclaimPolicy": "Recycle"}});
         assert_eq!(warnings_of(super::volume, &volume).len(), 1);
-        let headless = json!({"spec": {"clusterIP": "None", "sessionAffinity": "ClientIP"}});
-        assert_eq!(
-            warnings_of(service, &headless),
-            ["spec.SessionAffinity is ignored for headless services"]
-        );
     }
 }

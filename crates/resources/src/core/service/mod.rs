@@ -4,6 +4,7 @@ mod changes;
 mod families;
 pub(crate) mod table;
 pub(crate) mod validation;
+pub(crate) mod warnings;
 
 use std::net::IpAddr;
 
