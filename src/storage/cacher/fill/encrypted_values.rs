@@ -211,11 +211,11 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_replaced_while_it_is_unsealed_is_not_taken() {
+    fn a_value_that_is_replaced_while_it_is_decrypted_is_not_taken() {
         let now = Clock::real().now();
-        let mut values = SealedValues::new(Ledger::unlimited().share(Account::Objects), now);
+        let mut values = EncryptedValues::new(Ledger::unlimited().share(Account::Objects), now);
         for revision in [2, 3] {
-            assert!(values.put("/a".into(), revision, Bytes::from_static(b"sealed")));
+            assert!(values.put("/a".into(), revision, Bytes::from_static(b"encrypted")));
             values.request(revision, now);
         }
         assert_eq!(values.take(now), None, "it is the first one");

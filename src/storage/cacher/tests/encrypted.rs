@@ -391,15 +391,15 @@ async fn each_time_that_a_type_becomes_complete_is_counted() {
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_deleted_while_its_value_waits_is_not_listed() {
     let (world, secrets, mut watch) = worlds().await;
-    world.script.state().unsealing = Unsealing::Fails;
-    world.script.put_sealed("/secrets/d/a", "x");
+    world.script.state().decryption = Decryption::Fails;
+    world.script.put_encrypted("/secrets/d/a", "x");
     assert_eq!(next_item(&mut watch).await, "end");
     world.clock.sleep(Duration::from_secs(100)).await;
-    world.script.put_sealed("/secrets/d/b", "x");
+    world.script.put_encrypted("/secrets/d/b", "x");
     world.settle().await;
     world.script.delete("/secrets/d/b");
     world.settle().await;
-    world.script.state().unsealing = Unsealing::Answers;
+    world.script.state().decryption = Decryption::Answers;
     secrets.ready().await.expect("listed");
     let mut watch = secrets.watch("/secrets/", streamed(None)).await;
     let watch = watch.as_mut().expect("ready");
