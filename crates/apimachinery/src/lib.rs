@@ -13,6 +13,7 @@ pub mod duration;
 pub mod error;
 pub mod generation;
 pub mod go_text;
+pub mod go_url;
 mod group_version;
 pub mod json_patch;
 pub mod last_minute;

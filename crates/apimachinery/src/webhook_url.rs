@@ -4,28 +4,10 @@
 //! Credentials, the query and the fragment of a URL are left out. Follows `url.Parse`, `ClientManager.hookClientConfig`,
 //! `rest.DefaultServerURL`, `rest.NewRequest` and `URL.EscapedPath`.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
+use percent_encoding::percent_decode;
 
+use crate::go_url::{Url, escape_path, is_valid_path};
 use crate::webhook_client::Target;
-
-/// The bytes that a path has escaped, as `URL.EscapedPath` writes it.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~')
-    .remove(b'$')
-    .remove(b'&')
-    .remove(b'+')
-    .remove(b',')
-    .remove(b'/')
-    .remove(b':')
-    .remove(b';')
-    .remove(b'=')
-    .remove(b'@');
-
-/// The bytes that a path may have unescaped, though Go itself escapes them.
-const ALSO_VALID: &[u8] = b"!'()*[]%";
 
 /// The URL of calls to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,21 +16,6 @@ pub struct CallUrl {
     pub authority: String,
     /// The path, cleaned and escaped.
     pub path: String,
-}
-
-/// The reason why a text is no URL, in the words of `url.Parse`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("parse {url:?}: {why}")]
-pub struct UrlError {
-    url: String,
-    why: String,
-}
-
-/// The parts of an absolute URL.
-struct Parts<'a> {
-    scheme: &'a str,
-    authority: &'a str,
-    path: &'a str,
 }
 
 impl Target {
@@ -67,102 +34,33 @@ impl Target {
                 path,
             } => Ok(CallUrl {
                 authority: format!("{name}.{namespace}.svc:{port}"),
-                path: escape(&clean(path.as_bytes())),
+                path: escape_path(&clean(path.as_bytes())),
             }),
         }
     }
 }
 
-/// Checks that Go's parser can read a URL.
-///
-/// # Errors
-/// [`UrlError`] says what is wrong with it.
-pub fn check(url: &str) -> Result<(), UrlError> {
-    let wrong = |why: String| UrlError {
-        url: url.to_owned(),
-        why,
-    };
-    if url.bytes().any(|byte| byte.is_ascii_control()) {
-        return Err(wrong(
-            "net/url: invalid control character in URL".to_owned(),
-        ));
-    }
-    let parts = split(url);
-    let host = host(parts.authority);
-    if let Some(byte) = host.chars().find(|it| " \"<>\\^`{}|".contains(*it)) {
-        let byte = byte.to_string();
-        return Err(wrong(format!("invalid character {byte:?} in host name")));
-    }
-    let after = host.rfind(']').map_or(host, |end| &host[end + 1..]);
-    if let Some(colon) = after.rfind(':')
-        && !after[colon + 1..].bytes().all(|it| it.is_ascii_digit())
-    {
-        return Err(wrong(format!(
-            "invalid port {:?} after host",
-            &after[colon..]
-        )));
-    }
-    match wrong_escape(parts.path) {
-        Some(escape) => Err(wrong(format!("invalid URL escape {escape:?}"))),
-        None => Ok(()),
-    }
-}
-
-fn of_url(url: &str, keeps_escapes: bool) -> Result<CallUrl, String> {
-    check(url).map_err(|error| format!("Unparsable URL: {error}"))?;
-    let parts = split(url);
-    let authority = host(parts.authority);
-    if !parts.scheme.eq_ignore_ascii_case("https") {
+fn of_url(text: &str, keeps_escapes: bool) -> Result<CallUrl, String> {
+    let url = Url::parse(text).map_err(|error| format!("Unparsable URL: {error}"))?;
+    if url.scheme != "https" {
         return Err("the url's scheme is not https".to_owned());
     }
-    if authority.is_empty() {
+    if url.host.is_empty() {
         return Err("the url has no host".to_owned());
     }
-    let decoded: Vec<u8> = percent_decode(parts.path.as_bytes()).collect();
+    let written = url.written_path();
+    let decoded: Vec<u8> = percent_decode(written.as_bytes()).collect();
     let cleaned = clean(&decoded);
     // client-go keeps the base URL of a kubeconfig with its own escapes, as long as it means the same path.
-    let is_kept = keeps_escapes && cleaned == decoded && is_valid(parts.path);
+    let is_kept = keeps_escapes && cleaned == decoded && is_valid_path(written);
+    let path = match is_kept {
+        true => written.to_owned(),
+        false => escape_path(&cleaned),
+    };
     Ok(CallUrl {
-        authority: authority.to_owned(),
-        path: if is_kept {
-            parts.path.to_owned()
-        } else {
-            escape(&cleaned)
-        },
-    })
-}
-
-fn split(url: &str) -> Parts<'_> {
-    let url = url.split('#').next().unwrap_or_default();
-    let url = url.split('?').next().unwrap_or_default();
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let end = rest.find('/').unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    Parts {
-        scheme,
-        authority,
+        authority: url.host,
         path,
-    }
-}
-
-/// Returns the host and port of an authority.
-fn host(authority: &str) -> &str {
-    authority.rsplit('@').next().unwrap_or_default()
-}
-
-/// Returns the first escape that is none, with what follows the `%`.
-fn wrong_escape(path: &str) -> Option<&str> {
-    path.match_indices('%')
-        .map(|(place, _)| &path[place..])
-        .find_map(|rest| {
-            let bytes = rest.as_bytes();
-            let is_good = bytes.len() >= 3 && bytes[1..3].iter().all(u8::is_ascii_hexdigit);
-            let end = rest
-                .char_indices()
-                .nth(3)
-                .map_or(rest.len(), |(end, _)| end);
-            (!is_good).then_some(&rest[..end])
-        })
+    })
 }
 
 /// Returns a decoded path without what `path.Join` leaves out.
@@ -178,16 +76,6 @@ fn clean(path: &[u8]) -> Vec<u8> {
         }
     }
     [b"/", steps.join(&b'/').as_slice()].concat()
-}
-
-fn escape(path: &[u8]) -> String {
-    percent_encode(path, ESCAPED).to_string()
-}
-
-/// Returns true if a path can be sent as it is.
-fn is_valid(path: &str) -> bool {
-    let without: Vec<u8> = path.bytes().filter(|it| !ALSO_VALID.contains(it)).collect();
-    escape(&without).as_bytes() == without
 }
 
 #[cfg(test)]
@@ -275,8 +163,8 @@ mod tests {
             ("https://h:x/", "invalid port \":x\" after host"),
             ("https://a b/", "invalid character \" \" in host name"),
         ] {
-            let error = check(url).expect_err(url).to_string();
-            assert_eq!(error, format!("parse {url:?}: {why}"));
+            let error = Target::Url(url.to_owned()).call_url().expect_err(url);
+            assert!(error.ends_with(&format!(": {why}")), "{error}");
         }
         for (url, why) in [
             ("http://h", "the url's scheme is not https"),
@@ -297,7 +185,7 @@ mod tests {
                 proptest::prop_assert!(called.path.starts_with('/'));
                 proptest::prop_assert!(called.path.is_ascii());
                 proptest::prop_assert_eq!(clean(&decoded), decoded);
-                proptest::prop_assert!(is_valid(&called.path));
+                proptest::prop_assert!(is_valid_path(&called.path));
             }
         }
     }

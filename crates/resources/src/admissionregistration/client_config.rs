@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use ringwatch_apimachinery::go_url::Url;
 use ringwatch_apimachinery::validation::formats;
-use ringwatch_apimachinery::webhook_url;
 
 use crate::validation::field::{Errors, Field};
 
@@ -45,7 +45,7 @@ pub(crate) fn client(config: &Field<'_, '_>, errors: &mut Errors) {
 
 fn webhook_url(url: &Field<'_, '_>, errors: &mut Errors) {
     let whole = url.text();
-    if let Err(why) = webhook_url::check(whole) {
+    if let Err(why) = Url::parse(whole) {
         errors.push(url.required(&format!("url must be a valid URL: {why}{URL_FORM}")));
         return;
     }

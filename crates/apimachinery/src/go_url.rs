@@ -1,0 +1,523 @@
+//! URLs as Go's `net/url` reads them, which decides what rules of Kubernetes accept.
+//!
+//! The crate `url` follows the browsers' standard instead: it accepts other texts, and rewrites those that it accepts.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
+
+/// The bytes that a path has escaped, as `URL.EscapedPath` writes it.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@');
+
+/// The bytes that a path may have unescaped, though Go itself escapes them.
+const ALSO_VALID: &[u8] = b"!'()*[]%";
+
+/// The bytes that a host may have unescaped, beside letters, digits and what is not ASCII.
+const OF_HOSTS: &[u8] = b"-_.~!$&'()*+,;=:[]<>\"";
+
+/// The bytes that a user's name and password may have, beside letters and digits.
+const OF_USERS: &[u8] = b"-._:~!$&'()*+,;=%@";
+
+/// Maximum number of parameters of a query that are read; of more, none is.
+const QUERY_PARAMETERS_MAX: usize = 10_000;
+
+/// A parsed URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    /// The scheme in lower case; empty for a path.
+    pub scheme: String,
+    /// The host without escapes, and the port if there is one.
+    pub host: String,
+    /// The path as it was written.
+    written_path: String,
+    /// The query as it was written.
+    query: String,
+}
+
+/// The reason why a text is no URL, in Go's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("parse {}: {why}", quoted(.url))]
+pub struct UrlError {
+    url: String,
+    why: String,
+}
+
+/// The part of a URL in which an escape stands.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Host,
+    Zone,
+    Other,
+}
+
+impl Url {
+    /// Reads a URL, which may be relative. Follows `url.Parse`.
+    ///
+    /// # Errors
+    /// [`UrlError`] says what is wrong with the text.
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
+        let (url, fragment) = text.split_once('#').unwrap_or((text, ""));
+        let error = |url: &str, why| UrlError {
+            url: url.to_owned(),
+            why,
+        };
+        let parsed = parse(url, false).map_err(|why| error(url, why))?;
+        unescape(fragment, Part::Other).map_err(|why| error(text, why))?;
+        Ok(parsed)
+    }
+
+    /// Reads a URL that is absolute, or an absolute path, with its fragment. One that a request could not have for that
+    /// fragment is refused too. Follows `url.ParseRequestURI` and then `url.Parse`, as CEL does.
+    ///
+    /// # Errors
+    /// [`UrlError`] says what is wrong with the text.
+    pub fn parse_absolute(text: &str) -> Result<Self, UrlError> {
+        Self::parse_request(text)?;
+        Self::parse(text)
+    }
+
+    /// Reads a URL without fragment that is absolute, or an absolute path, as that of a request. Follows
+    /// `url.ParseRequestURI`.
+    ///
+    /// # Errors
+    /// [`UrlError`] says what is wrong with the text.
+    pub fn parse_request(text: &str) -> Result<Self, UrlError> {
+        parse(text, true).map_err(|why| UrlError {
+            url: text.to_owned(),
+            why,
+        })
+    }
+
+    /// Returns the host without the port, and without the brackets of an IPv6 address.
+    #[must_use]
+    pub fn host_name(&self) -> &str {
+        let name = self.split_host().0;
+        let inside = name.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        inside.unwrap_or(name)
+    }
+
+    /// Returns the port, empty if there is none.
+    #[must_use]
+    pub fn port(&self) -> &str {
+        self.split_host().1
+    }
+
+    fn split_host(&self) -> (&str, &str) {
+        let colon = self.host.rfind(':');
+        let colon = colon.filter(|at| is_port(&self.host[*at..]));
+        colon.map_or((&self.host, ""), |at| {
+            (&self.host[..at], &self.host[at + 1..])
+        })
+    }
+
+    /// Returns the path as it was written.
+    #[must_use]
+    pub fn written_path(&self) -> &str {
+        &self.written_path
+    }
+
+    /// Returns the path with all escapes that it needs: as it was written, if it has them.
+    #[must_use]
+    pub fn escaped_path(&self) -> String {
+        if is_valid_path(&self.written_path) {
+            return self.written_path.clone();
+        }
+        let decoded: Vec<u8> = percent_decode(self.written_path.as_bytes()).collect();
+        escape_path(&decoded)
+    }
+
+    /// Returns the parameters of the query in their order, without those that cannot be read.
+    #[must_use]
+    pub fn query(&self) -> Vec<(String, String)> {
+        if self.query.matches('&').count() >= QUERY_PARAMETERS_MAX {
+            return Vec::new();
+        }
+        let readable = |text: &str| {
+            let bytes = unescape(&text.replace('+', " "), Part::Other).ok()?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let parameters = self.query.split('&');
+        let parameters = parameters.filter(|it| !it.is_empty() && !it.contains(';'));
+        parameters
+            .filter_map(|it| {
+                let (name, value) = it.split_once('=').unwrap_or((it, ""));
+                Some((readable(name)?, readable(value)?))
+            })
+            .collect()
+    }
+}
+
+/// Escapes a path, as `URL.EscapedPath` does.
+pub(crate) fn escape_path(path: &[u8]) -> String {
+    percent_encode(path, ESCAPED).to_string()
+}
+
+/// Returns true if a path can be sent as it is.
+pub(crate) fn is_valid_path(path: &str) -> bool {
+    let without: Vec<u8> = path.bytes().filter(|it| !ALSO_VALID.contains(it)).collect();
+    escape_path(&without).as_bytes() == without
+}
+
+/// Follows `url.parse`.
+fn parse(text: &str, absolute: bool) -> Result<Url, String> {
+    if text.bytes().any(|byte| byte.is_ascii_control()) {
+        return Err("net/url: invalid control character in URL".to_owned());
+    }
+    if text.is_empty() && absolute {
+        return Err("empty url".to_owned());
+    }
+    let mut url = Url {
+        scheme: String::new(),
+        host: String::new(),
+        written_path: String::new(),
+        query: String::new(),
+    };
+    if text == "*" {
+        text.clone_into(&mut url.written_path);
+        return Ok(url);
+    }
+    let (scheme, rest) = split_scheme(text)?;
+    url.scheme = scheme.to_ascii_lowercase();
+    let (mut rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    query.clone_into(&mut url.query);
+    if !rest.starts_with('/') {
+        if !scheme.is_empty() {
+            return Ok(url);
+        }
+        if absolute {
+            return Err("invalid URI for request".to_owned());
+        }
+        if rest.split('/').next().unwrap_or_default().contains(':') {
+            return Err("first path segment in URL cannot contain colon".to_owned());
+        }
+    }
+    let has_host = !scheme.is_empty() || !absolute && !rest.starts_with("///");
+    if let Some(after) = rest.strip_prefix("//").filter(|_| has_host) {
+        let (authority, path) = after.split_at(after.find('/').unwrap_or(after.len()));
+        url.host = host_of(&url.scheme, authority)?;
+        rest = path;
+    }
+    unescape(rest, Part::Other)?;
+    rest.clone_into(&mut url.written_path);
+    Ok(url)
+}
+
+/// Splits what is before the first colon from a URL, if that can be a scheme. Follows `getScheme`.
+fn split_scheme(text: &str) -> Result<(&str, &str), String> {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    let end = text.bytes().position(|it| !is_part(&it));
+    let Some(end) = end.filter(|end| text.as_bytes()[*end] == b':') else {
+        return Ok(("", text));
+    };
+    if end == 0 {
+        return Err("missing protocol scheme".to_owned());
+    }
+    match text.starts_with(|it: char| it.is_ascii_alphabetic()) {
+        true => Ok((&text[..end], &text[end + 1..])),
+        false => Ok(("", text)),
+    }
+}
+
+/// Returns the host and port of an authority. Follows `parseAuthority`.
+fn host_of(scheme: &str, authority: &str) -> Result<String, String> {
+    let Some((user, host)) = authority.rsplit_once('@') else {
+        return parse_host(scheme, authority);
+    };
+    let host = parse_host(scheme, host)?;
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || OF_USERS.contains(&byte);
+    if !user.bytes().all(is_part) {
+        return Err("net/url: invalid userinfo".to_owned());
+    }
+    let (name, password) = user.split_once(':').unwrap_or((user, ""));
+    unescape(name, Part::Other)?;
+    unescape(password, Part::Other)?;
+    Ok(host)
+}
+
+/// Follows `parseHost`.
+fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
+    let refuse_port = |port: &str| Err(format!("invalid port {} after host", quoted(port)));
+    match host.rfind('[') {
+        Some(0) => {}
+        Some(_) => return Err("invalid IP-literal".to_owned()),
+        None => {
+            let strict = matches!(scheme, "http" | "https");
+            let colon = if strict {
+                host.find(':')
+            } else {
+                host.rfind(':')
+            };
+            return match colon.map(|at| &host[at..]).filter(|it| !is_port(it)) {
+                Some(port) => refuse_port(port),
+                None => unescape(host, Part::Host).map(lossy),
+            };
+        }
+    }
+    let Some(end) = host.rfind(']') else {
+        return Err("missing ']' in host".to_owned());
+    };
+    let (name, port) = (&host[1..end], &host[end + 1..]);
+    if !is_port(port) {
+        return refuse_port(port);
+    }
+    let zone = name.find("%25").unwrap_or(name.len());
+    let mut address = unescape(&name[..zone], Part::Host)?;
+    address.extend(unescape(&name[zone..], Part::Zone)?);
+    let address = lossy(address);
+    let is_zoned = address.split_once('%');
+    let (number, zone) = is_zoned.unwrap_or((&address, "-"));
+    if number.parse::<Ipv4Addr>().is_ok() && is_zoned.is_none() {
+        return Err("invalid IP-literal".to_owned());
+    }
+    if number.parse::<Ipv6Addr>().is_err() || zone.is_empty() {
+        let shown = quoted(&address);
+        return Err(format!(
+            "invalid host: ParseAddr({shown}): unable to parse IP"
+        ));
+    }
+    Ok(format!("[{address}]{port}"))
+}
+
+/// Returns true if a text is a colon with a port, which may be missing, or empty.
+fn is_port(text: &str) -> bool {
+    let digits = text.strip_prefix(':').unwrap_or(text);
+    text.is_empty() || digits.len() < text.len() && digits.bytes().all(|it| it.is_ascii_digit())
+}
+
+/// Returns a part of a URL without escapes.
+fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
+    let refuse = |escape: &str| Err(format!("invalid URL escape {}", quoted(escape)));
+    let mut rest = text;
+    while let Some(first) = rest.bytes().next() {
+        let mut length = 1;
+        if first == b'%' {
+            let end = rest
+                .char_indices()
+                .nth(3)
+                .map_or(rest.len(), |(end, _)| end);
+            let escape = &rest[..end];
+            let Some(byte) = escape.get(1..3).and_then(hexadecimal) else {
+                return refuse(escape);
+            };
+            length = 3;
+            let allowed = match part {
+                Part::Host => !byte.is_ascii(),
+                Part::Zone => byte == b' ' || byte.is_ascii() && is_of_host(byte),
+                Part::Other => true,
+            };
+            if !allowed && escape != "%25" {
+                return refuse(escape);
+            }
+        } else if part != Part::Other && !is_of_host(first) {
+            let shown = quoted(&rest[..1]);
+            return Err(format!("invalid character {shown} in host name"));
+        }
+        rest = rest.get(length..).unwrap_or_else(|| {
+            let mut characters = rest.chars();
+            characters.next();
+            characters.as_str()
+        });
+    }
+    Ok(percent_decode(text.as_bytes()).collect())
+}
+
+fn hexadecimal(digits: &str) -> Option<u8> {
+    let all = digits.bytes().all(|it| it.is_ascii_hexdigit());
+    u8::from_str_radix(digits, 16).ok().filter(|_| all)
+}
+
+fn is_of_host(byte: u8) -> bool {
+    !byte.is_ascii() || byte.is_ascii_alphanumeric() || OF_HOSTS.contains(&byte)
+}
+
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Quotes a text as Go's `%q` does, of characters that can be seen and those of ASCII.
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            control if control.is_ascii_control() => {
+                out.push_str(&format!("\\x{:02x}", u32::from(control)));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The scheme, host, name of the host, port, path and query of a URL, or what is wrong with it, as Go has them.
+    type Fact = (&'static str, Result<[&'static str; 6], &'static str>);
+
+    #[rustfmt::skip]
+    const FACTS: &[Fact] = &[
+        ("http://", Ok(["http", "", "", "", "", ""])),
+        ("https://example.com", Ok(["https", "example.com", "example.com", "", "", ""])),
+        ("/path", Ok(["", "", "", "", "/path", ""])),
+        ("//host/path", Ok(["", "host", "host", "", "/path", ""])),
+        ("*", Ok(["", "", "", "", "*", ""])),
+        ("", Err("parse \"\": empty url")),
+        ("http:", Ok(["http", "", "", "", "", ""])),
+        ("mailto:a@b", Ok(["mailto", "", "", "", "", ""])),
+        ("http:x/y?z", Ok(["http", "", "", "", "", "z="])),
+        ("1http://a", Err("parse \"1http://a\": invalid URI for request")),
+        (":a", Err("parse \":a\": missing protocol scheme")),
+        ("a b://c", Err("parse \"a b://c\": invalid URI for request")),
+        ("HTTP://Host:80/P", Ok(["http", "Host:80", "Host", "80", "/P", ""])),
+        ("http://a:b@c@d:1/", Ok(["http", "d:1", "d", "1", "/", ""])),
+        ("http://us er@h/", Err("parse \"http://us er@h/\": net/url: invalid userinfo")),
+        ("http://u%41:p%zz@h/", Err("parse \"http://u%41:p%zz@h/\": invalid URL escape \"%zz\"")),
+        ("http://h:x/", Err("parse \"http://h:x/\": invalid port \":x\" after host")),
+        ("http://h:/", Ok(["http", "h:", "h", "", "/", ""])),
+        ("http://h:1:2/", Err("parse \"http://h:1:2/\": invalid port \":1:2\" after host")),
+        ("postgres://h:1,g:2/", Ok(["postgres", "h:1,g:2", "h:1,g", "2", "/", ""])),
+        ("http://[::1]:80/a", Ok(["http", "[::1]:80", "::1", "80", "/a", ""])),
+        ("http://[::1", Err("parse \"http://[::1\": missing ']' in host")),
+        ("http://[::1%25eth0]:80", Ok(["http", "[::1%eth0]:80", "::1%eth0", "80", "", ""])),
+        ("http://[::1%eth0]", Err("parse \"http://[::1%eth0]\": invalid URL escape \"%et\"")),
+        ("http://[1.2.3.4]", Err("parse \"http://[1.2.3.4]\": invalid IP-literal")),
+        ("http://[::ffff:1.2.3.4]", Ok(["http", "[::ffff:1.2.3.4]", "::ffff:1.2.3.4", "", "", ""])),
+        ("http://[x]", Err("parse \"http://[x]\": invalid host: ParseAddr(\"x\"): unable to parse IP")),
+        ("http://a[::1]", Err("parse \"http://a[::1]\": invalid IP-literal")),
+        ("http://a b/", Err("parse \"http://a b/\": invalid character \" \" in host name")),
+        ("http://a%20b/", Err("parse \"http://a%20b/\": invalid URL escape \"%20\"")),
+        ("http://a%C3%A9/", Ok(["http", "aé", "aé", "", "/", ""])),
+        ("http://é/é", Ok(["http", "é", "é", "", "/%C3%A9", ""])),
+        ("http://a<b>\"c/", Ok(["http", "a<b>\"c", "a<b>\"c", "", "/", ""])),
+        ("http://a^b/", Err("parse \"http://a^b/\": invalid character \"^\" in host name")),
+        ("http://h/a b%20c", Ok(["http", "h", "h", "", "/a%20b%20c", ""])),
+        ("http://h/%", Err("parse \"http://h/%\": invalid URL escape \"%\"")),
+        ("http://h/%zz", Err("parse \"http://h/%zz\": invalid URL escape \"%zz\"")),
+        ("http://h/%2", Err("parse \"http://h/%2\": invalid URL escape \"%2\"")),
+        ("http://h/a?b%zz", Ok(["http", "h", "h", "", "/a", ""])),
+        ("http://h/%2F%41", Ok(["http", "h", "h", "", "/%2F%41", ""])),
+        ("http://h/!'()*[]", Ok(["http", "h", "h", "", "/!'()*[]", ""])),
+        ("http://h/?", Ok(["http", "h", "h", "", "/", ""])),
+        ("http://h/??", Ok(["http", "h", "h", "", "/", "?="])),
+        ("http://h/?a=1&a=2&b&c=%41+d&;x=1&=v&e=%zz&&", Ok(["http", "h", "h", "", "/", "=v a=1|2 b= c=A d"])),
+        ("http://h/#frag", Ok(["http", "h", "h", "", "/", ""])),
+        ("http://h/a?b=c#d", Ok(["http", "h", "h", "", "/a", "b=c"])),
+        ("/p?q=1#f", Ok(["", "", "", "", "/p", "q=1"])),
+        ("http://h#f", Err("parse \"http://h#f\": invalid character \"#\" in host name")),
+        ("/a b", Ok(["", "", "", "", "/a%20b", ""])),
+        ("/%zz", Err("parse \"/%zz\": invalid URL escape \"%zz\"")),
+        ("relative/path", Err("parse \"relative/path\": invalid URI for request")),
+        ("http://h\u{0}/", Err("parse \"http://h\\x00/\": net/url: invalid control character in URL")),
+        ("http://h/\u{7f}", Err("parse \"http://h/\\x7f\": net/url: invalid control character in URL")),
+        ("file:///etc", Ok(["file", "", "", "", "/etc", ""])),
+        ("file:/etc", Ok(["file", "", "", "", "/etc", ""])),
+        ("a+b-c.1://h", Ok(["a+b-c.1", "h", "h", "", "", ""])),
+        ("http://@h", Ok(["http", "h", "h", "", "", ""])),
+        ("http:///p", Ok(["http", "", "", "", "/p", ""])),
+        ("///p", Ok(["", "", "", "", "///p", ""])),
+        ("//h", Ok(["", "h", "h", "", "", ""])),
+        ("http://h/p%23#%zz", Err("parse \"http://h/p%23#%zz\": invalid URL escape \"%zz\"")),
+        ("http://h?a=b", Ok(["http", "h", "h", "", "", "a=b"])),
+        ("http://h/a;b=c,d:e@f", Ok(["http", "h", "h", "", "/a;b=c,d:e@f", ""])),
+        ("urn:a:b", Ok(["urn", "", "", "", "", ""])),
+        ("http://h/\u{a0}", Ok(["http", "h", "h", "", "/%C2%A0", ""])),
+        ("https://[fe80::1%25en%200]/", Ok(["https", "[fe80::1%en 0]", "fe80::1%en 0", "", "/", ""])),
+        ("http://{a}/", Err("parse \"http://{a}/\": invalid character \"{\" in host name")),
+        ("http://a|b", Err("parse \"http://a|b\": invalid character \"|\" in host name")),
+        ("http://a`b", Err("parse \"http://a`b\": invalid character \"`\" in host name")),
+        ("http://a\\b/", Err("parse \"http://a\\\\b/\": invalid character \"\\\\\" in host name")),
+        ("http://h/a\\b|c", Ok(["http", "h", "h", "", "/a%5Cb%7Cc", ""])),
+    ];
+
+    #[test]
+    fn urls_are_read_as_go_reads_them() {
+        for (text, parts) in FACTS {
+            let found = Url::parse_absolute(text).map_err(|it| it.to_string());
+            let found = found.map(|url| {
+                let mut query: Vec<(String, Vec<String>)> = Vec::new();
+                for (name, value) in url.query() {
+                    match query.iter_mut().find(|(known, _)| *known == name) {
+                        Some((_, values)) => values.push(value),
+                        None => query.push((name, vec![value])),
+                    }
+                }
+                query.sort();
+                let query = query
+                    .iter()
+                    .map(|(name, values)| format!("{name}={}", values.join("|")));
+                let query = query.collect::<Vec<_>>().join(" ");
+                let (name, port) = (url.host_name().to_owned(), url.port().to_owned());
+                let path = url.escaped_path();
+                [url.scheme, url.host, name, port, path, query]
+            });
+            let parts = parts.map(|it| it.map(str::to_owned)).map_err(str::to_owned);
+            assert_eq!(found, parts, "{text}");
+        }
+    }
+
+    #[test]
+    fn relative_urls_have_no_colon_in_their_first_segment() {
+        for (text, why) in [
+            ("a/b:c", None),
+            ("", None),
+            (
+                "a b:c",
+                Some("first path segment in URL cannot contain colon"),
+            ),
+            ("a#%zz", Some("invalid URL escape \"%zz\"")),
+        ] {
+            let found = Url::parse(text).err().map(|it| it.why);
+            assert_eq!(found.as_deref(), why, "{text}");
+        }
+    }
+
+    #[test]
+    fn of_too_many_parameters_none_is_read() {
+        let url = |count: usize| Url::parse(&format!("/?{}", vec!["a"; count].join("&")));
+        let read = |count| url(count).expect("a URL").query().len();
+        assert_eq!(read(QUERY_PARAMETERS_MAX), QUERY_PARAMETERS_MAX);
+        assert_eq!(read(QUERY_PARAMETERS_MAX + 1), 0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_url_of_parts_has_these_parts(
+            scheme in "[a-z][a-z0-9+.-]{0,5}", host in "[a-z0-9.-]{0,9}", port in "[0-9]{0,5}",
+            path in "(/[a-zé]{0,4}){0,3}", query in "[a-z=&+;]{0,9}",
+        ) {
+            let url = Url::parse(&format!("{scheme}://{host}:{port}{path}?{query}#f"));
+            let url = url.expect("a URL");
+            proptest::prop_assert_eq!(url.host_name(), &host);
+            proptest::prop_assert_eq!(url.port(), &port);
+            proptest::prop_assert_eq!(url.escaped_path(), path.replace('é', "%C3%A9"));
+            proptest::prop_assert_eq!(&url.query, &query);
+        }
+
+        #[test]
+        fn any_text_is_a_url_or_none(text in "[a/:?#@%\\[\\]0-9é .]{0,12}") {
+            for url in [Url::parse(&text), Url::parse_request(&text)].into_iter().flatten() {
+                proptest::prop_assert!(is_valid_path(&url.escaped_path()));
+                proptest::prop_assert!(url.query().len() <= text.len());
+            }
+        }
+    }
+}
