@@ -1,5 +1,6 @@
 //! The approval of definitions in Kubernetes' own domains. Follows `GetAPIApprovalState`.
 
+use ringwatch_apimachinery::go_url::Url;
 use ringwatch_apimachinery::path::{get, text};
 use serde_json::Value;
 
@@ -82,16 +83,7 @@ pub fn annotation(definition: &Value) -> &str {
 
 /// Returns true if a text is a URL with a scheme and a host.
 fn is_url(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return false;
-    };
-    let is_scheme = scheme.starts_with(|it: char| it.is_ascii_alphabetic())
-        && scheme
-            .chars()
-            .all(|it| it.is_ascii_alphanumeric() || "+-.".contains(it));
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let is_plain = !text.chars().any(|it| it.is_control()) && !host.contains(' ');
-    is_scheme && is_plain && !host.is_empty()
+    Url::parse_request(text).is_ok_and(|url| !url.scheme.is_empty() && !url.host.is_empty())
 }
 
 #[cfg(test)]
@@ -124,6 +116,12 @@ mod tests {
                 "https://example.com/1",
                 Some(Approval::Approved),
                 "approved in https://example.com/1".to_owned(),
+            ),
+            (
+                "x.k8s.io",
+                "https://",
+                Some(Approval::Invalid),
+                format!("{must} with either a URL or a reason starting with \"unapproved\", {see}"),
             ),
             (
                 "x.k8s.io",

@@ -14,7 +14,7 @@ use super::meter::{Extent, Meter, PARTS_MAX, size};
 use super::optional;
 use super::scope::Scope;
 use super::signatures::is_function;
-use super::{authorizer, lists, patterns};
+use super::{authorizer, conversions, lists, patterns, urls};
 
 /// Bytes that are charged for a number in a string, with quotes and commas around it.
 const NUMBER_BYTES: u64 = 80;
@@ -88,7 +88,10 @@ pub(super) fn call(
         _ if !is_function(name) => Err(Failure::Other(format!("no such function: {name}").into())),
         _ => {
             charge(meter, name, &values)?;
-            let result = in_library(name, target, arguments)?;
+            let result = match urls::call(name, &values) {
+                Some(made) => made?,
+                None => converted(name, target, arguments)?,
+            };
             meter.charge_value(&result)?;
             Ok(result)
         }
@@ -191,6 +194,18 @@ fn precisions(format: &str) -> u64 {
     sum
 }
 
+/// Calls a function of the library, which takes and refuses texts as Go does if it converts them.
+fn converted(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) -> Outcome {
+    let values: Vec<CelValue> = target.iter().chain(&arguments).cloned().collect();
+    let values: Vec<&CelValue> = values.iter().collect();
+    conversions::check(name, &values)?;
+    let arguments = conversions::spelled(name, arguments);
+    match in_library(name, target, arguments) {
+        Err(other) => conversions::failure(name, &values, Some(other)),
+        made => made,
+    }
+}
+
 /// Calls a function of the library. It is not ours, and values come from clients: if it panics, that is an error of the
 /// expression. Nothing is shared with it that could be left half-done.
 fn in_library(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) -> Outcome {
@@ -226,7 +241,7 @@ fn in_library(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) ->
 
 /// Converts a string by a conversion function of the library; `None` if it cannot be converted.
 pub fn convert(name: &str, text: &str) -> Option<CelValue> {
-    in_library(name, None, vec![CelValue::from(text)]).ok()
+    converted(name, None, vec![CelValue::from(text)]).ok()
 }
 
 /// Returns a timestamp or a duration as a string.

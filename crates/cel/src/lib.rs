@@ -14,6 +14,7 @@ mod authorizer;
 mod calls;
 pub mod check;
 mod compile;
+mod conversions;
 pub mod execute;
 mod expression;
 mod failure;
@@ -32,6 +33,7 @@ mod source_errors;
 #[cfg(test)]
 mod tests;
 mod types;
+mod urls;
 mod values;
 
 pub use authorizer::{Judge, Question};

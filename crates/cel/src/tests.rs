@@ -44,6 +44,8 @@ fn expressions_give_what_the_language_says() {
         "timestamp('2026-01-01T00:00:00Z') + duration('1h') == timestamp('2026-01-01T01:00:00Z')",
         "quantity('1Gi').isGreaterThan(quantity('1Mi')) && ip('::1').isLoopback() && ip.isCanonical('127.0.0.1')",
         "cidr('10.0.0.0/8').containsIP('10.1.2.3') && url('https://a/b').getHost() == 'a' && semver('1.2.3').major() == 1",
+        "isURL('http://') && isURL('/a b') && !isURL('a') && url('http://h:1/a%20b?x=1&x=2#f').getQuery() == {'x': ['1', '2']}",
+        "url('http://[::1]:80/p').getHostname() == '::1' && url('HTTP://H').getScheme() == 'http' && url('/p').getHost() == '' && url('http://h').getPort() == ''",
         "[1, 3, 2].sum() == 6 && ![3, 1].isSorted() && [1, 5].max() == 5 && 'abc'.indexOf('c') == 2",
         "'%s is %d'.format(['a', 1]) == 'a is 1' && 'Ab'.lowerAscii() == 'ab' && bytes('hi') == b'hi'",
         "sets.contains([1, 2], [1]) && !format.dns1123Label().validate('a').hasValue()",
@@ -58,6 +60,19 @@ fn expressions_give_what_the_language_says() {
         assert_eq!(outcome(source, &this), "Bool(true)", "{source}");
     }
     for (source, why) in [
+        ("int('abc')", "type conversion error from 'string' to 'int'"),
+        (
+            "duration(self.t)",
+            "type conversion error from 'string' to 'google.protobuf.Duration'",
+        ),
+        (
+            "url('abc')",
+            "URL parse error during conversion from string: parse \"abc\": invalid URI for request",
+        ),
+        (
+            "quantity('')",
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ),
         ("self.z", "no such key: z"),
         ("self.l[3]", "index out of bounds: 3"),
         ("1 / 0", "division by zero"),
@@ -85,10 +100,7 @@ fn expressions_give_what_the_language_says() {
         ("self.l.transformMapEntry(i, v, v)", "no such overload"),
         ("self.l.transformMap(i, v, v / 0)", "division by zero"),
         ("self.t.all(i, v, true)", "no such overload"),
-        (
-            "int('x')",
-            "string parse error: invalid digit found in string",
-        ),
+        ("int('x')", "type conversion error from 'string' to 'int'"),
     ] {
         assert_eq!(outcome(source, &this), why, "{source}");
     }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use regex::Regex;
+use ringwatch_apimachinery::go_url::Url;
 use ringwatch_apimachinery::validation::formats::{dns_label, dns_subdomain};
 use serde_json::{Map, Value};
 
@@ -313,24 +314,9 @@ fn is_mac(text: &str) -> bool {
     of(':', 2, [6, 8, 20]) || of('-', 2, [6, 8, 20]) || of('.', 4, [3, 4, 10])
 }
 
-/// Absolute: with a scheme, or a path from the root.
+/// Absolute: with a scheme, or a path from the root. Follows `govalidator.IsRequestURI`.
 fn is_uri(text: &str) -> bool {
-    let printable = !text
-        .chars()
-        .any(|letter| letter.is_control() || letter == ' ');
-    let scheme = text.split_once(':').map(|(scheme, _)| scheme);
-    let has_scheme = scheme.is_some_and(|scheme| {
-        let starts = scheme.starts_with(|letter: char| letter.is_ascii_alphabetic());
-        let of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
-        starts && scheme.bytes().all(of_scheme)
-    });
-    printable && (text.starts_with('/') || has_scheme) && good_percent(text)
-}
-
-fn good_percent(text: &str) -> bool {
-    let mut parts = text.split('%');
-    parts.next();
-    parts.all(|part| part.get(..2).is_some_and(is_hex))
+    Url::parse_request(text).is_ok()
 }
 
 fn is_isbn10(text: &str) -> bool {

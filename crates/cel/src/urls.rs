@@ -1,0 +1,67 @@
+//! The functions of URLs, which are read as Go reads them. Follows `library/urls.go` of kube-apiserver.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kube_cel::cel::Value as CelValue;
+use kube_cel::cel::objects::{Key, Map, Opaque};
+use ringwatch_apimachinery::go_url::Url;
+
+use super::failure::{Failure, Outcome};
+
+/// A URL as a value of expressions.
+#[derive(Debug, PartialEq, Eq)]
+struct UrlValue(Url);
+
+impl Opaque for UrlValue {
+    fn runtime_type_name(&self) -> &'static str {
+        "kubernetes.URL"
+    }
+}
+
+/// Calls a function of URLs; `None` if it is none of them.
+pub(super) fn call(name: &str, values: &[&CelValue]) -> Option<Outcome> {
+    match (name, values) {
+        ("url", [CelValue::String(text)]) => Some(match Url::parse_absolute(text) {
+            Ok(url) => Ok(CelValue::Opaque(Arc::new(UrlValue(url)))),
+            Err(error) => {
+                let why = format!("URL parse error during conversion from string: {error}");
+                Err(Failure::Other(why.into()))
+            }
+        }),
+        ("isURL", [CelValue::String(text)]) => {
+            Some(Ok(CelValue::Bool(Url::parse_request(text).is_ok())))
+        }
+        (_, [CelValue::Opaque(opaque)]) => {
+            let UrlValue(url) = opaque.downcast_ref::<UrlValue>()?;
+            part(name, url).map(Ok)
+        }
+        _ => None,
+    }
+}
+
+fn part(name: &str, url: &Url) -> Option<CelValue> {
+    Some(match name {
+        "getScheme" => CelValue::from(url.scheme.as_str()),
+        "getHost" => CelValue::from(url.host.as_str()),
+        "getHostname" => CelValue::from(url.host_name()),
+        "getPort" => CelValue::from(url.port()),
+        "getEscapedPath" => CelValue::from(url.escaped_path()),
+        "getQuery" => query(url),
+        _ => return None,
+    })
+}
+
+fn query(url: &Url) -> CelValue {
+    let mut values: HashMap<String, Vec<CelValue>> = HashMap::new();
+    for (name, value) in url.query() {
+        values.entry(name).or_default().push(CelValue::from(value));
+    }
+    let entries = values.into_iter();
+    let entries = entries.map(|(name, values)| {
+        let name = Key::String(Arc::new(name));
+        (name, CelValue::List(Arc::new(values)))
+    });
+    let map = Arc::new(entries.collect());
+    CelValue::Map(Map { map })
+}
