@@ -166,6 +166,7 @@ fn object(
     let Some(mut schema) = schema.cloned() else {
         return open();
     };
+    unfold(&mut schema, LEVELS_MAX);
     if form == Form::V2 {
         let preserves = definition.is_some_and(|it| it["spec"]["preserveUnknownFields"] == true);
         if preserves || is_true(&schema, PRESERVE_UNKNOWN) {
@@ -180,6 +181,7 @@ fn object(
 }
 
 const PRESERVE_UNKNOWN: &str = "x-kubernetes-preserve-unknown-fields";
+const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
 fn is_true(schema: &Value, extension: &str) -> bool {
@@ -255,6 +257,31 @@ fn embed(schema: &mut Value, frame: &Map<String, Value>, form: Form, levels: usi
         }
         schema["required"] = required.into();
     }
+}
+
+/// Writes out that a value is an integer or a string, unless the schema says so itself. Follows `Structural.Unfold`.
+fn unfold(schema: &mut Value, levels: usize) {
+    if levels == 0 {
+        return;
+    }
+    inner(schema, &mut |it| unfold(it, levels - 1));
+    if !is_true(schema, INT_OR_STRING) {
+        return;
+    }
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    let first = schema.get("allOf").and_then(|all| all.get(0)?.get("anyOf"));
+    if schema.get("anyOf") == Some(&either) || first == Some(&either) {
+        return;
+    }
+    let is_list = |it: &&Value| it.as_array().is_some_and(|it| !it.is_empty());
+    if schema.get("anyOf").filter(is_list).is_none() {
+        schema["anyOf"] = either;
+        return;
+    }
+    let others = schema.get("allOf").and_then(Value::as_array).cloned();
+    let mut all = vec![json!({"anyOf": either})];
+    all.extend(others.unwrap_or_default());
+    schema["allOf"] = all.into();
 }
 
 /// Removes what OpenAPI v2 cannot express and what kubectl does not understand. Follows `ToStructuralOpenAPIV2`.
@@ -348,6 +375,43 @@ mod tests {
             let mut found = schema.clone();
             strip(&mut found, LEVELS_MAX);
             assert_eq!(found, stripped, "{schema}");
+        }
+    }
+
+    #[test]
+    fn what_is_an_integer_or_a_string_says_so() {
+        let either = || json!([{"type": "integer"}, {"type": "string"}]);
+        let schema = |more: Value| {
+            let mut schema = more;
+            schema[INT_OR_STRING] = json!(true);
+            schema
+        };
+        for (written, published) in [
+            (schema(json!({})), schema(json!({"anyOf": either()}))),
+            (
+                schema(json!({"pattern": "a", "anyOf": []})),
+                schema(json!({"pattern": "a", "anyOf": either()})),
+            ),
+            (
+                schema(json!({"anyOf": either()})),
+                schema(json!({"anyOf": either()})),
+            ),
+            (
+                schema(json!({"allOf": [{"anyOf": either()}, {"maximum": 1}]})),
+                schema(json!({"allOf": [{"anyOf": either()}, {"maximum": 1}]})),
+            ),
+            (
+                schema(json!({"anyOf": [{"maximum": 1}], "allOf": [{"minimum": 0}]})),
+                schema(
+                    json!({"anyOf": [{"maximum": 1}], "allOf": [{"anyOf": either()}, {"minimum": 0}]}),
+                ),
+            ),
+        ] {
+            for name in ["items", "additionalProperties"] {
+                let mut found = json!({"properties": {"a": {name: written}}});
+                unfold(&mut found, LEVELS_MAX);
+                assert_eq!(found, json!({"properties": {"a": {name: published}}}));
+            }
         }
     }
 
