@@ -6,6 +6,30 @@ use serde_json::Value;
 
 use super::TypeError;
 
+/// The fields whose types read their own JSON in Go. Errors of what is in them name the struct that has the first of them.
+const READ_APART: [&str; 4] = [
+    "items",
+    "additionalProperties",
+    "additionalItems",
+    "dependencies",
+];
+
+/// The fields whose types have names of their own in Go, where clients meet them, with these names.
+const NAMED_TYPES: [(&str, &str, &str); 4] = [
+    ("CustomResourceDefinitionSpec", "scope", "v1.ResourceScope"),
+    (
+        "CustomResourceConversion",
+        "strategy",
+        "v1.ConversionStrategyType",
+    ),
+    ("ValidationRule", "reason", "v1.FieldValueErrorReason"),
+    (
+        "JSONSchemaProps",
+        "x-kubernetes-validations",
+        "v1.ValidationRules",
+    ),
+];
+
 /// The path of a value.
 #[derive(Clone, Copy)]
 pub(super) enum Path<'a> {
@@ -37,19 +61,41 @@ impl Path<'_> {
         TypeError::Wrong {
             found,
             field: format!("{owner}.{}", names.join(".")),
-            expected,
+            expected: self.named_type().map_or(expected, str::to_owned),
         }
     }
 
-    /// Adds the names of the fields of the path, and returns the name of the last one's struct.
+    /// Returns Go's name of the type of a field, if it has one of its own.
+    fn named_type(&self) -> Option<&'static str> {
+        let Self::Field(_, owner, name) = self else {
+            return None;
+        };
+        let mut types = NAMED_TYPES.iter();
+        let (_, _, named) = types.find(|(of, field, _)| of == owner && field == name)?;
+        Some(named)
+    }
+
+    /// Returns true if the value is in a field that Go reads apart.
+    fn is_apart(&self) -> bool {
+        match self {
+            Self::Root => false,
+            Self::Key(parent, _) | Self::Index(parent, _) => parent.is_apart(),
+            Self::Field(parent, owner, name) => {
+                *owner == "JSONSchemaProps" && READ_APART.contains(name) || parent.is_apart()
+            }
+        }
+    }
+
+    /// Adds the names of the fields of the path, and returns the name of the struct that errors name: the last one's, if
+    /// nothing around is read apart.
     fn fields<'a>(&'a self, names: &mut Vec<&'a str>) -> &'static str {
         match self {
             Self::Root => "",
             Self::Key(parent, _) | Self::Index(parent, _) => parent.fields(names),
             Self::Field(parent, owner, name) => {
-                parent.fields(names);
+                let around = parent.fields(names);
                 names.push(name);
-                owner
+                if parent.is_apart() { around } else { owner }
             }
         }
     }

@@ -54,6 +54,49 @@ fn what_kubernetes_wrote_is_fine() {
 }
 
 #[test]
+fn what_go_reads_apart_is_told_of_the_struct_around() {
+    let version = |schema: Value| json!([{"name": "v1", "schema": {"openAPIV3Schema": schema}}]);
+    let rules = |rules: Value| json!({"x-kubernetes-validations": rules});
+    let at = "spec.versions.schema.openAPIV3Schema";
+    for (spec, words) in [
+        (
+            json!({"scope": 5}),
+            "CustomResourceDefinitionSpec.spec.scope of type v1.ResourceScope".to_owned(),
+        ),
+        (
+            json!({"conversion": {"strategy": 5}}),
+            "CustomResourceConversion.spec.conversion.strategy of type v1.ConversionStrategyType"
+                .to_owned(),
+        ),
+        (
+            json!({"versions": version(rules(json!([{"rule": 5}])))}),
+            format!("ValidationRule.{at}.x-kubernetes-validations.rule of type string"),
+        ),
+        (
+            json!({"versions": version(json!({"items": rules(json!([{"reason": 5}]))}))}),
+            format!(
+                "JSONSchemaProps.{at}.items.x-kubernetes-validations.reason of type v1.FieldValueErrorReason"
+            ),
+        ),
+        (
+            json!({"versions": version(json!({"properties": {"a": {"additionalProperties": rules(json!(5))}}}))}),
+            format!(
+                "JSONSchemaProps.{at}.properties.additionalProperties.x-kubernetes-validations of type v1.ValidationRules"
+            ),
+        ),
+    ] {
+        let object = json!({"spec": spec});
+        let found = check(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            object,
+        );
+        let words = format!("json: cannot unmarshal number into Go struct field {words}");
+        assert_eq!(found, Err(words));
+    }
+}
+
+#[test]
 fn wrong_types_are_told_in_gos_words() {
     let container = |member: Value| json!({"template": {"spec": {"containers": [member]}}});
     for (spec, words) in [
