@@ -5,6 +5,7 @@
 
 mod conversion;
 mod defaults;
+mod schema_form;
 mod validation;
 mod version_validation;
 
@@ -166,6 +167,11 @@ impl KindHooks for Definitions {
     }
 
     fn to_stored(&self, mut object: Value) -> Value {
+        each_version(&mut object, |version| {
+            let schema = version.get_mut("schema");
+            let schema = schema.and_then(|it| it.get_mut("openAPIV3Schema"));
+            schema.into_iter().for_each(schema_form::drop_empty);
+        });
         gather(&mut object);
         if let Some(webhook) = remove(&mut object, "spec.conversion.webhook") {
             for (from, to) in [
@@ -224,6 +230,7 @@ impl Schemas {
             let wrong = schema.as_ref().err().into_iter().flatten();
             errors.extend(wrong.map(|error| placed(path, error.clone())));
         }
+        errors.extend(version_validation::root_errors(object));
         let common = get(object, "spec.validation.openAPIV3Schema");
         for (place, version) in list(object, "spec.versions").iter().enumerate() {
             if get(version, "schema.openAPIV3Schema").or(common).is_none() {

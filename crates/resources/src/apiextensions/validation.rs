@@ -3,7 +3,7 @@
 //! The rules are those of apiextensions-apiserver's `ValidateCustomResourceDefinition`. Most important is that a group
 //! has a dot: otherwise the keys of its objects could be those of a built-in kind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringwatch_apiextensions::approval::{APPROVED, Approval, annotation};
 use ringwatch_apimachinery::path::{get, list, text};
@@ -33,6 +33,7 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
 pub(super) fn validate_create(object: &Value) -> Vec<FieldError> {
     let errors = name_errors(object).into_iter();
     let errors = errors.chain(approval_errors(object, None));
+    let errors = errors.chain(stored_versions_errors(object));
     let errors = errors.chain(built_in_errors(object));
     errors.chain(preserve_errors(object)).collect()
 }
@@ -173,6 +174,10 @@ fn versions_errors(object: &Value) -> Vec<FieldError> {
         let path = format!("spec.versions[{place}].name");
         errors.extend(all_invalid(&path, name, dns_1035_label(name)));
     }
+    let first = text(object, "spec.version");
+    if !first.is_empty() {
+        errors.extend(all_invalid("spec.version", first, dns_1035_label(first)));
+    }
     if !unique {
         let why = "must contain unique version names";
         errors.push(FieldError::invalid("spec.versions", whole, why));
@@ -187,22 +192,34 @@ fn versions_errors(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Returns an error for each stored version that is missing from the versions, since objects may be stored in it.
+/// Returns the errors of the versions in which objects may be stored: the storage version is among them, and each is a
+/// version of the definition. Follows `ValidateCustomResourceDefinitionStoredVersions`.
 fn stored_versions_errors(object: &Value) -> Vec<FieldError> {
-    let versions = list(object, "spec.versions").iter();
-    let names: BTreeSet<_> = versions.map(|it| text(it, "name")).collect();
-    let stored = list(object, "status.storedVersions").iter().enumerate();
-    let stored = stored.map(|(place, it)| (place, it.as_str().unwrap_or_default()));
-    let missing = stored.filter(|(_, name)| !names.contains(name));
-    missing
-        .map(|(place, name)| {
-            let why = format!(
-                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
-            );
-            let path = format!("status.storedVersions[{place}]");
-            FieldError::invalid(path, &json!(name), why)
-        })
-        .collect()
+    let path = "status.storedVersions";
+    let stored = list(object, path);
+    let whole = get(object, path).unwrap_or(&Value::Null);
+    if stored.is_empty() {
+        let why = "must have at least one stored version";
+        return vec![FieldError::invalid(path, whole, why)];
+    }
+    let names = stored.iter().enumerate();
+    let names = names.map(|(place, it)| (it.as_str().unwrap_or_default(), place));
+    let mut left: BTreeMap<&str, usize> = names.collect();
+    let mut errors = Vec::new();
+    for version in list(object, "spec.versions") {
+        let name = text(version, "name");
+        if left.remove(name).is_none() && version.get("storage") == Some(&Value::Bool(true)) {
+            let why = format!("must have the storage version {name}");
+            errors.push(FieldError::invalid(path, whole, why));
+        }
+    }
+    errors.extend(left.into_iter().map(|(name, place)| {
+        let why = format!(
+            "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+        );
+        FieldError::invalid(format!("{path}[{place}]"), &json!(name), why)
+    }));
+    errors
 }
 
 fn all_invalid(path: &str, value: &str, wrong: Vec<String>) -> Vec<FieldError> {

@@ -147,23 +147,60 @@ fn json_path_error(json_path: &str, path: &str) -> Option<FieldError> {
     (!json_path.starts_with('.')).then(|| FieldError::invalid(path, &json!(json_path), why))
 }
 
+/// Returns the errors about the types of schemas whose objects have a status of their own, which is read out of an object.
+/// Follows `validateCustomResourceDefinitionValidation`.
+pub(super) fn root_errors(object: &Value) -> Vec<FieldError> {
+    let versions = list(object, "spec.versions");
+    let has_status = |holder: &Value| get(holder, "subresources.status").is_some();
+    let shared = get(object, "spec").is_some_and(has_status);
+    let mut errors = Vec::new();
+    let mut check = |path: String, schema: Option<&Value>| {
+        let kind = schema.map_or("object", |schema| text(schema, "type"));
+        if !["", "object"].contains(&kind) {
+            let why = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+            let path = format!("{path}.openAPIV3Schema.type");
+            errors.push(FieldError::invalid(path, &json!(kind), why));
+        }
+    };
+    for (place, version) in versions.iter().enumerate() {
+        if shared || has_status(version) {
+            let schema = get(version, "schema.openAPIV3Schema");
+            check(format!("spec.versions[{place}].schema"), schema);
+        }
+    }
+    if shared || versions.iter().any(has_status) {
+        let schema = get(object, "spec.validation.openAPIV3Schema");
+        check("spec.validation".to_owned(), schema);
+    }
+    errors
+}
+
 fn selectable_errors(holder: &Value, schema: Option<&Value>, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut known = BTreeSet::new();
+    let fields = list(holder, "selectableFields");
     let path = format!("{path}.selectableFields");
-    for (place, field) in list(holder, "selectableFields").iter().enumerate() {
+    let Some(schema) = schema.filter(|_| !fields.is_empty()) else {
+        let why = "may only be set when validations.schema is included";
+        let is_wrong = !fields.is_empty();
+        return Vec::from_iter(is_wrong.then(|| FieldError::invalid(path, &json!(""), why)));
+    };
+    for (place, field) in fields.iter().enumerate() {
         let at = format!("{path}[{place}].jsonPath");
         let json_path = text(field, "jsonPath");
         if json_path.is_empty() {
             errors.push(FieldError::required(at));
             continue;
         }
-        let Some(found) = schema.and_then(|schema| property(schema, json_path)) else {
-            let why = format!("is an invalid path: {json_path} does not refer to a valid field");
-            errors.push(FieldError::invalid(at, &json!(json_path), why));
-            continue;
+        let found = match property(schema, json_path) {
+            Ok(found) => found,
+            Err(why) => {
+                let why = format!("is an invalid path: {why}");
+                errors.push(FieldError::invalid(at, &json!(json_path), why));
+                continue;
+            }
         };
-        if json_path.starts_with(".metadata") {
+        if json_path.split('.').nth(1) == Some("metadata") {
             let why = "must not point to fields in metadata";
             errors.push(FieldError::invalid(at.clone(), &json!(json_path), why));
         }
@@ -186,17 +223,35 @@ fn selectable_errors(holder: &Value, schema: Option<&Value>, path: &str) -> Vec<
     errors
 }
 
-/// Returns the schema of the property at a path such as `.spec.color`.
-fn property<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
-    let mut members = path.strip_prefix('.')?.split('.');
-    members.try_fold(schema, |schema, member| {
-        let named = schema.get("properties").and_then(|all| all.get(member));
-        named.or_else(|| {
-            schema
-                .get("additionalProperties")
-                .filter(|it| it.is_object())
-        })
-    })
+/// Returns the schema of the property at a path such as `.spec.color`, or what is wrong with the path. Follows
+/// `ValidFieldPath` without the notation of arrays.
+fn property<'a>(schema: &'a Value, path: &str) -> Result<&'a Value, String> {
+    let no_field = || "does not refer to a valid field".to_owned();
+    let mut found = schema;
+    let mut rest = path;
+    while !rest.is_empty() {
+        if rest.starts_with('[') {
+            return Err("array notation is not allowed".to_owned());
+        }
+        let delimiter = |text: &str| text.find(['.', '[', ']']).unwrap_or(text.len());
+        let Some(after) = rest.strip_prefix('.') else {
+            let token = &rest[..delimiter(rest).max(1)];
+            return Err(format!("expected [ or . but got: {token}"));
+        };
+        if after.is_empty() {
+            return Err("unexpected end of JSON path".to_owned());
+        }
+        let (name, next) = after.split_at(delimiter(after));
+        let properties = found.get("properties");
+        let others = found.get("additionalProperties");
+        let inner = match properties {
+            Some(all) => all.get(name),
+            None => others.filter(|it| it.is_object()),
+        };
+        found = inner.ok_or_else(no_field)?;
+        rest = next;
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -209,6 +264,7 @@ mod tests {
         version["schema"]["openAPIV3Schema"] = json!({"type": "object", "properties": {
             "spec": {"type": "object", "properties": {
                 "size": {"type": "integer"}, "names": {"type": "array", "items": {"type": "string"}}}},
+            "metadataOf": {"type": "string"},
             "metadata": {"type": "object", "properties": {"name": {"type": "string"}}}}});
         json!({"spec": {"versions": [version]}})
     }
@@ -293,6 +349,10 @@ mod tests {
             ".metadata.name",
             ".spec.size",
             ".spec.size",
+            "a b/",
+            ".spec[0]",
+            ".spec.",
+            ".metadataOf",
         ]
         .iter()
         .map(|path| json!({"jsonPath": path}))
@@ -301,10 +361,13 @@ mod tests {
             messages_of(&json!({"selectableFields": fields})),
             [
                 "selectableFields[0].jsonPath: Required value",
-                "selectableFields[1].jsonPath: Invalid value: \".spec.nope\": is an invalid path: .spec.nope does not refer to a valid field",
+                "selectableFields[1].jsonPath: Invalid value: \".spec.nope\": is an invalid path: does not refer to a valid field",
                 "selectableFields[2].jsonPath: Invalid value: \".spec.names\": must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.",
                 "selectableFields[3].jsonPath: Invalid value: \".metadata.name\": must not point to fields in metadata",
                 "selectableFields[5].jsonPath: Duplicate value: \".spec.size\"",
+                "selectableFields[6].jsonPath: Invalid value: \"a b/\": is an invalid path: expected [ or . but got: a b/",
+                "selectableFields[7].jsonPath: Invalid value: \".spec[0]\": is an invalid path: array notation is not allowed",
+                "selectableFields[8].jsonPath: Invalid value: \".spec.\": is an invalid path: unexpected end of JSON path",
             ]
         );
     }
@@ -329,5 +392,39 @@ mod tests {
             let all = messages_of(&version);
             assert!(all.len() == 1 && all[0].ends_with(why), "{all:?}");
         }
+    }
+
+    #[test]
+    fn selectable_fields_need_a_schema() {
+        let fields = json!([{"jsonPath": ".spec.size"}]);
+        let object = json!({"spec": {"versions": [{"name": "v1"}], "selectableFields": fields}});
+        let errors = validate(&object);
+        let why = "Invalid value: \"\": may only be set when validations.schema is included";
+        assert_eq!(errors.len(), 1);
+        assert_eq!(errors[0].field, "spec.selectableFields");
+        assert_eq!(errors[0].message(), why);
+    }
+
+    #[test]
+    fn objects_with_a_status_of_their_own_are_objects() {
+        let schema = json!({"openAPIV3Schema": {"type": "text"}});
+        let status = json!({"status": {}});
+        let fields = |spec: Value| -> Vec<String> {
+            let errors = root_errors(&json!({"spec": spec})).into_iter();
+            errors.map(|it| it.field).collect()
+        };
+        let version = json!({"name": "v1", "schema": schema, "subresources": status});
+        assert_eq!(
+            fields(json!({"versions": [version]})),
+            ["spec.versions[0].schema.openAPIV3Schema.type"]
+        );
+        assert_eq!(
+            fields(json!({"validation": schema, "subresources": status, "versions": []})),
+            ["spec.validation.openAPIV3Schema.type"]
+        );
+        assert_eq!(
+            fields(json!({"validation": schema, "versions": []})),
+            [""; 0]
+        );
     }
 }
