@@ -28,7 +28,10 @@ pub(super) fn to_cel(value: &Value, node: Option<&Node>) -> CelValue {
         }
         Value::Object(members) => {
             let is_map = node.is_some_and(|node| node.additional.is_some());
-            let members = members.iter().map(|(name, value)| {
+            let has_own = node.is_some_and(|node| !node.properties.is_empty());
+            // A null that a member may be is the same as none. Follows `unstructuredMap.Find`.
+            let members = members.iter().filter(|(_, it)| !(has_own && it.is_null()));
+            let members = members.map(|(name, value)| {
                 let own = node.is_some_and(|node| node.properties.contains_key(name));
                 let key = if is_map && !own {
                     name.clone()
@@ -98,6 +101,38 @@ mod tests {
             ("redact__d", "redact__underscores__d"),
         ] {
             assert_eq!(escaped(name), identifier);
+        }
+    }
+
+    #[test]
+    fn a_null_member_of_an_object_is_none_and_a_value_of_a_map() {
+        let node = |schema: Value| {
+            let schema = serde_json::json!({"type": "object", "properties": {"x": schema}});
+            let schema = crate::schema::StructuralSchema::read(&schema, false).expect("a schema");
+            let CelValue::Map(map) =
+                to_cel(&serde_json::json!({"x": {"a": null}}), Some(&schema.root))
+            else {
+                panic!("not a map");
+            };
+            map
+        };
+        let text = || serde_json::json!({"type": "string", "nullable": true});
+        let key = Key::String(Arc::new("x".to_owned()));
+        for (schema, count) in [
+            (
+                serde_json::json!({"type": "object", "properties": {"a": text()}}),
+                0,
+            ),
+            (
+                serde_json::json!({"type": "object", "additionalProperties": text()}),
+                1,
+            ),
+        ] {
+            let map = node(schema);
+            let Some(CelValue::Map(x)) = map.map.get(&key) else {
+                panic!("no map");
+            };
+            assert_eq!(x.map.len(), count);
         }
     }
 }

@@ -74,6 +74,11 @@ pub(super) fn fitting(bytes: u64) -> u64 {
     (REQUEST_BYTES_MAX - 2) / bytes.max(1)
 }
 
+/// Returns how many values of so many bytes a request has at most, each after a comma. Follows `maxCardinality`.
+pub(super) fn values_of_request(bytes: u64) -> u64 {
+    REQUEST_BYTES_MAX / (bytes + 1)
+}
+
 fn object(node: &Node, is_root: bool) -> Declared {
     let mut fields = OrdMap::new();
     let mut min_bytes = 2;

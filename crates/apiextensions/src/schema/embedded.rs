@@ -49,9 +49,7 @@ fn check_type_meta(object: &Value, path: &mut Path, outcome: &mut Outcome) {
         let mark = path.member(name);
         match object.get(name) {
             None => outcome.push(path, || FieldError::required(path.field())),
-            Some(Value::String(text)) if text.is_empty() => {
-                outcome.push(path, || FieldError::required(path.field()));
-            }
+            Some(empty) if empty == "" => push(path, empty, "must not be empty", outcome),
             Some(Value::String(text)) => {
                 if let Some(why) = wrong(name, text) {
                     push(path, &Value::from(text.as_str()), &why, outcome);

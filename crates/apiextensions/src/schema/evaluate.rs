@@ -29,10 +29,15 @@ use super::rules::Rule;
 /// Bytes of a message that a rule makes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
 
-/// Evaluates all rules that concern an object, within the budget of a request, and returns the errors.
-pub(super) fn evaluate(root: &Node, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+/// Evaluates all rules that concern the value at a path, within the budget of a request, and returns the errors.
+pub(super) fn evaluate(
+    root: &Node,
+    object: &Value,
+    old: Option<&Value>,
+    path: Path,
+) -> Vec<FieldError> {
     let mut run = Run {
-        path: Path::default(),
+        path,
         outcome: Outcome::default(),
         meter: Meter::new(),
     };

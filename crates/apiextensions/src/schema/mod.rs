@@ -183,7 +183,7 @@ impl StructuralSchema {
     /// where a value has changed. Not for objects that [`Self::validate`] refuses: see [`Self::check`].
     #[must_use]
     pub fn validate_rules(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        evaluate::evaluate(&self.root, object, old)
+        evaluate::evaluate(&self.root, object, old, Path::default())
     }
 
     /// Returns all errors of an object: of its values and, unless these make them pointless, of the validation rules.

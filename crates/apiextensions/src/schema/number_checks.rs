@@ -1,12 +1,12 @@
 //! Checks of numbers: their type and format, bounds and divisors.
 
-use ringwatch_apimachinery::{FieldError, FieldErrorKind, go_text};
+use ringwatch_apimachinery::{FieldError, FieldErrorKind, go_text, numbers};
 use serde_json::Value;
 
 use super::kind::Kind;
-use super::node::{Bound, Checks, Node};
+use super::node::{Bound, Node};
 use super::outcome::Outcome;
-use super::path::{Path, ROOT};
+use super::path::Path;
 
 /// Returns true if a number is whole, and small enough to differ from its neighbours if it is a float.
 pub(super) fn is_integer(value: &Value) -> bool {
@@ -27,17 +27,48 @@ fn is_nearly_whole(float: f64) -> bool {
 /// The number from which on floats are further apart than integers, 2^53.
 const INTEGERS_END: f64 = 9_007_199_254_740_992.0;
 
-/// Checks that a number fits into its type and format. Such an error has no field, but names it. Follows
-/// `IsValueValidAgainstRange`.
-pub(super) fn check_range(node: &Node, value: &Value, path: &Path, outcome: &mut Outcome) {
+/// Checks a number: its type and format, divisor and bounds. Follows `numberValidator.Validate`.
+pub(super) fn check_number(node: &Node, value: &Value, path: &Path, outcome: &mut Outcome) {
+    check_range(node, value, "Checked", path, outcome);
+    outcome.applied += 1;
+    let Some(checks) = node.checks.as_deref() else {
+        return;
+    };
+    if let Some(factor) = checks.multiple_of {
+        let compared = compared(node, value, factor, "MultipleOf", path, outcome);
+        check_multiple(&compared, value, factor, path, outcome);
+    }
+    if let Some(bound) = checks.minimum {
+        let compared = compared(node, value, bound.at, "Minimum boundary", path, outcome);
+        if compare(&compared, bound.at).is_some_and(|order| order.is_lt() || bound.excludes(order))
+        {
+            let words = if bound.exclusive { "" } else { " or equal to" };
+            let at = shown_bound(&compared, bound.at);
+            outcome.invalid(path, value, &format!("should be greater than{words} {at}"));
+        }
+    }
+    if let Some(bound) = checks.maximum {
+        let compared = compared(node, value, bound.at, "Maximum boundary", path, outcome);
+        if compare(&compared, bound.at).is_some_and(|order| order.is_gt() || bound.excludes(order))
+        {
+            let words = if bound.exclusive { "" } else { " or equal to" };
+            let at = shown_bound(&compared, bound.at);
+            outcome.invalid(path, value, &format!("should be less than{words} {at}"));
+        }
+    }
+}
+
+/// Checks that a number fits into the type and format of a schema, and returns true if it does. Such an error has no field,
+/// but names it. Follows `IsValueValidAgainstRange`.
+fn check_range(node: &Node, value: &Value, what: &str, path: &Path, outcome: &mut Outcome) -> bool {
     let Some(kind @ (Kind::Integer | Kind::Number)) = node.kind.filter(|_| !node.int_or_string)
     else {
-        return;
+        return true;
     };
     let format = node.checks.as_ref().and_then(|checks| checks.format);
     let fits = kind == Kind::Number || is_integer(value);
     if fits && format.is_none_or(|format| format.has(value)) {
-        return;
+        return true;
     }
     outcome.push(path, || {
         let format = match format {
@@ -45,38 +76,49 @@ pub(super) fn check_range(node: &Node, value: &Value, path: &Path, outcome: &mut
             None => "(default format)".to_owned(),
         };
         let (kind, place) = (kind.name(), path.as_str());
-        let detail = format!("\"\": Checked value must be of type {kind} {format} in {place}");
-        FieldError::new(FieldErrorKind::Invalid, ROOT, detail)
+        let detail = format!("\"\": {what} value must be of type {kind} {format} in {place}");
+        FieldError::new(FieldErrorKind::Invalid, path.base(), detail)
     });
+    false
 }
 
-pub(super) fn check_number(
-    checks: Option<&Checks>,
+/// Returns the number that is compared with a bound: the value itself or, if the bound is not of the schema's type, which
+/// is an error too, the value as a float.
+fn compared(
+    node: &Node,
     value: &Value,
+    bound: f64,
+    what: &str,
+    path: &Path,
+    outcome: &mut Outcome,
+) -> Value {
+    let mut number = Value::from(bound);
+    numbers::normalize(&mut number);
+    if check_range(node, &number, what, path, outcome) {
+        return value.clone();
+    }
+    value.as_f64().map_or(Value::Null, Value::from)
+}
+
+/// Follows `MultipleOfNativeType`.
+fn check_multiple(
+    compared: &Value,
+    value: &Value,
+    factor: f64,
     path: &Path,
     outcome: &mut Outcome,
 ) {
-    outcome.applied += 1;
-    let Some(checks) = checks else { return };
-    if let Some(factor) = checks.multiple_of
-        && !is_multiple(value, factor)
-    {
-        let factor = shown_bound(value, factor);
-        outcome.invalid(path, value, &format!("should be a multiple of {factor}"));
-    }
-    if let Some(bound) = checks.minimum
-        && compare(value, bound.at).is_some_and(|order| order.is_lt() || bound.excludes(order))
-    {
-        let words = if bound.exclusive { "" } else { " or equal to" };
-        let at = shown_bound(value, bound.at);
-        outcome.invalid(path, value, &format!("should be greater than{words} {at}"));
-    }
-    if let Some(bound) = checks.maximum
-        && compare(value, bound.at).is_some_and(|order| order.is_gt() || bound.excludes(order))
-    {
-        let words = if bound.exclusive { "" } else { " or equal to" };
-        let at = shown_bound(value, bound.at);
-        outcome.invalid(path, value, &format!("should be less than{words} {at}"));
+    let shown = shown_bound(compared, factor);
+    if factor <= 0.0 {
+        let place = path.as_str();
+        outcome.push(path, || {
+            let detail = format!(
+                "{shown}: factor MultipleOf declared for {place} must be positive: {shown}"
+            );
+            FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
+        });
+    } else if !is_multiple(compared, factor) {
+        outcome.invalid(path, value, &format!("should be a multiple of {shown}"));
     }
 }
 

@@ -22,6 +22,16 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// Returns the outcome of a check that found these errors.
+    pub(super) fn of(errors: Vec<FieldError>) -> Self {
+        let mut outcome = Self {
+            is_wrong: !errors.is_empty(),
+            ..Self::default()
+        };
+        errors.into_iter().for_each(|error| outcome.tell(error));
+        outcome
+    }
+
     /// Returns true if there are no errors.
     pub(super) fn is_valid(&self) -> bool {
         !self.is_wrong
@@ -84,7 +94,7 @@ impl Outcome {
         self.push(path, || {
             let place = Value::from(path.as_str());
             let detail = format!("\"\": {place} {text}");
-            FieldError::new(FieldErrorKind::Invalid, ROOT, detail)
+            FieldError::new(FieldErrorKind::Invalid, path.base(), detail)
         });
     }
 }

@@ -10,10 +10,12 @@ pub(super) const ROOT: &str = "<nil>";
 
 /// The path of the current field. Going into a field appends to one string and leaving it truncates that, so no field
 /// allocates a string of its own.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Path {
     /// The path so far, such as `spec.ports[0]`.
     text: String,
+    /// The path of the value in which the walk began; empty for a whole object.
+    base: String,
     /// Bytes of all errors created on the walk, reported or not.
     error_bytes: Cell<usize>,
 }
@@ -28,6 +30,15 @@ const ERROR_BYTES_MADE_MAX: usize = 16 << 20;
 pub(super) struct Mark(usize);
 
 impl Path {
+    /// Begins a walk in a value that is not a whole object, such as a default. Texts name what is in it by the path from
+    /// there, as kube-apiserver's do.
+    pub(super) fn below(base: String) -> Self {
+        Self {
+            base,
+            ..Self::default()
+        }
+    }
+
     /// Appends a member to the path, and returns the mark by which to leave it.
     pub(super) fn member(&mut self, name: &str) -> Mark {
         let mark = Mark(self.text.len());
@@ -69,17 +80,26 @@ impl Path {
         Some(error)
     }
 
-    /// Returns the path, empty for the whole object.
+    /// Returns the path from where the walk began, empty for that value itself.
     pub(super) fn as_str(&self) -> &str {
         &self.text
     }
 
     /// Returns the path as errors have it.
     pub(super) fn field(&self) -> String {
-        if self.text.is_empty() {
-            ROOT.to_owned()
+        match (self.base.as_str(), self.text.as_str()) {
+            (_, "") => self.base().to_owned(),
+            ("", text) => text.to_owned(),
+            (base, text) => format!("{base}.{text}"),
+        }
+    }
+
+    /// Returns the path of the value in which the walk began, as errors have it.
+    pub(super) fn base(&self) -> &str {
+        if self.base.is_empty() {
+            ROOT
         } else {
-            self.text.clone()
+            &self.base
         }
     }
 }

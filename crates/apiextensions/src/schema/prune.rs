@@ -52,6 +52,11 @@ pub(super) fn knows_all(node: &Node, value: &Value) -> bool {
     pruning.wrong.is_none() && pruning.into_removed().is_empty()
 }
 
+/// Removes what the schema does not know from a value that is not a whole object, such as a default.
+pub(super) fn prune_part(node: &Node, value: &mut Value) {
+    Pruning::default().value(value, Some(node));
+}
+
 #[derive(Default)]
 struct Pruning {
     /// The path that the walk has reached.
@@ -95,8 +100,9 @@ impl Pruning {
     fn members(&mut self, members: &mut Map<String, Value>, node: &Node, whole_object: bool) {
         members.retain(|name, value| {
             if whole_object && METADATA.contains(&name.as_str()) {
-                if name == "metadata" {
-                    self.metadata(value);
+                match name.as_str() {
+                    "metadata" => self.metadata(value),
+                    name => self.type_meta(name, value),
                 }
                 return true;
             }
@@ -108,6 +114,15 @@ impl Pruning {
             }
             known || node.preserve_unknown
         });
+    }
+
+    /// Notes a kind or apiVersion of an embedded object that is no string. Those of the object itself are known by then.
+    fn type_meta(&mut self, name: &str, value: &Value) {
+        if !value.is_string() && !self.path.as_str().is_empty() && self.wrong.is_none() {
+            let mark = self.path.member(name);
+            self.wrong = Some(invalid(self.path.as_str(), value, "must be a string"));
+            self.path.leave(mark);
+        }
     }
 
     fn metadata(&mut self, metadata: &mut Value) {
@@ -137,10 +152,7 @@ impl Pruning {
         if let Some(why) = wrong.filter(|_| self.wrong.is_none()) {
             self.wrong = Some(match shown {
                 None => why,
-                Some(shown) => {
-                    let error = FieldError::invalid(self.path.as_str(), &shown, &why);
-                    format!("{}: {}", error.field, error.message())
-                }
+                Some(shown) => invalid(self.path.as_str(), &shown, &why),
             });
         }
         self.path.leave(mark);
@@ -200,6 +212,12 @@ impl Pruning {
         self.removed_bytes += path.len();
         Some(path)
     }
+}
+
+/// Returns the text about a wrong value with its path.
+fn invalid(path: &str, value: &Value, why: &str) -> String {
+    let error = FieldError::invalid(path, value, why);
+    format!("{}: {}", error.field, error.message())
 }
 
 /// Keeps those members of metadata which alone can be decoded.

@@ -17,7 +17,7 @@ use super::outcome::Outcome;
 use super::path::Path;
 use super::patterns::Patterns;
 use super::walk::Walk;
-use super::{prune, rules, structure, validate};
+use super::{embedded, prune, rules, structure, validate};
 
 /// Levels of schemas in schemas. JSON is parsed to 127 levels, of which each schema takes two; what
 /// comes in another way is bounded here, and with it everything that walks along a schema.
@@ -54,21 +54,39 @@ pub(super) fn read(schema: &Value, patterns: &mut Patterns) -> Result<Node, Vec<
         ..Reader::default()
     };
     let node = reader.node(schema, Place::Root);
-    *patterns = reader.patterns;
-    if reader.found.is_valid() {
+    *patterns = std::mem::take(&mut reader.patterns);
+    let mut errors = reader.into_errors();
+    if errors.is_empty() {
         Ok(node)
     } else {
-        let mut errors = reader.found.into_errors();
         errors.sort_by(|a, b| (&a.field, &a.detail).cmp(&(&b.field, &b.detail)));
         Err(errors)
     }
 }
 
+/// The kinds of errors of a schema, of which later ones are told only if there are no earlier ones that forbid to look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Members that no schema may have. They are told beside all others.
+    #[default]
+    Members,
+    /// Parts that are not structural. They are told if all members can be read at all.
+    Structure,
+    /// Wrong defaults. They are told of structural schemas.
+    Defaults,
+}
+
 /// A walk over a schema.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// The errors that were found so far.
-    pub(super) found: Outcome,
+    /// The errors that were found so far, by their stage.
+    found: [Outcome; 3],
+    /// The stage of errors that are added now.
+    stage: Stage,
+    /// True if a schema has members without which there is no structure to look at.
+    pub(super) unreadable: bool,
+    /// The number of `additionalProperties` around the current schema. Defaults in these are not validated.
+    additional_level: usize,
     /// The path that the walk has reached.
     pub(super) path: Path,
     /// The number of schemas around the current one.
@@ -82,6 +100,31 @@ pub(super) struct Reader {
 }
 
 impl Reader {
+    /// Returns the errors that are told. Follows `validateCustomResourceDefinitionValidation`.
+    fn into_errors(self) -> Vec<FieldError> {
+        let [members, structure, defaults] = self.found;
+        let mut told = members;
+        if !self.unreadable {
+            let is_structural = structure.is_valid();
+            told.merge(structure);
+            if is_structural {
+                told.merge(defaults);
+            }
+        }
+        match told.is_valid() {
+            true => Vec::new(),
+            false => told.into_errors(),
+        }
+    }
+
+    /// Does something whose errors are of a stage.
+    pub(super) fn in_stage<R>(&mut self, stage: Stage, check: impl FnOnce(&mut Self) -> R) -> R {
+        let before = std::mem::replace(&mut self.stage, stage);
+        let result = check(self);
+        self.stage = before;
+        result
+    }
+
     fn node(&mut self, schema: &Value, place: Place) -> Node {
         let Value::Object(schema) = schema else {
             self.invalid(schema, "must be a schema");
@@ -99,7 +142,7 @@ impl Reader {
             node.rules = self.rules(schema, &node);
             node.ruled = rules::any(&node.rules, &node);
         }
-        self.check_default(&node);
+        self.take_default(schema, &mut node);
         self.level -= 1;
         node
     }
@@ -121,15 +164,10 @@ impl Reader {
             preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
             embedded: flag("x-kubernetes-embedded-resource"),
             atomic: schema.get("x-kubernetes-map-type") == Some(&json!("atomic")),
-            default: present(schema, "default").cloned().map(|mut default| {
-                numbers::normalize(&mut default);
-                default
-            }),
+            default: None,
             properties: self.properties(schema, below(Place::Field)),
             additional: self.additional(schema, below(Place::Field)),
-            items: present(schema, "items").map(|items| {
-                Box::new(self.under("items", |reader| reader.node(items, below(Place::Item))))
-            }),
+            items: self.items(schema, below(Place::Item)),
             list: list_type(schema),
             checks: self.checks(schema, place).map(Box::new),
             rules: Vec::new(),
@@ -150,6 +188,19 @@ impl Reader {
             self.not_supported("type", name, &names);
         }
         kind
+    }
+
+    fn items(&mut self, schema: &Map<String, Value>, place: Place) -> Option<Box<Node>> {
+        let items = present(schema, "items")?;
+        if let Value::Array(items) = items {
+            if !items.is_empty() {
+                self.forbid("items", "items must be a schema object and not an array");
+                self.unreadable = true;
+            }
+            return None;
+        }
+        let node = self.under("items", |reader| reader.node(items, place));
+        Some(Box::new(node))
     }
 
     fn properties(&mut self, schema: &Map<String, Value>, place: Place) -> BTreeMap<String, Node> {
@@ -178,7 +229,9 @@ impl Reader {
                 None
             }
             other => {
+                self.additional_level += 1;
                 let node = self.under("additionalProperties", |reader| reader.node(other, place));
+                self.additional_level -= 1;
                 Some(Additional::Schema(Box::new(node)))
             }
         }
@@ -216,19 +269,41 @@ impl Reader {
         ))
     }
 
-    /// Checks that a default is valid under its own schema; otherwise no object could be written.
-    fn check_default(&mut self, node: &Node) {
-        let Some(default) = &node.default else {
+    /// Takes the default of a schema, which must be valid under it; otherwise no object could be written. Below
+    /// `additionalProperties` nothing is required of it, and what the schema does not know is left out. Follows
+    /// `ValidateDefaults` and `PruneDefaults`.
+    fn take_default(&mut self, schema: &Map<String, Value>, node: &mut Node) {
+        let Some(mut default) = present(schema, "default").cloned() else {
             return;
         };
-        self.under("default", |reader| {
-            if !prune::knows_all(node, default) {
-                reader.invalid(default, "must not have unknown fields");
-            }
-            let mut walk = Walk::new(&mut reader.path);
-            let found = validate::validate(node, default, None, &mut walk);
-            reader.found.merge(walk.end(found));
-        });
+        numbers::normalize(&mut default);
+        if self.additional_level > 0 {
+            prune::prune_part(node, &mut default);
+        } else {
+            let check = |reader: &mut Self| reader.check_default(node, &default);
+            self.in_stage(Stage::Defaults, |reader| reader.under("default", check));
+        }
+        node.default = Some(default);
+    }
+
+    fn check_default(&mut self, node: &Node, default: &Value) {
+        if !prune::knows_all(node, default) {
+            self.invalid(default, "must not have unknown fields");
+        }
+        let mut embedded = Outcome::default();
+        embedded::validate(node, default, &mut self.path, &mut embedded);
+        if !embedded.is_valid() {
+            return self.add(embedded);
+        }
+        let mut path = Path::below(self.path.field());
+        let mut walk = Walk::new(&mut path);
+        let found = validate::validate(node, default, None, &mut walk);
+        let found = walk.end(found);
+        self.add(found);
+    }
+
+    fn add(&mut self, found: Outcome) {
+        self.found[self.stage as usize].merge(found);
     }
 
     /// Does something below a member.
@@ -241,9 +316,14 @@ impl Reader {
 
     /// Adds an error about the value at the current path.
     pub(super) fn invalid(&mut self, value: &Value, why: &str) {
-        let (path, found) = (&self.path, &mut self.found);
+        self.invalid_shown(&bad_value(value), why);
+    }
+
+    /// Adds an error about the value at the current path, which is shown in this form.
+    pub(super) fn invalid_shown(&mut self, shown: &str, why: &str) {
+        let (path, found) = (&self.path, &mut self.found[self.stage as usize]);
         found.push(path, || {
-            let detail = format!("{}: {why}", bad_value(value));
+            let detail = format!("{shown}: {why}");
             FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
         });
     }
@@ -267,7 +347,7 @@ impl Reader {
 
     fn push(&mut self, kind: FieldErrorKind, name: &str, detail: String) {
         let mark = self.path.member(name);
-        let (path, found) = (&self.path, &mut self.found);
+        let (path, found) = (&self.path, &mut self.found[self.stage as usize]);
         found.push(path, || FieldError::new(kind, path.field(), detail));
         self.path.leave(mark);
     }

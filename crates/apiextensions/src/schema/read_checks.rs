@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::formats::Format;
 use super::kind::Kind;
 use super::node::{Allowed, Bound, Checks, Node, Sizes};
-use super::read::{Nested, Place, Reader, present, strings};
+use super::read::{Nested, Place, Reader, Stage, present, strings};
 
 /// The keywords of conditions. Most nodes have none of them.
 const CHECKS: [&str; 17] = [
@@ -45,7 +45,7 @@ impl Reader {
             allowed: Allowed::new(list(schema, "enum")),
             maximum: self.bound(schema, "maximum", "exclusiveMaximum"),
             minimum: self.bound(schema, "minimum", "exclusiveMinimum"),
-            multiple_of: self.multiple_of(schema),
+            multiple_of: self.number(schema, "multipleOf"),
             sizes: self.sizes(schema),
             pattern: pattern
                 .filter(|text| !text.is_empty())
@@ -80,18 +80,6 @@ impl Reader {
         Some(Bound { at, exclusive })
     }
 
-    fn multiple_of(&mut self, schema: &Map<String, Value>) -> Option<f64> {
-        let factor = self.number(schema, "multipleOf")?;
-        if factor <= 0.0 {
-            let value = Value::from(factor);
-            self.under("multipleOf", |reader| {
-                reader.invalid(&value, "must be greater than 0");
-            });
-            return None;
-        }
-        Some(factor)
-    }
-
     fn sizes(&mut self, schema: &Map<String, Value>) -> Sizes {
         Sizes {
             length_max: self.count(schema, "maxLength"),
@@ -122,7 +110,8 @@ impl Reader {
     fn pattern(&mut self, text: &str) -> Option<Arc<str>> {
         let checked = self.patterns.check(text);
         let refuse = |why: String| {
-            self.under("pattern", |reader| reader.invalid(&Value::from(text), &why));
+            let refuse = |reader: &mut Self| reader.invalid(&Value::from(text), &why);
+            self.in_stage(Stage::Structure, |reader| reader.under("pattern", refuse));
         };
         checked.map_err(refuse).ok()
     }

@@ -144,3 +144,24 @@ fn sizes_pass_through_expressions() {
         assert_eq!(x(schema.clone(), rule), [""; 0], "{rule}");
     }
 }
+
+#[test]
+fn only_rules_that_cost_a_hundredth_of_the_limit_are_named() {
+    let cheap = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]});
+    let costly = json!({"type": "array", "items": {"type": "string"},
+        "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, a == b))"}]});
+    let x = json!({"type": "object", "properties": {"a": cheap, "b": costly}});
+    let named = said_of_rules(&x, None);
+    let named = named.iter().filter(|it| it.contains("contributed"));
+    assert_eq!(named.count(), 1);
+}
+
+#[test]
+fn values_of_a_list_without_bound_are_as_many_as_fit_into_a_request() {
+    let rule = json!([{"rule": "self == 'a' || self == 'b' || self == 'c' || self == 'd'"}]);
+    let item = json!({"type": "string", "maxLength": 1, "x-kubernetes-validations": rule});
+    let x = json!({"type": "array", "items": item});
+    let said = said_of_rules(&x, None);
+    // 3 MiB, by two quotes and a comma, 13 units each.
+    assert!(said[0].contains("by factor of 1.363149x"), "{said:?}");
+}

@@ -10,7 +10,7 @@ use ringwatch_cel::{Declared, Form, Names, Program, Type, check_program, on_larg
 use serde_json::json;
 
 use super::cel_value::escaped;
-use super::declare::{declare, fitting, items_max, properties_max};
+use super::declare::{declare, items_max, properties_max, values_of_request};
 use super::node::Node;
 use super::path::Path;
 use super::rules::Rule;
@@ -23,6 +23,9 @@ const SCHEMA_COST_MAX: u64 = 100_000_000;
 
 /// Maximum number of rules that are named if all together cost too much.
 const NAMED_MAX: usize = 4;
+
+/// Minimum cost of a rule that is named then. Follows `TotalCost.ObserveExpressionCost`.
+const NAMED_COST_MIN: u64 = SCHEMA_COST_MAX / 100;
 
 /// Returns the errors in the rules of a schema. Of rules that an older schema has, only the cost is checked.
 pub(super) fn check_rules(root: &Node, known: &BTreeSet<&str>) -> RuleErrors {
@@ -130,8 +133,7 @@ impl Walk<'_> {
         let own = declared
             .cloned()
             .unwrap_or_else(|| Declared::unsized_(Type::Dyn));
-        let fits = fitting(own.min_bytes + 1);
-        let count = count.unwrap_or(fits);
+        let count = count.unwrap_or_else(|| values_of_request(own.min_bytes));
         let mut names = Names::default();
         let old = if rule.optional_old == Some(true) {
             Declared {
@@ -149,8 +151,8 @@ impl Walk<'_> {
             program: &rule.program,
             gives: Type::Bool,
         };
-        self.expression(&expression, &names, count);
-        self.texts(rule);
+        let is_right = self.expression(&expression, &names, count);
+        self.texts(rule, is_right);
         if let (Some(text), Some(program)) = (&rule.message_text, &rule.message_program) {
             let expression = Expression {
                 member: "messageExpression",
@@ -162,8 +164,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Checks what is said of a rule beside its expressions.
-    fn texts(&mut self, rule: &Rule) {
+    /// Checks what is said of a rule beside its expressions, of which `rule` is right or not.
+    fn texts(&mut self, rule: &Rule, is_right: bool) {
         let mut wrong = |member: &str, kind: FieldErrorKind, detail: String| {
             let mark = self.path.member(member);
             let error = FieldError::new(kind, self.path.field(), detail);
@@ -181,13 +183,14 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        if let Some(optional) = rule.optional_old.filter(|_| !rule.uses_old) {
+        if let Some(optional) = rule.optional_old.filter(|_| !rule.uses_old || !is_right) {
             let detail = format!("{optional}: may not be set if oldSelf is not used in rule");
             wrong("optionalOldSelf", FieldErrorKind::Invalid, detail);
         }
     }
 
-    fn expression(&mut self, expression: &Expression<'_>, names: &Names, count: u64) {
+    /// Returns true if an expression can be evaluated.
+    fn expression(&mut self, expression: &Expression<'_>, names: &Names, count: u64) -> bool {
         let Expression {
             member,
             text,
@@ -201,7 +204,7 @@ impl Walk<'_> {
         let wrong = match check_program(text, program, names) {
             Ok(checked) if checked.gives == *gives => {
                 self.cost(member, field, checked.cost.saturating_mul(count));
-                return;
+                return true;
             }
             Ok(_) if is_message => "messageExpression must evaluate to a string".to_owned(),
             Ok(_) => "cel expression must evaluate to a bool".to_owned(),
@@ -212,6 +215,7 @@ impl Walk<'_> {
             let error = FieldError::invalid(field, &json!(text), wrong);
             self.found.wrong.push(error);
         }
+        false
     }
 
     fn cost(&mut self, member: &str, field: String, cost: u64) {
@@ -219,6 +223,9 @@ impl Walk<'_> {
         if cost > RULE_COST_MAX {
             let what = format!("estimated {member} cost");
             self.forbid(field.clone(), too_costly(&what, cost, RULE_COST_MAX));
+        }
+        if cost < NAMED_COST_MIN {
+            return;
         }
         self.costs.push((cost, field));
         self.costs.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));

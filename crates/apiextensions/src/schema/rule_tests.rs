@@ -302,12 +302,16 @@ fn rules_that_cannot_be_run_are_refused() {
             "optionalOldSelf: Invalid value: false: may not be set if oldSelf is not used in rule",
         ),
         (
+            json!({"rule": "self > oldSelf.value()", "optionalOldSelf": false}),
+            "optionalOldSelf: Invalid value: false: may not be set if oldSelf is not used in rule",
+        ),
+        (
             json!({"rule": "self > 0", "reason": "Because"}),
-            r#"reason: Unsupported value: "Because": supported values: "FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate""#,
+            r#"reason: Unsupported value: "Because": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired""#,
         ),
         (
             json!({"rule": "self > 0", "fieldPath": ".a"}),
-            r#"fieldPath: Invalid value: ".a": fieldPath must be a valid path: .a does not refer to a valid field"#,
+            r#"fieldPath: Invalid value: ".a": must be a valid path"#,
         ),
         (
             json!({"rule": "range(1000000000).size() > 0"}),

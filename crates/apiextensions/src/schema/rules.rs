@@ -13,12 +13,12 @@ pub(super) const RULES_MAX: usize = 1_000;
 /// Bytes of its expressions at most, together. Checking as many takes seconds.
 pub(super) const RULE_BYTES_MAX: usize = 1 << 20;
 
-/// The reasons that a rule may give.
+/// The reasons that a rule may give, sorted as error messages list them.
 const REASONS: [(&str, FieldErrorKind); 4] = [
-    ("FieldValueInvalid", FieldErrorKind::Invalid),
-    ("FieldValueForbidden", FieldErrorKind::Forbidden),
-    ("FieldValueRequired", FieldErrorKind::Required),
     ("FieldValueDuplicate", FieldErrorKind::Duplicate),
+    ("FieldValueForbidden", FieldErrorKind::Forbidden),
+    ("FieldValueInvalid", FieldErrorKind::Invalid),
+    ("FieldValueRequired", FieldErrorKind::Required),
 ];
 
 /// One rule of `x-kubernetes-validations`.
@@ -139,9 +139,7 @@ impl Reader {
             return Some(String::new());
         };
         let Some(path) = normalized(given, node) else {
-            let why =
-                format!("fieldPath must be a valid path: {given} does not refer to a valid field");
-            self.wrong("fieldPath", Some(given), &why);
+            self.wrong("fieldPath", Some(given), "must be a valid path");
             return None;
         };
         Some(path)

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::kind::Kind;
 use super::node::{ListType, Node};
-use super::read::{Nested, Place, Reader, present};
+use super::read::{Nested, Place, Reader, Stage, present};
 
 /// The keywords that no schema may use.
 const UNSUPPORTED: [&str; 6] = [
@@ -52,10 +52,10 @@ const NESTED_FORBIDDEN: [(&str, &str); 12] = [
 /// Checks one schema; those below have been checked.
 pub(super) fn check(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, place: Place) {
     check_unsupported(reader, schema);
-    match place {
+    reader.in_stage(Stage::Structure, |reader| match place {
         Place::Nested(privilege) => check_nested(reader, schema, privilege),
         _ => check_spine(reader, schema, node, place),
-    }
+    });
     check_list_type(reader, schema, node);
 }
 
@@ -63,6 +63,7 @@ fn check_unsupported(reader: &mut Reader, schema: &Map<String, Value>) {
     for name in UNSUPPORTED {
         if present(schema, name).is_some() {
             reader.forbid(name, &format!("{name} is not supported"));
+            reader.unreadable = true;
         }
     }
     if schema.get("uniqueItems") == Some(&json!(true)) {
@@ -74,6 +75,7 @@ fn check_unsupported(reader: &mut Reader, schema: &Map<String, Value>) {
         reader.under("x-kubernetes-preserve-unknown-fields", |reader| {
             reader.invalid(&json!(false), "must be true or undefined");
         });
+        reader.unreadable = true;
     }
 }
 
@@ -116,7 +118,7 @@ fn check_spine(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, pl
     check_extensions(reader, node);
     check_additional(reader, node, place);
     if place == Place::Root || node.embedded {
-        check_type_meta(reader, node);
+        check_type_meta(reader, schema);
     }
     if place == Place::Root {
         check_root_metadata(reader, schema);
@@ -124,9 +126,10 @@ fn check_spine(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, pl
 }
 
 fn check_type(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, place: Place) {
-    let wrong = |reader: &mut Reader, why: &str| match node.kind {
-        None => reader.require("type", why),
-        Some(kind) => reader.under("type", |reader| reader.invalid(&json!(kind.name()), why)),
+    let said = type_of(Some(schema));
+    let wrong = |reader: &mut Reader, why: &str| match said {
+        "" => reader.require("type", why),
+        said => reader.under("type", |reader| reader.invalid(&json!(said), why)),
     };
     let is_object = node.kind == Some(Kind::Object);
     if node.embedded && !is_object {
@@ -134,7 +137,7 @@ fn check_type(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, pla
             reader,
             "must be object if x-kubernetes-embedded-resource is true",
         );
-    } else if !has_type(schema) && !node.int_or_string && !node.preserve_unknown {
+    } else if said.is_empty() && !node.int_or_string && !node.preserve_unknown {
         let why = match place {
             Place::Root => "must not be empty at the root",
             Place::Item => "must not be empty for specified array items",
@@ -142,14 +145,15 @@ fn check_type(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, pla
         };
         reader.require("type", why);
     }
-    if place == Place::Root && node.kind.is_some() && !is_object {
+    if place == Place::Root && !said.is_empty() && !is_object {
         wrong(reader, "must be object at the root");
     }
 }
 
-/// Returns true if a schema has a type, known or not; an empty one is none.
-fn has_type(schema: &Map<String, Value>) -> bool {
-    present(schema, "type").is_some_and(|kind| kind != "")
+/// Returns the type of a schema as it was written, known or not; empty if there is none.
+fn type_of(schema: Option<&Map<String, Value>>) -> &str {
+    let said = schema.and_then(|schema| schema.get("type"));
+    said.and_then(Value::as_str).unwrap_or_default()
 }
 
 fn check_extensions(reader: &mut Reader, node: &Node) {
@@ -196,18 +200,18 @@ fn check_additional(reader: &mut Reader, node: &Node, place: Place) {
     }
 }
 
-fn check_type_meta(reader: &mut Reader, node: &Node) {
+fn check_type_meta(reader: &mut Reader, schema: &Map<String, Value>) {
     let wanted = [
         ("kind", Kind::String),
         ("apiVersion", Kind::String),
         ("metadata", Kind::Object),
     ];
     for (name, kind) in wanted {
-        let said = node.properties.get(name);
-        if let Some(wrong) = said.filter(|property| property.kind != Some(kind)) {
-            let value = json!(wrong.kind.map_or("", Kind::name));
+        let property = schema.get("properties").and_then(|all| all.get(name));
+        let said = type_of(property.and_then(Value::as_object));
+        if property.is_some() && said != kind.name() {
             reader.under(&format!("properties[{name}].type"), |reader| {
-                reader.invalid(&value, &format!("must be {}", kind.name()));
+                reader.invalid(&json!(said), &format!("must be {}", kind.name()));
             });
         }
     }
@@ -277,7 +281,7 @@ fn check_list_type(reader: &mut Reader, schema: &Map<String, Value>, node: &Node
         check_set_items(reader, schema, node);
     }
     if let ListType::Map(keys) = &node.list {
-        check_map_keys(reader, node, keys);
+        check_map_keys(reader, schema, node, keys);
     }
 }
 
@@ -294,11 +298,9 @@ fn check_topology(
     };
     if node.kind != Some(kind) {
         let why = format!("must be {} if {name} is specified", kind.name());
-        match node.kind {
-            None => reader.require("type", &why),
-            Some(other) => {
-                reader.under("type", |reader| reader.invalid(&json!(other.name()), &why))
-            }
+        match type_of(Some(schema)) {
+            "" => reader.require("type", &why),
+            other => reader.under("type", |reader| reader.invalid(&json!(other), &why)),
         }
     }
     let said = said.as_str().unwrap_or_default();
@@ -331,22 +333,28 @@ fn check_set_items(reader: &mut Reader, schema: &Map<String, Value>, node: &Node
     }
 }
 
-fn check_map_keys(reader: &mut Reader, node: &Node, keys: &[String]) {
+fn check_map_keys(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, keys: &[String]) {
     let name = "x-kubernetes-list-map-keys";
     if keys.is_empty() {
         reader.require(name, "must not be empty if x-kubernetes-list-type is map");
     }
     let Some(items) = node.items.as_deref() else {
-        return reader.require(
-            "items",
-            "must have a schema if x-kubernetes-list-type is map",
-        );
+        return match present(schema, "items") {
+            None => reader.require(
+                "items",
+                "must have a schema if x-kubernetes-list-type is map",
+            ),
+            Some(_) => reader.under("items", |reader| {
+                let why = "must only have a single schema if x-kubernetes-list-type is map";
+                reader.invalid(&json!({"Schema": null, "JSONSchemas": []}), why);
+            }),
+        };
     };
     if items.kind != Some(Kind::Object) {
-        let value = json!(items.kind.map_or("", Kind::name));
+        let said = type_of(schema.get("items").and_then(Value::as_object));
         return reader.under("items.type", |reader| {
             let why = "must be object if parent array's x-kubernetes-list-type is map";
-            reader.invalid(&value, why);
+            reader.invalid(&json!(said), why);
         });
     }
     let checks = items.checks.as_deref();
@@ -369,10 +377,11 @@ fn check_map_keys(reader: &mut Reader, node: &Node, keys: &[String]) {
 
 fn check_map_key(reader: &mut Reader, required: bool, key: &str, property: &Node) {
     let place = format!("items.properties[{key}]");
-    if let Some(kind @ (Kind::Array | Kind::Object)) = property.kind {
+    if let Some(Kind::Array | Kind::Object) = property.kind {
         reader.under(&format!("{place}.type"), |reader| {
             let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-            reader.invalid(&json!(kind.name()), why);
+            // kube-apiserver shows the type of the items.
+            reader.invalid(&json!(Kind::Object.name()), why);
         });
     }
     if !required && property.default.is_none() {

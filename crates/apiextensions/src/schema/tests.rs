@@ -387,3 +387,75 @@ fn items_of_sets_and_maps_differ() {
         [r#"spec.x[2]: Duplicate value: {"port":80,"protocol":"TCP"}"#]
     );
 }
+
+#[test]
+fn numbers_are_compared_with_bounds_of_their_type() {
+    let x = |more: Value| {
+        let mut schema = json!({"type": "integer"});
+        for (name, value) in more.as_object().into_iter().flatten() {
+            schema[name] = value.clone();
+        }
+        schema
+    };
+    let cannot = |what: &str, format: &str| {
+        format!(
+            r#"<nil>: Invalid value: "": {what} value must be of type integer {format} in spec.x"#
+        )
+    };
+    for (more, value, said) in [
+        (
+            json!({"minimum": 0.5}),
+            0,
+            vec![
+                cannot("Minimum boundary", "(default format)"),
+                "spec.x: Invalid value: 0: spec.x in body should be greater than or equal to 0.5".to_owned(),
+            ],
+        ),
+        (
+            json!({"format": "int32", "maximum": 1e12}),
+            1,
+            vec![cannot("Maximum boundary", "with format int32")],
+        ),
+        (
+            json!({"multipleOf": 0.5}),
+            1,
+            vec![cannot("MultipleOf", "(default format)")],
+        ),
+        (
+            json!({"multipleOf": -1}),
+            1,
+            vec!["spec.x: Invalid value: -1: factor MultipleOf declared for spec.x must be positive: -1".to_owned()],
+        ),
+    ] {
+        assert_eq!(said_of_x(x(more), json!(value)), said);
+    }
+}
+
+#[test]
+fn a_format_without_a_type_is_one_of_texts() {
+    let x = json!({"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]});
+    assert_eq!(said_of_x(x.clone(), json!("::1")), [""; 0]);
+    assert_eq!(
+        said_of_x(x, json!(5)),
+        [
+            r#"spec.x: Invalid value: "integer": spec.x in body must be of type string: "integer""#,
+            r#"<nil>: Invalid value: "": "spec.x" must validate at least one schema (anyOf)"#,
+            r#"spec.x: Invalid value: "int64": spec.x in body must be of type ipv4: "int64""#,
+        ]
+    );
+}
+
+#[test]
+fn lengths_are_told_in_bytes() {
+    for (max, said) in [
+        (-1, "value is too long"),
+        (0, "may not be more than 0 bytes"),
+        (1, "may not be more than 1 byte"),
+    ] {
+        let x = json!({"type": "string", "maxLength": max});
+        assert_eq!(
+            said_of_x(x, json!("ab")),
+            [format!("spec.x: Too long: {said}")]
+        );
+    }
+}

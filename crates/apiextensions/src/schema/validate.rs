@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::kind::Kind;
 use super::node::{Additional, Checks, ListType, Node, Sizes};
-use super::number_checks::{check_number, check_range, is_integer};
+use super::number_checks::{check_number, is_integer};
 use super::outcome::Outcome;
 use super::path::Path;
 use super::walk::Walk;
@@ -39,10 +39,7 @@ pub(super) fn validate(
     }
     match value {
         Value::String(text) => check_string(checks, text, path, &mut outcome),
-        Value::Number(_) => {
-            check_range(node, value, path, &mut outcome);
-            check_number(checks, value, path, &mut outcome);
-        }
+        Value::Number(_) => check_number(node, value, path, &mut outcome),
         Value::Array(items) => {
             let old = old.and_then(Value::as_array);
             check_items(node, items, old, path, &mut outcome);
@@ -60,18 +57,24 @@ pub(super) fn validate(
 }
 
 fn check_type(node: &Node, value: &Value, path: &Path, outcome: &mut Outcome) {
+    let format = node.checks.as_ref().and_then(|checks| checks.format);
     let kinds: &[Kind] = match (node.int_or_string, &node.kind) {
         (true, _) => &[Kind::Integer, Kind::String],
         (false, Some(kind)) => std::slice::from_ref(kind),
-        (false, None) => return,
+        (false, None) => &[],
     };
+    if kinds.is_empty() && format.is_none() {
+        return;
+    }
     outcome.applied += 1;
     if value.is_null() && node.nullable || kinds.iter().any(|kind| is_of(*kind, value)) {
         return;
     }
-    let format = node.checks.as_ref().and_then(|checks| checks.format);
     if let (Some(format), Value::Number(_) | Value::Bool(_) | Value::Object(_)) = (format, value) {
         return outcome.invalid_type(path, format.name(), go_format(value));
+    }
+    if kinds.is_empty() {
+        return;
     }
     let wanted: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     outcome.invalid_type(path, &wanted.join(","), type_name(value));
@@ -187,7 +190,11 @@ fn check_string(checks: Option<&Checks>, text: &str, path: &mut Walk<'_>, outcom
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     if let Some(max) = checks.sizes.length_max.filter(|max| length > *max) {
         outcome.push(path, || {
-            let detail = format!("may not be more than {max} bytes");
+            let detail = match max {
+                ..=-1 => "value is too long".to_owned(),
+                1 => "may not be more than 1 byte".to_owned(),
+                _ => format!("may not be more than {max} bytes"),
+            };
             FieldError::new(FieldErrorKind::TooLong, path.field(), detail)
         });
     } else if let Some(min) = checks.sizes.length_min.filter(|min| length < *min) {

@@ -126,7 +126,7 @@ fn embedded_objects_say_what_they_are() {
         said_of_x(x.clone(), json!({"kind": "", "metadata": {"labels": {"-": "a"}}})),
         [
             "spec.x.apiVersion: Required value".to_owned(),
-            "spec.x.kind: Required value".to_owned(),
+            r#"spec.x.kind: Invalid value: "": must not be empty"#.to_owned(),
             r#"spec.x.metadata.labels: Invalid value: "-": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"#.to_owned(),
         ]
     );
@@ -193,5 +193,25 @@ proptest! {
         prop_assert_eq!(&object, &defaulted);
         prop_assert!(schema.prune(&mut object).is_empty(), "defaults are known");
         let _ = schema.validate(&object, None);
+    }
+}
+
+#[test]
+fn embedded_objects_of_other_types_cannot_be_decoded() {
+    let x = json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true});
+    let schema = about_x(json!({"type": "array", "items": x}));
+    for (value, why) in [
+        (
+            json!({"kind": null}),
+            "kind: Invalid value: null: must be a string",
+        ),
+        (
+            json!({"apiVersion": 5}),
+            "apiVersion: Invalid value: 5: must be a string",
+        ),
+    ] {
+        let object = json!({"spec": {"x": [value]}});
+        let found = schema.unknown_fields(&object);
+        assert_eq!(found, Err(format!("spec.x[0].{why}")));
     }
 }

@@ -58,7 +58,7 @@ fn what_is_not_structural_is_refused() {
         ),
         (
             json!({"type": "string", "default": 5}),
-            r#"properties[x].default: Invalid value: "integer": properties[x].default in body must be of type string: "integer""#,
+            r#"properties[x].default: Invalid value: "integer":  in body must be of type string: "integer""#,
         ),
         (
             json!({"type": "object", "default": {"a": 1}}),
@@ -79,6 +79,18 @@ fn what_is_not_structural_is_refused() {
         (
             json!(5),
             "properties[x]: Invalid value: 5: must be a schema",
+        ),
+        (
+            json!({"type": "array", "items": []}),
+            "properties[x].items: Required value: must be specified",
+        ),
+        (
+            json!({"type": "array", "items": [{"type": "string"}]}),
+            "properties[x].items: Forbidden: items must be a schema object and not an array",
+        ),
+        (
+            json!({"x-kubernetes-preserve-unknown-fields": false}),
+            "properties[x].x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined",
         ),
     ] {
         let whole = json!({"type": "object", "properties": {"x": x}});
@@ -104,6 +116,105 @@ fn what_is_not_structural_is_refused() {
     ] {
         assert_eq!(refused(schema), [said]);
     }
+}
+
+#[test]
+fn wrong_defaults_are_told_by_their_path_and_by_that_within() {
+    let x = |schema: Value| json!({"type": "object", "properties": {"x": schema}});
+    let at = "properties[x].default";
+    for (schema, said) in [
+        (
+            json!({"type": "integer", "maximum": 1, "default": 2}),
+            format!("{at}: Invalid value: 2:  in body should be less than or equal to 1"),
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string", "minLength": 2}}, "default": {"a": "b"}}),
+            format!(r#"{at}.a: Invalid value: "b": a in body should be at least 2 chars long"#),
+        ),
+        (
+            json!({"type": "array", "items": {"type": "string"}, "default": [1]}),
+            format!(
+                r#"{at}.[0]: Invalid value: "integer": [0] in body must be of type string: "integer""#
+            ),
+        ),
+        (
+            json!({"type": "integer", "format": "int32", "maximum": 1e12, "default": 2}),
+            format!(
+                r#"{at}: Invalid value: "": Maximum boundary value must be of type integer with format int32 in "#
+            ),
+        ),
+        (
+            json!({"type": "string", "not": {"enum": ["a"]}, "default": "a"}),
+            format!(r#"{at}: Invalid value: "": "" must not validate the schema (not)"#),
+        ),
+        (
+            json!({"type": "object", "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true, "default": {"kind": "Pod"}}),
+            format!("{at}.apiVersion: Required value"),
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "integer",
+                "x-kubernetes-validations": [{"rule": "self > 1"}]}}, "default": {"a": 1}}),
+            format!("{at}.a: Invalid value: 1: failed rule: self > 1"),
+        ),
+    ] {
+        assert_eq!(refused(x(schema)), [said]);
+    }
+}
+
+#[test]
+fn defaults_below_additional_properties_are_pruned_and_not_checked() {
+    let values = json!({"type": "object", "default": {"a": 1, "b": 2}, "properties": {
+        "a": {"type": "string"}, "c": {"type": "integer", "minimum": 5, "default": 1}}});
+    let schema = about_x(json!({"type": "object", "additionalProperties": values}));
+    let mut object = json!({"spec": {"x": {"k": null}}});
+    schema.default(&mut object);
+    assert_eq!(object, json!({"spec": {"x": {"k": {"a": 1, "c": 1}}}}));
+    assert_eq!(schema.validate(&object, None).len(), 2);
+}
+
+#[test]
+fn what_is_not_structural_is_told_before_defaults_and_only_if_it_can_be_read() {
+    let whole = |x: Value, y: Value| json!({"type": "object", "properties": {"x": x, "y": y}});
+    let wrong_default = json!({"type": "string", "default": 5});
+    let no_type = json!({});
+    let unreadable = json!({"type": "object", "$ref": "#/a"});
+    for (x, y, fields) in [
+        (&wrong_default, &no_type, vec!["properties[y].type"]),
+        (&no_type, &unreadable, vec!["properties[y].$ref"]),
+        (
+            &wrong_default,
+            &wrong_default,
+            vec!["properties[x].default", "properties[y].default"],
+        ),
+    ] {
+        let errors = StructuralSchema::read(&whole(x.clone(), y.clone()), false).unwrap_err();
+        let found: Vec<_> = errors.iter().map(|it| it.field.as_str()).collect();
+        assert_eq!(found, fields);
+    }
+}
+
+#[test]
+fn types_that_are_unknown_are_shown_as_they_are_written() {
+    let unknown = "Unsupported value: \"a\": supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"";
+    assert_eq!(
+        refused(json!({"type": "a", "properties": {"kind": {"type": "a"}}})),
+        [
+            r#"properties[kind].type: Invalid value: "a": must be string"#.to_owned(),
+            format!("properties[kind].type: {unknown}"),
+            r#"type: Invalid value: "a": must be object at the root"#.to_owned(),
+            format!("type: {unknown}"),
+        ]
+    );
+    let list = json!({"type": "array", "x-kubernetes-list-type": "map", "items": [],
+        "x-kubernetes-list-map-keys": ["a"]});
+    assert_eq!(
+        refused(json!({"type": "object", "properties": {"x": list}})),
+        [
+            "properties[x].items: Required value: must be specified",
+            r#"properties[x].items: Invalid value: {"Schema":null,"JSONSchemas":[]}: must only have a single schema if x-kubernetes-list-type is map"#,
+        ]
+    );
 }
 
 #[test]
