@@ -198,7 +198,9 @@ fn precisions(format: &str) -> u64 {
 fn converted(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) -> Outcome {
     let values: Vec<CelValue> = target.iter().chain(&arguments).cloned().collect();
     let values: Vec<&CelValue> = values.iter().collect();
-    conversions::check(name, &values)?;
+    if let Some(made) = conversions::of_go(name, &values) {
+        return made;
+    }
     let arguments = conversions::spelled(name, arguments);
     match in_library(name, target, arguments) {
         Err(other) => conversions::failure(name, &values, Some(other)),

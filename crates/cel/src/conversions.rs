@@ -1,12 +1,13 @@
-//! The conversions of texts to numbers, times and quantities, which fail in the words of kube-apiserver.
+//! The conversions of texts to numbers, times, quantities and addresses, which fail in the words of kube-apiserver.
 //!
 //! The library's own take some texts that Go does not, and name what is wrong by its parsers.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use kube_cel::cel::Value as CelValue;
 
-use super::failure::Failure;
+use super::failure::{Failure, Outcome};
 
 /// The conversions of texts, each with the type that it gives. Follows `String.ConvertToType` of cel-go.
 const CONVERSIONS: [(&str, &str); 5] = [
@@ -21,22 +22,49 @@ const CONVERSIONS: [(&str, &str); 5] = [
 const NO_QUANTITY: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// Refuses the texts that Go's parsers do not take, though those of the library do.
-pub(super) fn check(name: &str, values: &[&CelValue]) -> Result<(), Failure> {
-    let [CelValue::String(text)] = values else {
-        return Ok(());
+/// Returns the value of a function of addresses or conversion where it differs from the library's: for values that Go's
+/// parsers do not take, though those of the library do.
+pub(super) fn of_go(name: &str, values: &[&CelValue]) -> Option<Outcome> {
+    let text = match values {
+        [CelValue::String(text)] => text.as_str(),
+        [CelValue::Bytes(bytes)] if name == "string" && std::str::from_utf8(bytes).is_err() => {
+            let why = "invalid UTF-8 in bytes, cannot convert to string";
+            return Some(Err(Failure::Other(why.into())));
+        }
+        _ => return None,
     };
     let is_right = match name {
         "uint" => !text.starts_with('+'),
         "double" => is_double(text),
         "duration" => is_duration(text),
-        _ => return Ok(()),
+        "isIP" | "ip" => is_address(text),
+        "isCIDR" | "cidr" => is_network(text),
+        _ => true,
     };
-    if is_right {
-        Ok(())
-    } else {
-        failure(name, values, None)
+    let wrong = || match name {
+        "isIP" | "isCIDR" => Ok(CelValue::Bool(false)),
+        _ => failure(name, values, None),
+    };
+    (!is_right).then(wrong)
+}
+
+/// Returns true if `parseIPAddr` takes an address: one without zone that is not an address of IPv4 within IPv6.
+fn is_address(text: &str) -> bool {
+    match text.parse::<IpAddr>() {
+        Ok(IpAddr::V6(address)) => address.to_ipv4_mapped().is_none(),
+        other => other.is_ok(),
     }
+}
+
+/// Returns true if `parseCIDR` takes a network. Its length has no leading zeros.
+fn is_network(text: &str) -> bool {
+    let Some((address, bits)) = text.rsplit_once('/') else {
+        return false;
+    };
+    let bits_max = if address.contains(':') { 128 } else { 32 };
+    let is_plain =
+        bits.bytes().all(|it| it.is_ascii_digit()) && (bits == "0" || !bits.starts_with('0'));
+    is_address(address) && is_plain && bits.parse::<u8>().is_ok_and(|bits| bits <= bits_max)
 }
 
 /// Spells the unit of microseconds in arguments as the library reads it.
@@ -58,8 +86,13 @@ pub(super) fn failure<T>(
     let [CelValue::String(_)] = values else {
         return Err(other.unwrap_or(Failure::NoOverload));
     };
-    if name == "quantity" {
-        return Err(Failure::Other(NO_QUANTITY.into()));
+    match name {
+        "quantity" => return Err(Failure::Other(NO_QUANTITY.into())),
+        "ip" | "cidr" if other.is_none() => {
+            let why = "network address parse error during conversion from string";
+            return Err(Failure::Other(why.into()));
+        }
+        _ => {}
     }
     match CONVERSIONS.iter().find(|(known, _)| *known == name) {
         Some((_, kind)) => {
@@ -193,6 +226,32 @@ mod tests {
                 ],
             ),
             ("quantity", &["1Gi", "-1", "0.5"], &["", "abc", "1GI"]),
+            (
+                "ip",
+                &["1.2.3.4", "::1", "fe80::1"],
+                &[
+                    "",
+                    "01.2.3.4",
+                    "::ffff:1.2.3.4",
+                    "fe80::1%eth0",
+                    "1:2:3:4::5:6:7:8",
+                ],
+            ),
+            (
+                "cidr",
+                &["1.2.3.4/0", "1.2.3.4/32", "::1/128"],
+                &[
+                    "",
+                    "1.2.3.4",
+                    "10.10.010.10/24",
+                    "1.2.3.4/33",
+                    "1.2.3.4/08",
+                    "1.2.3.4/+8",
+                    "::/129",
+                    "1:2:3:4::5:6:7:8/64",
+                    "::ffff:1.2.3.4/128",
+                ],
+            ),
         ] {
             for text in right {
                 assert!(convert(name, text).is_some(), "{name} {text:?}");

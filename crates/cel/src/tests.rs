@@ -44,6 +44,7 @@ fn expressions_give_what_the_language_says() {
         "timestamp('2026-01-01T00:00:00Z') + duration('1h') == timestamp('2026-01-01T01:00:00Z')",
         "quantity('1Gi').isGreaterThan(quantity('1Mi')) && ip('::1').isLoopback() && ip.isCanonical('127.0.0.1')",
         "cidr('10.0.0.0/8').containsIP('10.1.2.3') && url('https://a/b').getHost() == 'a' && semver('1.2.3').major() == 1",
+        "!isCIDR('10.10.010.10/24') && isCIDR('10.10.10.10/24') && !isIP('::ffff:1.2.3.4') && isIP('::1')",
         "isURL('http://') && isURL('/a b') && !isURL('a') && url('http://h:1/a%20b?x=1&x=2#f').getQuery() == {'x': ['1', '2']}",
         "url('http://[::1]:80/p').getHostname() == '::1' && url('HTTP://H').getScheme() == 'http' && url('/p').getHost() == '' && url('http://h').getPort() == ''",
         "[1, 3, 2].sum() == 6 && ![3, 1].isSorted() && [1, 5].max() == 5 && 'abc'.indexOf('c') == 2",
@@ -60,6 +61,10 @@ fn expressions_give_what_the_language_says() {
         assert_eq!(outcome(source, &this), "Bool(true)", "{source}");
     }
     for (source, why) in [
+        (
+            "string(b'\\xff')",
+            "invalid UTF-8 in bytes, cannot convert to string",
+        ),
         ("int('abc')", "type conversion error from 'string' to 'int'"),
         (
             "duration(self.t)",

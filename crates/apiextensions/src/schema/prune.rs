@@ -102,7 +102,7 @@ impl Pruning {
             if whole_object && METADATA.contains(&name.as_str()) {
                 match name.as_str() {
                     "metadata" => self.metadata(value),
-                    name => self.type_meta(name, value),
+                    name => self.type_meta(name, value, node),
                 }
                 return true;
             }
@@ -116,9 +116,12 @@ impl Pruning {
         });
     }
 
-    /// Notes a kind or apiVersion of an embedded object that is no string. Those of the object itself are known by then.
-    fn type_meta(&mut self, name: &str, value: &Value) {
-        if !value.is_string() && !self.path.as_str().is_empty() && self.wrong.is_none() {
+    /// Notes a kind or apiVersion of an embedded object that is no string. Those of the object itself are known by then, and
+    /// a null that the schema refuses is none.
+    fn type_meta(&mut self, name: &str, value: &Value, node: &Node) {
+        let is_none = value.is_null() && node.member(name).is_some_and(|it| !it.nullable);
+        if !value.is_string() && !is_none && !self.path.as_str().is_empty() && self.wrong.is_none()
+        {
             let mark = self.path.member(name);
             self.wrong = Some(invalid(self.path.as_str(), value, "must be a string"));
             self.path.leave(mark);

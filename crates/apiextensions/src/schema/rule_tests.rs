@@ -302,10 +302,6 @@ fn rules_that_cannot_be_run_are_refused() {
             "optionalOldSelf: Invalid value: false: may not be set if oldSelf is not used in rule",
         ),
         (
-            json!({"rule": "self > oldSelf.value()", "optionalOldSelf": false}),
-            "optionalOldSelf: Invalid value: false: may not be set if oldSelf is not used in rule",
-        ),
-        (
             json!({"rule": "self > 0", "reason": "Because"}),
             r#"reason: Unsupported value: "Because": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired""#,
         ),

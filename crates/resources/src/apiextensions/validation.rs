@@ -346,11 +346,6 @@ mod tests {
         for (path, value, field) in [
             ("/spec/scope", json!("Cluster"), "spec.scope"),
             ("/spec/names/kind", json!("Gadget"), "spec.names.kind"),
-            (
-                "/spec/versions/0/name",
-                json!("v2"),
-                "status.storedVersions[0]",
-            ),
         ] {
             assert_eq!(fields(validate_update(&with(path, value), &old)), [field]);
         }
@@ -358,5 +353,44 @@ mod tests {
         young["status"]["conditions"] = json!([]);
         let changed = with("/spec/scope", json!("Cluster"));
         assert_eq!(validate_update(&changed, &young), []);
+    }
+
+    #[test]
+    fn stored_versions_are_versions_and_have_the_storage_version() {
+        let versions = |names: &[(&str, bool)], stored: Value| {
+            let version =
+                |(name, storage): &(&str, bool)| json!({"name": name, "storage": storage});
+            let mut object = definition();
+            object["spec"]["versions"] = names.iter().map(version).collect();
+            object["status"]["storedVersions"] = stored;
+            object
+        };
+        for (object, said) in [
+            (versions(&[("v1", true)], json!(["v1"])), vec![]),
+            (
+                versions(&[("v1", false)], Value::Null),
+                vec![
+                    "status.storedVersions: Invalid value: null: must have at least one stored version",
+                ],
+            ),
+            (
+                versions(&[("v1", true), ("v1", true)], json!(["v1"])),
+                vec![
+                    r#"status.storedVersions: Invalid value: ["v1"]: must have the storage version v1"#,
+                ],
+            ),
+            (
+                versions(&[("v2", true)], json!(["v1", "v2"])),
+                vec![
+                    r#"status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions"#,
+                ],
+            ),
+        ] {
+            let errors = stored_versions_errors(&object).into_iter();
+            let found: Vec<_> = errors
+                .map(|it| format!("{}: {}", it.field, it.message()))
+                .collect();
+            assert_eq!(found, said);
+        }
     }
 }

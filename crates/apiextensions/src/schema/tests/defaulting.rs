@@ -214,4 +214,8 @@ fn embedded_objects_of_other_types_cannot_be_decoded() {
         let found = schema.unknown_fields(&object);
         assert_eq!(found, Err(format!("spec.x[0].{why}")));
     }
+    let known = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+        "properties": {"kind": {"type": "string"}}});
+    let object = json!({"spec": {"x": {"kind": null}}});
+    assert_eq!(about_x(known).unknown_fields(&object), Ok(Vec::new()));
 }
