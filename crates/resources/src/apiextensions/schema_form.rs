@@ -73,13 +73,12 @@ pub(super) fn drop_empty(schema: &mut Value) {
         }
     }
     if let Some(Value::Object(documents)) = members.get_mut("externalDocs") {
-        documents.retain(says_something);
+        documents.retain(|name, value| says_something(name, value));
     }
-    members.retain(says_something);
+    members.retain(|name, value| says_something(name, value));
 }
 
-fn says_something(name: &String, value: &mut Value) -> bool {
-    let name = name.as_str();
+fn says_something(name: &str, value: &Value) -> bool {
     let is_pointer = POINTERS.contains(&name) || FLAGS.contains(&name) || name == "reason";
     match value {
         Value::Null => false,
