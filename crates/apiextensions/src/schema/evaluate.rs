@@ -29,17 +29,18 @@ use super::rules::Rule;
 /// Bytes of a message that a rule makes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
 
-/// Evaluates all rules that concern the value at a path, within the budget of a request, and returns the errors.
+/// Evaluates all rules that concern the value at a path, within a budget, and returns the errors.
 pub(super) fn evaluate(
     root: &Node,
     object: &Value,
     old: Option<&Value>,
     path: Path,
+    meter: &mut Meter,
 ) -> Vec<FieldError> {
     let mut run = Run {
         path,
         outcome: Outcome::default(),
-        meter: Meter::new(),
+        meter,
     };
     if root.ruled {
         // When the budget is used up, that is the last error, and there is nothing more to break off.
@@ -48,16 +49,16 @@ pub(super) fn evaluate(
     run.outcome.into_errors()
 }
 
-struct Run {
+struct Run<'m> {
     /// The path that the walk has reached.
     path: Path,
     /// The errors that were found so far.
     outcome: Outcome,
     /// The cost that rules may still have.
-    meter: Meter,
+    meter: &'m mut Meter,
 }
 
-impl Run {
+impl Run<'_> {
     fn node(
         &mut self,
         node: &Node,
@@ -166,7 +167,7 @@ impl Run {
             .message
             .as_deref()
             .map_or(rule.text.as_str(), str::trim);
-        let failure = match execute(&rule.program, scope, &mut self.meter) {
+        let failure = match execute(&rule.program, scope, self.meter) {
             Ok(CelValue::Bool(true)) => return ControlFlow::Continue(()),
             Ok(_) => {
                 self.broken(rule, scope, node, value);
@@ -200,7 +201,7 @@ impl Run {
     /// Says that a rule does not hold.
     fn broken(&mut self, rule: &Rule, scope: &Scope, node: &Node, value: &Value) {
         let made = rule.message_program.as_ref();
-        let made = made.and_then(|program| message(program, scope, &mut self.meter));
+        let made = made.and_then(|program| message(program, scope, self.meter));
         let text = made.unwrap_or_else(|| match &rule.message {
             Some(message) => message.trim().to_owned(),
             None => format!("failed rule: {}", rule.text),

@@ -51,6 +51,7 @@ pub use self::formats::unrecognized_formats;
 pub use self::patterns::Patterns;
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_cel::Meter;
 
 use self::defaults::Nulls;
 use self::node::Node;
@@ -183,7 +184,7 @@ impl StructuralSchema {
     /// where a value has changed. Not for objects that [`Self::validate`] refuses: see [`Self::check`].
     #[must_use]
     pub fn validate_rules(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        evaluate::evaluate(&self.root, object, old, Path::default())
+        evaluate::evaluate(&self.root, object, old, Path::default(), &mut Meter::new())
     }
 
     /// Returns all errors of an object: of its values and, unless these make them pointless, of the validation rules.

@@ -22,16 +22,6 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of a check that found these errors.
-    pub(super) fn of(errors: Vec<FieldError>) -> Self {
-        let mut outcome = Self {
-            is_wrong: !errors.is_empty(),
-            ..Self::default()
-        };
-        errors.into_iter().for_each(|error| outcome.tell(error));
-        outcome
-    }
-
     /// Returns true if there are no errors.
     pub(super) fn is_valid(&self) -> bool {
         !self.is_wrong

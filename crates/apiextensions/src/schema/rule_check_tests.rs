@@ -1,6 +1,6 @@
 //! The errors in rules when they are written.
 
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::rule_tests::{about_x, lines};
 use super::*;
@@ -171,4 +171,33 @@ fn a_rule_that_is_wrong_uses_no_older_value() {
     let why =
         "optionalOldSelf: Invalid value: false: may not be set if oldSelf is not used in rule";
     assert!(said[1].ends_with(why), "{said:?}");
+}
+
+#[test]
+fn defaults_break_no_rules() {
+    let rule = |rule: &str| json!([{"rule": rule}]);
+    let a = json!({"type": "integer", "x-kubernetes-validations": rule("self > 1")});
+    let object =
+        |default: i64| json!({"type": "object", "properties": {"a": a}, "default": {"a": default}});
+    let at = "properties[spec].properties[x]";
+    let said = format!("{at}.default.a: Invalid value: 1: failed rule: self > 1");
+    assert_eq!(said_of_rules(&object(2), None), [""; 0]);
+    assert_eq!(said_of_rules(&object(1), None), [said]);
+    let map = json!({"type": "object", "additionalProperties": object(1), "maxProperties": 5});
+    assert_eq!(said_of_rules(&map, None), [""; 0]);
+    let optional = json!([{"rule": "oldSelf.hasValue()", "optionalOldSelf": true}]);
+    let new = json!({"type": "integer", "default": 1, "x-kubernetes-validations": optional});
+    let said = format!("{at}.default: Invalid value: 1: failed rule: oldSelf.hasValue()");
+    assert_eq!(said_of_rules(&new, None), [said]);
+}
+
+#[test]
+fn rules_of_all_defaults_share_a_budget() {
+    let rule = "self.all(a, self.all(b, self.all(c, a == b || b == c || a == c || true)))";
+    let list = json!({"type": "array", "items": {"type": "integer"}, "maxItems": 100,
+        "default": vec![0; 100], "x-kubernetes-validations": [{"rule": rule}]});
+    let lists: Map<String, Value> = (0..40).map(|it| (format!("l{it}"), list.clone())).collect();
+    let said = said_of_rules(&json!({"type": "object", "properties": lists}), None);
+    let ended = said.iter().filter(|it| it.contains("cost"));
+    assert!(ended.count() > 0, "{said:?}");
 }

@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
-use ringwatch_cel::{Declared, Form, Names, Program, Type, check_program, on_large_stack};
+use ringwatch_cel::{Declared, Form, Meter, Names, Program, Type, check_program, on_large_stack};
 use serde_json::json;
 
 use super::cel_value::escaped;
 use super::declare::{declare, items_max, properties_max, values_of_request};
+use super::evaluate::evaluate;
 use super::node::Node;
 use super::path::Path;
 use super::rules::Rule;
@@ -35,6 +36,8 @@ pub(super) fn check_rules(root: &Node, known: &BTreeSet<&str>) -> RuleErrors {
         found: RuleErrors::default(),
         total: 0,
         costs: Vec::new(),
+        additional_level: 0,
+        defaults: Meter::new(),
     };
     if root.ruled {
         on_large_stack(|| {
@@ -77,6 +80,10 @@ struct Walk<'w> {
     found: RuleErrors,
     total: u64,
     costs: Vec<(u64, String)>,
+    /// The number of `additionalProperties` around. Defaults in these are not checked.
+    additional_level: usize,
+    /// The cost that the rules of all defaults may still have.
+    defaults: Meter,
 }
 
 /// An expression of a rule, with the type that its value must have.
@@ -94,6 +101,7 @@ impl Walk<'_> {
         if !node.ruled {
             return;
         }
+        self.default(node);
         for (index, rule) in node.rules.iter().enumerate() {
             let mark = self.path.member("x-kubernetes-validations");
             let inner = self.path.index(index);
@@ -124,9 +132,28 @@ impl Walk<'_> {
         }
         if let Some(values) = node.additional.as_ref().and_then(|it| it.schema()) {
             let mark = self.path.member("additionalProperties");
+            self.additional_level += 1;
             self.node(values, inside, times(properties_max(node)));
+            self.additional_level -= 1;
             self.path.leave(mark);
         }
+    }
+
+    /// Checks that a default breaks no rule, neither as a value that stays nor as a new one. Follows `ValidateDefaults`.
+    fn default(&mut self, node: &Node) {
+        let Some(default) = node.default.as_ref().filter(|_| self.additional_level == 0) else {
+            return;
+        };
+        let mark = self.path.member("default");
+        for old in [Some(default), None] {
+            let path = self.path.clone();
+            let broken = evaluate(node, default, old, path, &mut self.defaults);
+            if !broken.is_empty() {
+                self.found.wrong.extend(broken);
+                break;
+            }
+        }
+        self.path.leave(mark);
     }
 
     fn rule(&mut self, rule: &Rule, declared: Option<&Declared>, count: Option<u64>) {
