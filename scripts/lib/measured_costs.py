@@ -1,7 +1,8 @@
 """What this project has measured, as the cost model of docs/scaling.md takes it, each figure with the lines that say it.
 
-A cost is a range: the least and the most that docs/records/performance.md tells of the same work, on different machines and in different runs. Figures are written
-as they stand there, so that `absent` can look for them: who measures anew changes docs/records/performance.md, and is told to change this table as well.
+A cost is a range: the least and the most that docs/records/performance.md tells of the same work, on different machines and in
+different runs. Figures are written as they stand there, so that `absent` can look for them: whoever measures anew changes that page,
+and is told to change this table as well.
 """
 import pathlib
 import typing
