@@ -44,7 +44,7 @@ fn sources(folders: &[&str]) -> Vec<PathBuf> {
 
 fn is_test(path: &Path) -> bool {
     path.iter()
-        .any(|part| part == "tests" || part == "tests.rs")
+        .any(|part| part == "tests" || part == "tests.rs" || part == "verification")
 }
 
 /// Returns the code of a file before its unit tests, and the tests.
@@ -105,7 +105,7 @@ async fn every_family_is_named_by_a_test() {
             "the sources do not register {family} in a way that this test finds"
         );
     }
-    let tests: String = sources(&["src", "tests", "crates"])
+    let tests: String = sources(&["src", "tests", "crates", "verification"])
         .iter()
         .map(|path| parts(path).1)
         .collect();
