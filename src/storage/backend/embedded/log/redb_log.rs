@@ -82,7 +82,7 @@ pub(crate) struct RedbLog {
     format: u64,
     /// The bytes that the records take.
     used_bytes: u64,
-    /// The leases of the last good commit: unlike records they have no numbers by which one that is missing is known.
+    /// The leases that must be there: unlike records they have no numbers by which one that is missing is known.
     leases: BTreeSet<LeaseId>,
     /// The path of the file, for log messages. Clients do not see it.
     path: PathBuf,
@@ -190,12 +190,12 @@ impl RedbLog {
         let (database, format, recovered, used_bytes) = guarded(|| {
             let (database, format) = open_database(&self.file)?;
             let (recovered, used_bytes) = read_since(&database, since)?;
-            let leases: BTreeSet<_> = recovered.leases.iter().map(|(lease, _)| *lease).collect();
-            if !self.leases.is_subset(&leases) {
-                return Err(Failure::damaged("acknowledged leases are missing"));
-            }
             Ok((database, format, recovered, used_bytes))
         })?;
+        let leases: BTreeSet<_> = recovered.leases.iter().map(|(lease, _)| *lease).collect();
+        if !self.leases.is_subset(&leases) {
+            return Err(Failure::damaged("acknowledged leases are missing"));
+        }
         let accepted = self.file.accept().map_err(Failure::from);
         if let Err(failure) = accepted.and_then(|()| Ok(prove_writable(&database)?)) {
             // The database does not know of the failure, and must not write when it is closed.
@@ -206,6 +206,7 @@ impl RedbLog {
         self.database = Some(database);
         self.format = format;
         self.used_bytes = used_bytes;
+        self.leases = leases;
         Ok(recovered)
     }
 
@@ -267,19 +268,18 @@ impl Drop for RedbLog {
 
 impl LogStore for RedbLog {
     fn commit(&mut self, batch: &LogBatch) -> Result<(), BackendError> {
-        match self.write(batch) {
-            Ok(used_bytes) => {
-                self.used_bytes = used_bytes;
-                self.format = FORMAT;
-                self.leases
-                    .extend(batch.granted.iter().map(|(lease, _)| *lease));
-                for lease in &batch.expired {
-                    self.leases.remove(lease);
-                }
-                Ok(())
-            }
-            Err(error) => Err(self.refused(&error)),
+        let written = self.write(batch);
+        if let Ok(used_bytes) = written {
+            self.used_bytes = used_bytes;
+            self.format = FORMAT;
+            self.leases
+                .extend(batch.granted.iter().map(|(lease, _)| *lease));
         }
+        // A commit that failed may be on the disk nevertheless, so these leases may be missing from now on in either case.
+        for lease in &batch.expired {
+            self.leases.remove(lease);
+        }
+        written.map(drop).map_err(|error| self.refused(&error))
     }
 
     fn recover(&mut self, since: u64) -> Result<Recovered, BackendError> {
@@ -557,6 +557,46 @@ mod tests {
             refused.to_string().contains("leases are missing"),
             "{refused}"
         );
+    }
+
+    /// A commit whose failure came after it was durable has removed the lease.
+    #[test]
+    fn a_lease_that_a_failed_commit_removes_is_not_missed() {
+        let mut removed = 0;
+        for after in 0..CHANGES_MAX {
+            let disk = Disk::new(u64::from(after));
+            let opened = RedbLog::open_on(Path::new("log"), Box::new(disk.clone()));
+            let mut log = opened.expect("a log").log;
+            let grant = |lease| (LeaseId(lease), 60);
+            let granted = LogBatch {
+                granted: vec![grant(5), grant(6)],
+                ..LogBatch::default()
+            };
+            log.commit(&granted).expect("a commit");
+            let kind = FaultKind::Once;
+            disk.fail(Fault { after, kind });
+            let expired = LogBatch {
+                granted: vec![grant(7)],
+                expired: vec![LeaseId(5)],
+                ..LogBatch::default()
+            };
+            if log.commit(&expired).is_ok() {
+                assert!(removed > 0, "no commit failed after it was durable");
+                return;
+            }
+            let recovered = log.recover(0).expect("recovered").leases;
+            let expected = match recovered.len() {
+                2 if recovered.contains(&grant(7)) => {
+                    removed += 1;
+                    [grant(6), grant(7)]
+                }
+                _ => [grant(5), grant(6)],
+            };
+            assert_eq!(recovered, expected, "failure {after}");
+            let again = log.recover(0).expect("recovered").leases;
+            assert_eq!(again, expected, "failure {after}");
+        }
+        panic!("it never commits");
     }
 
     /// There is nothing yet that could be read.
