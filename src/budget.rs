@@ -21,7 +21,8 @@
 //!
 //! Each rule uses the total without the accounts that shrink first, so the accounts need not notify each other:
 //! encodings may have what all others leave below the relief mark ([`Ledger::allowed_to_encodings`]); windows must
-//! shrink only when the total without encodings is above it ([`Ledger::owed_by_windows`]).
+//! shrink only when the total without encodings is above it ([`Ledger::owed_by_windows`]). History does not count there:
+//! it has what windows drop until it is compacted, so that windows could not free what it takes.
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ const RELIEF_EIGHTHS: u64 = 6;
 /// The admission mark in eighths of the limit: above it no list and no watch begins.
 const ADMISSION_EIGHTHS: u64 = 7;
 
-/// The mark in sixteenths of the limit above which large requests run one at a time: half-way between the other two.
+/// The mark in sixteenths of the limit above which large requests take turns: half-way between the other two.
 const LARGE_SIXTEENTHS: u64 = 13;
 
 /// An account of the budget, to which bytes are attributed.
@@ -207,7 +208,9 @@ impl Ledger {
     /// Returns how many bytes windows must free now.
     #[must_use]
     pub fn owed_by_windows(&self) -> u64 {
-        self.without_encodings().saturating_sub(self.relief_mark())
+        let others = self.without_encodings();
+        let others = others.saturating_sub(self.spent(Account::History));
+        others.saturating_sub(self.relief_mark())
     }
 
     /// Completes when memory has become scarce: at once if it has since the last call. For one waiting task.
@@ -412,6 +415,11 @@ mod tests {
         assert_eq!(ledger.owed_by_windows(), 500, "encodings do not count");
         window.set(1_000);
         assert_eq!(ledger.owed_by_windows(), 0);
+        let mut history = ledger.share(Account::History);
+        history.set(500);
+        assert_eq!(ledger.owed_by_windows(), 0, "nor does history");
+        window.set(1_300);
+        assert_eq!(ledger.owed_by_windows(), 300);
     }
 
     #[test]

@@ -6,9 +6,9 @@
 //! apart.
 //!
 //! A version that was replaced is in the window of a watch cache too, with the same bytes, until the window drops its
-//! event. So the budget counts of the history what it has beyond the windows. That is exact for large objects. Windows
-//! also have bytes of their own, such as what each event takes, or objects that are encrypted at rest: by so much, and
-//! at most by itself, the history is counted too low.
+//! event. So the budget counts of the history what it has beyond the windows. That is an estimate: windows also have bytes
+//! of their own, such as what each event takes, objects that are encrypted at rest, and versions that were compacted. By so
+//! much, and at most by itself, the history is counted too low.
 
 use super::mvcc::State;
 use crate::budget::{Account, Ledger, Share};
