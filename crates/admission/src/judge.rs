@@ -20,6 +20,31 @@ pub(super) struct RequestJudge {
     pub(super) user: User,
 }
 
+impl RequestJudge {
+    /// Returns the attributes of a question about a user but for its selectors.
+    fn attributes<'a>(&'a self, user: &'a User, question: &'a Question) -> Attributes<'a> {
+        let attributes = match &question.path {
+            Some(path) => Attributes::of_path(user, &question.verb, path),
+            None => Attributes {
+                namespace: &question.namespace,
+                subresource: &question.subresource,
+                name: &question.name,
+                ..Attributes::of_resource(
+                    user,
+                    &question.verb,
+                    &question.group,
+                    &question.resource,
+                )
+            },
+        };
+        // An expression may ask about any account: the calls to webhooks are of the user whose request it is.
+        Attributes {
+            asker: &self.user,
+            ..attributes
+        }
+    }
+}
+
 impl Judge for RequestJudge {
     fn decide(&self, question: &Question) -> (bool, String) {
         let account = question.account.as_ref().map(|(namespace, name)| User {
@@ -35,16 +60,10 @@ impl Judge for RequestJudge {
         // What cannot be read is left out, which requires more than is meant.
         let fields = FieldSelector::parse(&question.fields).ok();
         let labels = LabelSelector::parse(&question.labels).ok();
-        let attributes = match &question.path {
-            Some(path) => Attributes::of_path(user, &question.verb, path),
-            None => Attributes {
-                namespace: &question.namespace,
-                subresource: &question.subresource,
-                name: &question.name,
-                fields: fields.as_ref().filter(|it| !it.is_empty()),
-                labels: labels.as_ref().filter(|it| !it.is_empty()),
-                ..Attributes::of_resource(user, &question.verb, &question.group, &question.resource)
-            },
+        let attributes = Attributes {
+            fields: fields.as_ref().filter(|it| !it.is_empty()),
+            labels: labels.as_ref().filter(|it| !it.is_empty()),
+            ..self.attributes(user, question)
         };
         let decision = match Handle::try_current() {
             // It waits for another server, for as long as a question may take, so this thread's other tasks go on
@@ -70,5 +89,32 @@ pub(super) fn request_resource(request: &Request<'_>, resource: &Resource) -> Qu
         namespace: namespace_name(request).to_owned(),
         name: request.name.to_owned(),
         ..Question::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_of_the_request_asks_about_other_accounts() {
+        let user = |name: &str| User {
+            name: name.to_owned(),
+            ..User::default()
+        };
+        let judge = RequestJudge {
+            authorizer: Arc::new(Authorizer::new(Vec::new())),
+            user: user("mallory"),
+        };
+        let account = user("system:serviceaccount:default:ann");
+        for path in [Some("/metrics".to_owned()), None] {
+            let question = Question {
+                path,
+                ..Question::default()
+            };
+            let attributes = judge.attributes(&account, &question);
+            assert_eq!(attributes.user.name, account.name);
+            assert_eq!(attributes.asker.name, "mallory");
+        }
     }
 }
