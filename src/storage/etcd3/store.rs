@@ -113,11 +113,11 @@ impl Store {
         self
     }
 
-    /// Returns the metrics of requests to the backend.
     pub(super) fn config(&self) -> &Config {
         &self.config
     }
 
+    /// Returns the metrics of requests to the backend.
     pub(super) fn requests(&self) -> &TypeRequestMetrics {
         &self.requests
     }

@@ -238,8 +238,8 @@ impl Stay {
         answer
     }
 
-    /// Admits the memory that the request may need. While memory is short requests run one at a time, since deleting
-    /// large objects frees memory; the memory of these is not counted, because that would evict history.
+    /// Admits the memory that the request may need. While memory is short requests go on in turn, [`SHORT_TURNS`] at a time,
+    /// since deleting large objects frees memory; the memory of these is not counted, because that would evict history.
     async fn memory(&mut self, bytes: u64) -> Memory {
         let memory = match self.large.ledger.admit_large(bytes) {
             Ok(share) => Either::Left(share),

@@ -41,9 +41,7 @@ impl GzipBody {
             encoder: Some(GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL))),
         }
     }
-}
 
-impl GzipBody {
     /// Compresses bytes, and returns the compressed ones once they are enough to be sent.
     fn compress(&mut self, plain: &[u8]) -> Option<Result<Frame<Bytes>, BoxError>> {
         let encoder = self.encoder.as_mut()?;
