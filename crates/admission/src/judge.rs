@@ -29,12 +29,7 @@ impl RequestJudge {
                 namespace: &question.namespace,
                 subresource: &question.subresource,
                 name: &question.name,
-                ..Attributes::of_resource(
-                    user,
-                    &question.verb,
-                    &question.group,
-                    &question.resource,
-                )
+                ..Attributes::of_resource(user, &question.verb, &question.group, &question.resource)
             },
         };
         // An expression may ask about any account: the calls to webhooks are of the user whose request it is.
