@@ -21,7 +21,8 @@ pub(super) fn follows(manager: &Manager<'_>) -> bool {
     manager.name == KUBECTL && manager.subresource != "scale"
 }
 
-/// Returns the fields that were applied last and have had their values since; none if the annotation cannot be read.
+/// Returns the fields that were applied last and have had their values since; none if the annotation cannot be read, or is
+/// about another type, or has a member that the type does not have.
 pub(super) fn agreed_fields(schema: Schema<'_>, live: &Value, api_version: &str) -> FieldSet {
     let Some(last) = last_applied(live) else {
         return FieldSet::default();
@@ -30,7 +31,8 @@ pub(super) fn agreed_fields(schema: Schema<'_>, live: &Value, api_version: &str)
         return FieldSet::default();
     };
     let is_repeated = |object| !duplicates(schema, object, 1).is_empty();
-    if last["apiVersion"] != api_version || is_repeated(&last) || is_repeated(live) {
+    let is_of_type = last["apiVersion"] == api_version && last["kind"] == schema.kind();
+    if !is_of_type || !schema.declares(&last) || is_repeated(&last) || is_repeated(live) {
         return FieldSet::default();
     }
     let mut agreed = field_set(schema, &last);
@@ -77,7 +79,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{apply, update};
+    use crate::{MergeSchema, Merging, apply, update};
 
     fn manager(name: &'static str) -> Manager<'static> {
         Manager::for_tests(name, "v1", "")
@@ -135,14 +137,70 @@ mod tests {
         assert_eq!(fields, [".data.b", ".data.c"]);
     }
 
+    /// A schema that has nothing but `data`.
+    #[derive(Debug)]
+    struct OnlyData;
+
+    impl MergeSchema for OnlyData {
+        fn merging(&self, _: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>> {
+            Some(Merging::Members { named: false })
+        }
+
+        fn declares(&self, object: &Value) -> bool {
+            let known = ["apiVersion", "kind", "metadata", "data"];
+            let mut members = object.as_object().into_iter().flatten();
+            members.all(|(name, _)| known.contains(&name.as_str()))
+        }
+    }
+
+    #[test]
+    fn the_schema_of_a_custom_type_says_what_it_has() {
+        let mut kubectl = Manager::for_tests("kubectl", "example.com/v1", "");
+        kubectl.custom = Some(&OnlyData);
+        let widget = |data: Value| json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "data": data});
+        let live = |last: &Value| {
+            let mut object = widget(json!({"a": "1"}));
+            object["metadata"]["annotations"] = json!({ANNOTATION: last.to_string()});
+            let mut before = kubectl.clone();
+            before.name = "kubectl-client-side-apply";
+            update(None, &mut object, &before);
+            object
+        };
+        let next = widget(json!({"a": "2"}));
+        let mut last = widget(json!({"a": "1"}));
+        let taken = apply(Some(&live(&last)), &next, &kubectl, false).expect("no conflict");
+        assert_eq!(taken["data"], next["data"]);
+        last["other"] = 1.into();
+        let refused = apply(Some(&live(&last)), &next, &kubectl, false);
+        assert!(matches!(refused, Err(Error::ApplyConflict { .. })));
+    }
+
     #[test]
     fn an_annotation_that_tells_nothing_allows_nothing() {
         let data = json!({"a": "1"});
         let next = config(json!({"a": "2"}));
-        let mut other = config(data.clone());
-        other["apiVersion"] = "v2".into();
-        for last in ["", "{", "[]", &other.to_string()] {
-            let live = applied_before(&data, last);
+        let but = |pointer: &str, value: Value| {
+            let mut last = config(data.clone());
+            *last.pointer_mut(pointer).expect(pointer) = value;
+            last.to_string()
+        };
+        let mut nameless = config(data.clone());
+        nameless.as_object_mut().expect("an object").remove("kind");
+        for last in [
+            String::new(),
+            "{".to_owned(),
+            "[]".to_owned(),
+            but("/apiVersion", json!("v2")),
+            but("/kind", json!("Secret")),
+            nameless.to_string(),
+            but("/metadata", json!({"name": "c", "colour": "red"})),
+            but("/metadata/name", json!(7)),
+            but(
+                "",
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data, "x": {}}),
+            ),
+        ] {
+            let live = applied_before(&data, &last);
             let refused = apply(Some(&live), &next, &manager("kubectl"), false);
             assert!(
                 matches!(refused, Err(Error::ApplyConflict { .. })),

@@ -10,6 +10,12 @@ pub trait MergeSchema: Debug + Sync {
     /// Returns how the value at this path merges, or `None` where the schema has no rule. A step is the name of
     /// a member, or `None` for an item of a list.
     fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>>;
+
+    /// Returns true if an object has only members that the schema has, and none that it refuses by its type.
+    fn declares(&self, object: &Value) -> bool {
+        let _ = object;
+        true
+    }
 }
 
 /// The schema of the items of a list.

@@ -26,8 +26,8 @@ impl PathElement {
     }
 
     /// Makes the step to an item by its keys.
-    pub(super) fn key(keys: Map<String, Value>) -> Self {
-        Self::Key(value::encode(&Value::Object(keys)))
+    pub(super) fn key(keys: &Map<String, Value>) -> Self {
+        Self::Key(value::encode_keys(&keys))
     }
 
     /// Makes the step to an item by its value.
@@ -40,7 +40,7 @@ impl PathElement {
         let (kind, rest) = text.split_once(':')?;
         match kind {
             "f" => Some(Self::field(rest)),
-            "k" => serde_json::from_str(rest).ok().map(Self::key),
+            "k" => serde_json::from_str(rest).ok().as_ref().map(Self::key),
             "v" => serde_json::from_str(rest).ok().as_ref().map(Self::value),
             "i" => rest.parse().ok().map(Self::Index),
             _ => None,
@@ -129,6 +129,11 @@ mod tests {
             ("v:1e3", "v:1000"),
             (r#"v:"a<b""#, r#"v:"a\u003cb""#),
             (r#"k:{"a":"\u0026\b"}"#, r#"k:{"a":"\u0026\u0008"}"#),
+            (r#"k:{"\u003c":"<"}"#, r#"k:{"<":"\u003c"}"#),
+            ("k:{\"\u{2028}\\b\":1}", "k:{\"\u{2028}\\u0008\":1}"),
+            (r#"k:{"<":{"<":["<"]}}"#, r#"k:{"<":{"\u003c":["\u003c"]}}"#),
+            (r#"v:{"<":{"&":1}}"#, r#"v:{"\u003c":{"\u0026":1}}"#),
+            (r#"v:{"\u2028":["<"]}"#, r#"v:{"\u2028":["\u003c"]}"#),
         ] {
             assert_eq!(PathElement::parse(read).expect(read).encode(), written);
         }

@@ -185,6 +185,22 @@ impl<'a> Schema<'a> {
         known.flatten()
     }
 
+    /// Returns the kind of the objects.
+    pub(super) fn kind(&self) -> &'a str {
+        self.kind
+    }
+
+    /// Returns true if an object has only members that the type has, and none that is of another type.
+    pub(super) fn declares(&self, object: &Value) -> bool {
+        match (self.codec_kind(), object) {
+            (Some(kind), Value::Object(members)) => {
+                let unknown = codec::check_types(kind, &mut members.clone());
+                unknown.is_ok_and(|unknown| unknown.is_empty())
+            }
+            _ => self.custom.is_none_or(|it| it.declares(object)),
+        }
+    }
+
     /// Adds the members that objects of the type always have, zero or null if need be, so that no client becomes their
     /// manager.
     pub(super) fn complete(&self, object: &mut Value) {
@@ -215,7 +231,7 @@ pub(super) fn item_key(keys: Keys<'_>, item: &Value) -> Option<PathElement> {
             found.insert(name.to_owned(), value);
         }
     }
-    (!found.is_empty()).then(|| PathElement::key(found))
+    (!found.is_empty()).then(|| PathElement::key(&found))
 }
 
 /// Returns true if a rule names a path.

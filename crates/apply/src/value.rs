@@ -10,9 +10,9 @@ use std::io::{self, Write};
 use ringwatch_apimachinery::go_text;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, Serializer};
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
-/// The characters that json-iterator escapes although JSON does not require it; not in names of members.
+/// The characters that json-iterator escapes although JSON does not require it; not in the names of the keys of an item.
 const SPECIAL: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
 
 /// Returns true if the values are the same. Follows `Equals` of structured-merge-diff.
@@ -100,23 +100,43 @@ impl Eq for Ordered {}
 
 /// Returns a value as keys of `fieldsV1` have it: the same text for values that are the same.
 pub(super) fn encode(value: &Value) -> String {
+    written(value, true)
+}
+
+/// Returns the keys of an item as keys of `fieldsV1` have them. Follows `serializePathElementToWriter` of
+/// structured-merge-diff, which does not escape what is special in HTML in their names, unlike in those within their values.
+pub(super) fn encode_keys(keys: &Map<String, Value>) -> String {
+    let keys = keys.iter();
+    let keys = keys.map(|(name, value)| format!("{}:{}", written(name, false), encode(value)));
+    format!("{{{}}}", keys.collect::<Vec<_>>().join(","))
+}
+
+fn written(value: &impl Serialize, escapes_special: bool) -> String {
     let mut out = Vec::new();
+    let form = AsInKeys { escapes_special };
     // This cannot fail: a tree is JSON, and memory accepts it.
-    let _ = value.serialize(&mut Serializer::with_formatter(
-        &mut out,
-        AsInKeys::default(),
-    ));
+    let _ = value.serialize(&mut Serializer::with_formatter(&mut out, form));
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Returns a value as paths in messages have it. Follows `ToString` of structured-merge-diff.
+/// Returns a value as paths in messages have it. Follows `ToString` of structured-merge-diff, but with members in the order of
+/// their names.
 pub(super) fn show(value: &Value) -> String {
     match value {
         Value::String(text) => go_text::quoted(text),
         Value::Number(number) if !number.is_i64() => {
             go_text::float(number.as_f64().unwrap_or_default())
         }
-        other => other.to_string(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(show).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(members) => {
+            let members = members.iter();
+            let members = members.map(|(name, member)| format!("{name}={}", show(member)));
+            members.collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }
 
@@ -135,22 +155,12 @@ fn number(number: &Number) -> String {
 }
 
 /// The form of values in keys of `fieldsV1`.
-#[derive(Default)]
 struct AsInKeys {
-    is_name: bool,
+    /// True if the characters that are special in HTML are escaped.
+    escapes_special: bool,
 }
 
 impl Formatter for AsInKeys {
-    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
-        self.is_name = true;
-        if first { Ok(()) } else { out.write_all(b",") }
-    }
-
-    fn end_object_key<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
-        self.is_name = false;
-        Ok(())
-    }
-
     fn write_i64<W: ?Sized + Write>(&mut self, out: &mut W, value: i64) -> io::Result<()> {
         write!(out, "{value}")
     }
@@ -170,7 +180,10 @@ impl Formatter for AsInKeys {
         fragment: &str,
     ) -> io::Result<()> {
         let mut rest = fragment;
-        while let Some((at, special)) = rest.match_indices(SPECIAL).next().filter(|_| !self.is_name)
+        while let Some((at, special)) = rest
+            .match_indices(SPECIAL)
+            .next()
+            .filter(|_| self.escapes_special)
         {
             out.write_all(&rest.as_bytes()[..at])?;
             for character in special.chars() {
@@ -260,7 +273,11 @@ pub(super) mod tests {
                 r#""\a\b\f\x7f""#,
             ),
             (json!("\"\\\n\r\t/"), r#""\"\\\n\r\t/""#, r#""\"\\\n\r\t/""#),
-            (json!({"<&": "<"}), r#"{"<&":"\u003c"}"#, r#"{"<&":"<"}"#),
+            (
+                json!({"<&": "<", "\u{2028}": [{"\u{8}": null}, 1e-7]}),
+                r#"{"\u003c\u0026":"\u003c","\u2028":[{"\u0008":null},1e-07]}"#,
+                "<&=\"<\"\u{2028}=[\u{8}=null,1e-07]",
+            ),
             (json!(5.0), "5", "5"),
             (json!(-0.0), "0", "-0"),
             (json!(1000000), "1000000", "1000000"),
