@@ -10,8 +10,17 @@ use ringwatch_apimachinery::go_url::Url;
 use super::failure::{Failure, Outcome};
 
 /// A URL as a value of expressions.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct UrlValue(Url);
+
+/// Compares URLs as they are written, as `URL.Equal` does.
+impl PartialEq for UrlValue {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_string() == other.0.to_string()
+    }
+}
+
+impl Eq for UrlValue {}
 
 impl Opaque for UrlValue {
     fn runtime_type_name(&self) -> &'static str {
