@@ -29,33 +29,35 @@ use super::rules::Rule;
 /// Bytes of a message that a rule makes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
 
-/// Evaluates all rules that concern the value at a path, within a budget, and returns the errors.
+/// Evaluates all rules that concern the value at a path, within a budget. Returns the errors, and whether further rules
+/// may be run: not after one that costs too much.
 pub(super) fn evaluate(
     root: &Node,
     object: &Value,
     old: Option<&Value>,
-    path: Path,
+    path: &mut Path,
     meter: &mut Meter,
-) -> Vec<FieldError> {
+) -> (Outcome, ControlFlow<()>) {
     let mut run = Run {
         path,
         outcome: Outcome::default(),
         meter,
     };
-    if root.ruled {
-        // When the budget is used up, that is the last error, and there is nothing more to break off.
-        let _ = on_large_stack(|| run.node(root, object, old, false));
-    }
-    run.outcome.into_errors()
+    let flow = if root.ruled {
+        on_large_stack(|| run.node(root, object, old, false))
+    } else {
+        ControlFlow::Continue(())
+    };
+    (run.outcome, flow)
 }
 
-struct Run<'m> {
+struct Run<'r> {
     /// The path that the walk has reached.
-    path: Path,
+    path: &'r mut Path,
     /// The errors that were found so far.
     outcome: Outcome,
     /// The cost that rules may still have.
-    meter: &'m mut Meter,
+    meter: &'r mut Meter,
 }
 
 impl Run<'_> {
@@ -175,39 +177,33 @@ impl Run<'_> {
             }
             Err(failure) => failure,
         };
-        let (why, flow) = match failure {
-            Failure::NoOverload => (
-                format!(
-                    "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {words}"
-                ),
-                ControlFlow::Continue(()),
+        self.type_error(node, || match &failure {
+            Failure::NoOverload => format!(
+                "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {words}"
             ),
-            Failure::Other(why) => (
-                format!("{why} evaluating rule: {words}"),
-                ControlFlow::Continue(()),
+            Failure::Other(why) => format!("{why} evaluating rule: {words}"),
+            Failure::CallLimit | Failure::TooLarge => format!(
+                "'{failure}': no further validation rules will be run due to call cost exceeds limit for rule: {words}"
             ),
-            Failure::CallLimit | Failure::TooLarge => (
-                format!(
-                    "'{failure}': no further validation rules will be run due to call cost exceeds limit for rule: {words}"
-                ),
-                ControlFlow::Break(()),
-            ),
-            Failure::OutOfBudget => (failure.to_string(), ControlFlow::Break(())),
-        };
-        self.type_error(node, &why);
-        flow
+            Failure::OutOfBudget => failure.to_string(),
+        });
+        match failure {
+            Failure::NoOverload | Failure::Other(_) => ControlFlow::Continue(()),
+            Failure::CallLimit | Failure::TooLarge | Failure::OutOfBudget => ControlFlow::Break(()),
+        }
     }
 
     /// Says that a rule does not hold.
     fn broken(&mut self, rule: &Rule, scope: &Scope, node: &Node, value: &Value) {
         let made = rule.message_program.as_ref();
         let made = made.and_then(|program| message(program, scope, self.meter));
-        let text = made.unwrap_or_else(|| match &rule.message {
+        let text = || match &rule.message {
             Some(message) => message.trim().to_owned(),
             None => format!("failed rule: {}", rule.text),
-        });
-        let (path, outcome) = (&self.path, &mut self.outcome);
+        };
+        let (path, outcome) = (&*self.path, &mut self.outcome);
         outcome.push(path, || {
+            let text = made.unwrap_or_else(text);
             let field = field_of(path, &rule.field);
             let detail = detail(rule.reason, node, value, text);
             FieldError::new(rule.reason, field, detail)
@@ -215,11 +211,11 @@ impl Run<'_> {
     }
 
     /// Adds an error that shows the type instead of the value, as kube-apiserver does.
-    fn type_error(&mut self, node: &Node, why: &str) {
-        let kind = node.kind.map_or("", Kind::name);
-        let detail = format!("{kind:?}: {why}");
-        let (path, outcome) = (&self.path, &mut self.outcome);
+    fn type_error(&mut self, node: &Node, why: impl FnOnce() -> String) {
+        let (path, outcome) = (&*self.path, &mut self.outcome);
         outcome.push(path, || {
+            let kind = node.kind.map_or("", Kind::name);
+            let detail = format!("{kind:?}: {}", why());
             FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
         });
     }

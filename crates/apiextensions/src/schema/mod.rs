@@ -16,6 +16,7 @@
 
 mod cel_value;
 mod declare;
+mod default_checks;
 mod defaults;
 mod embedded;
 mod evaluate;
@@ -42,8 +43,6 @@ mod structure;
 mod tests;
 mod validate;
 mod walk;
-
-use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -102,28 +101,18 @@ impl StructuralSchema {
         self.root.ruled || self.has_patterns
     }
 
-    /// Returns the errors in the rules of a schema that replaces older ones: wrong types, and costs beyond the limits.
-    /// Rules that an older schema has need not be better than they were.
+    /// Returns the errors in the rules of a definition's schemas, which are at these paths and replace older ones: wrong
+    /// types, costs beyond the limits, and defaults that break rules. Rules that an older schema has need not be better
+    /// than they were.
     #[must_use]
-    pub fn check_rules(&self, old: &[Self]) -> Vec<FieldError> {
-        let mut known = BTreeSet::new();
-        for old in old {
-            rule_checks::expressions(&old.root, &mut known);
-        }
-        let found = rule_checks::check_rules(&self.root, &known);
-        let mut errors = found.wrong;
-        let was_costly = || {
-            let costly = |old: &Self| {
-                !rule_checks::check_rules(&old.root, &known)
-                    .costly
-                    .is_empty()
-            };
-            old.iter().any(costly)
-        };
-        if !found.costly.is_empty() && !was_costly() {
-            errors.extend(found.costly);
-        }
-        errors
+    pub fn check_rules<'s>(
+        schemas: impl IntoIterator<Item = (&'s str, &'s Self)>,
+        old: &[Self],
+    ) -> Vec<FieldError> {
+        let schemas = schemas.into_iter();
+        let schemas = schemas.map(|(path, schema)| (path, &schema.root));
+        let old: Vec<&Node> = old.iter().map(|it| &it.root).collect();
+        rule_checks::check_rules(schemas, &old)
     }
 
     /// Returns the paths of the members that the schema does not know, as [`Self::prune`] does.
@@ -184,7 +173,10 @@ impl StructuralSchema {
     /// where a value has changed. Not for objects that [`Self::validate`] refuses: see [`Self::check`].
     #[must_use]
     pub fn validate_rules(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        evaluate::evaluate(&self.root, object, old, Path::default(), &mut Meter::new())
+        let (mut path, mut meter) = (Path::default(), Meter::new());
+        // What ends the run is among the errors.
+        let (outcome, _) = evaluate::evaluate(&self.root, object, old, &mut path, &mut meter);
+        outcome.into_errors()
     }
 
     /// Returns all errors of an object: of its values and, unless these make them pointless, of the validation rules.

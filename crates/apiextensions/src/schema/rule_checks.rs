@@ -1,8 +1,11 @@
-//! Checks the rules of a schema when it is written: their types, and what they cost at most.
+//! Checks the rules of a definition's schemas when it is written: their types, and what they cost at most.
 //!
 //! A rule costs as often as there are values that it is about. Where a list or map around them has no bound, that is as
 //! many as fit into a request.
+//!
+//! All versions of a definition share one budget for the rules of their defaults, and one bound of the errors.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
@@ -11,8 +14,9 @@ use serde_json::json;
 
 use super::cel_value::escaped;
 use super::declare::{declare, items_max, properties_max, values_of_request};
-use super::evaluate::evaluate;
+use super::default_checks;
 use super::node::Node;
+use super::outcome::Outcome;
 use super::path::Path;
 use super::rules::Rule;
 
@@ -28,16 +32,44 @@ const NAMED_MAX: usize = 4;
 /// Minimum cost of a rule that is named then. Follows `TotalCost.ObserveExpressionCost`.
 const NAMED_COST_MIN: u64 = SCHEMA_COST_MAX / 100;
 
-/// Returns the errors in the rules of a schema. Of rules that an older schema has, only the cost is checked.
-pub(super) fn check_rules(root: &Node, known: &BTreeSet<&str>) -> RuleErrors {
+/// Returns the errors in the rules of schemas at these paths. Of rules that an older schema has, only the cost is checked,
+/// and that only if all older schemas kept within the limits.
+pub(super) fn check_rules<'s>(
+    schemas: impl Iterator<Item = (&'s str, &'s Node)>,
+    old: &[&Node],
+) -> Vec<FieldError> {
+    let mut known = BTreeSet::new();
+    for root in old {
+        expressions(root, &mut known);
+    }
+    let is_costly = |root: &&Node| {
+        let costly = check(root, &known, &mut Path::default(), &mut Outcome::default());
+        !costly.is_valid()
+    };
+    let was_costly = LazyCell::new(|| old.iter().any(is_costly));
+    let (mut path, mut found, mut meter) = (Path::default(), Outcome::default(), Meter::new());
+    for (place, root) in schemas {
+        let mark = path.member(place);
+        // What ends the check of the defaults is among the errors.
+        let _ = default_checks::check(root, &mut path, &mut meter, &mut found);
+        let costly = check(root, &known, &mut path, &mut found);
+        if !costly.is_valid() && !*was_costly {
+            found.merge(costly);
+        }
+        path.leave(mark);
+    }
+    found.into_errors()
+}
+
+/// Adds the rules of a schema that cannot be run, and returns those that cost too much.
+fn check(root: &Node, known: &BTreeSet<&str>, path: &mut Path, wrong: &mut Outcome) -> Outcome {
     let mut walk = Walk {
         known,
-        path: Path::default(),
-        found: RuleErrors::default(),
+        path,
+        wrong,
+        costly: Outcome::default(),
         total: 0,
         costs: Vec::new(),
-        additional_level: 0,
-        defaults: Meter::new(),
     };
     if root.ruled {
         on_large_stack(|| {
@@ -46,11 +78,11 @@ pub(super) fn check_rules(root: &Node, known: &BTreeSet<&str>) -> RuleErrors {
         });
         walk.check_total();
     }
-    walk.found
+    walk.costly
 }
 
 /// Collects all expressions of a schema's rules.
-pub(super) fn expressions<'n>(node: &'n Node, all: &mut BTreeSet<&'n str>) {
+fn expressions<'n>(node: &'n Node, all: &mut BTreeSet<&'n str>) {
     if !node.ruled {
         return;
     }
@@ -65,25 +97,15 @@ pub(super) fn expressions<'n>(node: &'n Node, all: &mut BTreeSet<&'n str>) {
     }
 }
 
-/// The errors in the validation rules of a schema.
-#[derive(Debug, Default)]
-pub(super) struct RuleErrors {
-    /// Rules that cannot be run.
-    pub(super) wrong: Vec<FieldError>,
-    /// Rules that cost too much.
-    pub(super) costly: Vec<FieldError>,
-}
-
 struct Walk<'w> {
     known: &'w BTreeSet<&'w str>,
-    path: Path,
-    found: RuleErrors,
+    path: &'w mut Path,
+    /// Rules that cannot be run.
+    wrong: &'w mut Outcome,
+    /// Rules that cost too much.
+    costly: Outcome,
     total: u64,
     costs: Vec<(u64, String)>,
-    /// The number of `additionalProperties` around. Defaults in these are not checked.
-    additional_level: usize,
-    /// The cost that the rules of all defaults may still have.
-    defaults: Meter,
 }
 
 /// An expression of a rule, with the type that its value must have.
@@ -101,7 +123,6 @@ impl Walk<'_> {
         if !node.ruled {
             return;
         }
-        self.default(node);
         for (index, rule) in node.rules.iter().enumerate() {
             let mark = self.path.member("x-kubernetes-validations");
             let inner = self.path.index(index);
@@ -132,28 +153,9 @@ impl Walk<'_> {
         }
         if let Some(values) = node.additional.as_ref().and_then(|it| it.schema()) {
             let mark = self.path.member("additionalProperties");
-            self.additional_level += 1;
             self.node(values, inside, times(properties_max(node)));
-            self.additional_level -= 1;
             self.path.leave(mark);
         }
-    }
-
-    /// Checks that a default breaks no rule, neither as a value that stays nor as a new one. Follows `ValidateDefaults`.
-    fn default(&mut self, node: &Node) {
-        let Some(default) = node.default.as_ref().filter(|_| self.additional_level == 0) else {
-            return;
-        };
-        let mark = self.path.member("default");
-        for old in [Some(default), None] {
-            let path = self.path.clone();
-            let broken = evaluate(node, default, old, path, &mut self.defaults);
-            if !broken.is_empty() {
-                self.found.wrong.extend(broken);
-                break;
-            }
-        }
-        self.path.leave(mark);
     }
 
     fn rule(&mut self, rule: &Rule, declared: Option<&Declared>, count: Option<u64>) {
@@ -195,9 +197,10 @@ impl Walk<'_> {
     fn texts(&mut self, rule: &Rule, is_right: bool) {
         let mut wrong = |member: &str, kind: FieldErrorKind, detail: String| {
             let mark = self.path.member(member);
-            let error = FieldError::new(kind, self.path.field(), detail);
+            let path = &*self.path;
+            self.wrong
+                .push(path, || FieldError::new(kind, path.field(), detail));
             self.path.leave(mark);
-            self.found.wrong.push(error);
         };
         match &rule.message {
             Some(message) if message.trim().is_empty() => {
@@ -218,19 +221,23 @@ impl Walk<'_> {
 
     /// Returns true if an expression can be evaluated.
     fn expression(&mut self, expression: &Expression<'_>, names: &Names, count: u64) -> bool {
+        let mark = self.path.member(expression.member);
+        let is_right = self.expression_here(expression, names, count);
+        self.path.leave(mark);
+        is_right
+    }
+
+    fn expression_here(&mut self, expression: &Expression<'_>, names: &Names, count: u64) -> bool {
         let Expression {
             member,
             text,
             program,
             gives,
         } = expression;
-        let mark = self.path.member(member);
-        let field = self.path.field();
-        self.path.leave(mark);
         let is_message = *gives == Type::String;
         let wrong = match check_program(text, program, names) {
             Ok(checked) if checked.gives == *gives => {
-                self.cost(member, field, checked.cost.saturating_mul(count));
+                self.cost(member, checked.cost.saturating_mul(count));
                 return true;
             }
             Ok(_) if is_message => "messageExpression must evaluate to a string".to_owned(),
@@ -239,22 +246,25 @@ impl Walk<'_> {
             Err(error) => format!("compilation failed: {error}"),
         };
         if !self.known.contains(text) {
-            let error = FieldError::invalid(field, &json!(text), wrong);
-            self.found.wrong.push(error);
+            let path = &*self.path;
+            self.wrong.push(path, || {
+                FieldError::invalid(path.field(), &json!(text), wrong)
+            });
         }
         false
     }
 
-    fn cost(&mut self, member: &str, field: String, cost: u64) {
+    fn cost(&mut self, member: &str, cost: u64) {
         self.total = self.total.saturating_add(cost);
         if cost > RULE_COST_MAX {
             let what = format!("estimated {member} cost");
-            self.forbid(field.clone(), too_costly(&what, cost, RULE_COST_MAX));
+            let why = too_costly(&what, cost, RULE_COST_MAX);
+            self.forbid(Path::field, why);
         }
         if cost < NAMED_COST_MIN {
             return;
         }
-        self.costs.push((cost, field));
+        self.costs.push((cost, self.path.field()));
         self.costs.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
         self.costs.truncate(NAMED_MAX);
     }
@@ -265,16 +275,17 @@ impl Walk<'_> {
         }
         for (_, field) in std::mem::take(&mut self.costs) {
             let why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-            self.forbid(field, why.to_owned());
+            self.forbid(|_| field, why.to_owned());
         }
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
         let why = too_costly(what, self.total, SCHEMA_COST_MAX);
-        self.forbid(String::new(), why);
+        self.forbid(Path::field, why);
     }
 
-    fn forbid(&mut self, field: String, why: String) {
-        let error = FieldError::new(FieldErrorKind::Forbidden, field, why);
-        self.found.costly.push(error);
+    fn forbid(&mut self, field: impl FnOnce(&Path) -> String, why: String) {
+        let path = &*self.path;
+        self.costly
+            .push(path, || FieldError::forbidden(field(path), why));
     }
 }
 

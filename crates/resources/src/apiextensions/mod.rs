@@ -203,33 +203,41 @@ impl KindHooks for Definitions {
     }
 }
 
-/// The schemas of a definition, one for all versions or one for each, with their paths.
-struct Schemas(Vec<(String, Result<StructuralSchema, Vec<FieldError>>)>);
+/// The schemas of a definition, one for all versions or one for each.
+struct Schemas {
+    /// The schemas that can be read, with their paths.
+    read: Vec<(String, StructuralSchema)>,
+    /// The errors of the others, as many as are told.
+    errors: Vec<FieldError>,
+}
 
 impl Schemas {
     fn read(object: &Value) -> Self {
         let preserve = get(object, "spec.preserveUnknownFields") == Some(&Value::Bool(true));
         let common = get(object, "spec.validation.openAPIV3Schema");
-        let mut schemas = vec![("spec.validation".to_owned(), common)];
-        for (place, version) in list(object, "spec.versions").iter().enumerate() {
-            let schema = get(version, "schema.openAPIV3Schema");
-            schemas.push((format!("spec.versions[{place}].schema"), schema));
-        }
+        let common = common.map(|schema| ("spec.validation.openAPIV3Schema".to_owned(), schema));
+        let versions = list(object, "spec.versions").iter().enumerate();
+        let own = versions.filter_map(|(place, version)| {
+            let path = format!("spec.versions[{place}].schema.openAPIV3Schema");
+            Some((path, get(version, "schema.openAPIV3Schema")?))
+        });
+        let (mut read, mut errors) = (Vec::new(), Vec::new());
         let mut patterns = Patterns::default();
-        let read = |(path, schema): (String, Option<&Value>)| {
-            let read = StructuralSchema::read_beside(schema?, preserve, &mut patterns);
-            Some((path, read))
-        };
-        Self(schemas.into_iter().filter_map(read).collect())
+        for (path, schema) in common.into_iter().chain(own) {
+            match StructuralSchema::read_beside(schema, preserve, &mut patterns) {
+                Ok(schema) => read.push((path, schema)),
+                Err(wrong) => {
+                    errors.extend(wrong.into_iter().map(|error| placed(&path, error)));
+                    errors = FieldError::as_told(errors);
+                }
+            }
+        }
+        Self { read, errors }
     }
 
     /// Returns the errors of the schemas, and one for each version that has none.
     fn errors(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
-        for (path, schema) in &self.0 {
-            let wrong = schema.as_ref().err().into_iter().flatten();
-            errors.extend(wrong.map(|error| placed(path, error.clone())));
-        }
+        let mut errors = self.errors.clone();
         errors.extend(version_validation::root_errors(object));
         let common = get(object, "spec.validation.openAPIV3Schema");
         for (place, version) in list(object, "spec.versions").iter().enumerate() {
@@ -243,30 +251,18 @@ impl Schemas {
 
     /// Returns the errors of the validation rules. An expression that the old definition has, in whatever version, is
     /// not judged again, and excessive costs are no error if the old definition had them as well.
-    fn rule_errors(self, old: Option<&Value>) -> Vec<FieldError> {
-        let old: Vec<StructuralSchema> =
-            old.map(Self::read).map(Self::readable).unwrap_or_default();
-        let readable = self.0.into_iter();
-        let readable = readable.filter_map(|(path, schema)| Some((path, schema.ok()?)));
-        let errors = readable.flat_map(|(path, schema)| {
-            let wrong = schema.check_rules(&old).into_iter();
-            wrong
-                .map(move |error| placed(&path, error))
-                .collect::<Vec<_>>()
-        });
-        errors.collect()
-    }
-
-    fn readable(self) -> Vec<StructuralSchema> {
-        let schemas = self.0.into_iter();
-        schemas.filter_map(|(_, schema)| schema.ok()).collect()
+    fn rule_errors(&self, old: Option<&Value>) -> Vec<FieldError> {
+        let old = old.map(|old| Self::read(old).read).unwrap_or_default();
+        let old: Vec<_> = old.into_iter().map(|(_, schema)| schema).collect();
+        let schemas = self.read.iter();
+        StructuralSchema::check_rules(schemas.map(|(path, schema)| (path.as_str(), schema)), &old)
     }
 }
 
 /// Prefixes an error's field with the path of its schema.
 fn placed(path: &str, mut error: FieldError) -> FieldError {
     let point = if error.field.is_empty() { "" } else { "." };
-    error.field = format!("{path}.openAPIV3Schema{point}{}", error.field);
+    error.field = format!("{path}{point}{}", error.field);
     error
 }
 
@@ -358,6 +354,8 @@ fn rename_in_columns(object: &mut Value, from: &str, to: &str) {
 
 #[cfg(test)]
 mod tests {
+    use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
+
     use super::*;
     use crate::defaults::apply;
 
@@ -477,5 +475,89 @@ mod tests {
         assert_eq!(Definitions.warnings(&odd, Some(&definition("date"))), told);
         assert!(Definitions.warnings(&odd, Some(&shared)).is_empty());
         assert!(Definitions.warnings(&definition("date"), None).is_empty());
+    }
+
+    /// Returns a definition of so many versions, whose objects have a member `x`.
+    fn versions_of_x(count: usize, x: &Value) -> Value {
+        let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"x": x}}});
+        let version = |place| json!({"name": format!("v{place}"), "served": true, "storage": place == 1, "schema": schema});
+        definition((1..=count).map(version).collect())
+    }
+
+    fn said_of_rules(object: &Value, old: Option<&Value>) -> Vec<String> {
+        let errors = Schemas::read(object).rule_errors(old).into_iter();
+        errors
+            .map(|it| format!("{}: {}", it.field, it.message()))
+            .collect()
+    }
+
+    /// Returns a list with a default of so many items, and a rule that compares each with each.
+    fn compared(items: usize) -> Value {
+        json!({"type": "array", "items": {"type": "integer"}, "maxItems": items, "default": vec![0; items],
+            "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, a == b))"}]})
+    }
+
+    #[test]
+    fn the_rules_of_defaults_share_a_budget_in_all_versions() {
+        let x = compared(300);
+        assert_eq!(said_of_rules(&versions_of_x(2, &x), None), [""; 0]);
+        let said = said_of_rules(&versions_of_x(60, &x), None);
+        assert!(
+            said.iter().any(|it| it.contains("out of cost budget")),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn what_replaces_older_schemas_takes_no_longer_by_their_number() {
+        let mut x = compared(60);
+        let costly = json!({"type": "array", "items": {"type": "string"},
+            "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, a == b))"}]});
+        x = json!({"type": "object", "properties": {"x": x, "costly": costly}});
+        let (new, old) = (versions_of_x(40, &x), versions_of_x(40, &compared(60)));
+        let clock = ringwatch::clock::Clock::real();
+        let mut took = [&None, &Some(old)].map(|old| {
+            let begin = clock.now();
+            assert_ne!(said_of_rules(&new, old.as_ref()), [""; 0]);
+            clock.now() - begin
+        });
+        took[0] *= 8;
+        assert!(took[1] < took[0], "{took:?}");
+    }
+
+    #[test]
+    fn no_more_is_said_of_all_versions_than_is_told() {
+        let broken = json!({"type": "array", "default": vec![0; 1_000], "items": {"type": "integer",
+            "x-kubernetes-validations": [{"rule": "self > 0", "message": "m".repeat(200)}]}});
+        let wrong = json!({"type": "object", "properties": {"n".repeat(1_000): {"type": "object",
+            "properties": (0..300).map(|it| (format!("p{it}"), json!({"type": "none"}))).collect::<Map<_, _>>()}}});
+        for x in [broken, wrong] {
+            let object = versions_of_x(10, &x);
+            let schemas = Schemas::read(&object);
+            let mut errors = schemas.errors(&object);
+            errors.extend(schemas.rule_errors(None));
+            let bytes: usize = errors
+                .iter()
+                .map(|it| it.field.len() + it.detail.len())
+                .sum();
+            assert!(
+                bytes > ERROR_BYTES_MAX && bytes < ERROR_BYTES_MAX + (4 << 10),
+                "{bytes}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_default_is_checked_after_one_whose_rule_costs_too_much() {
+        let rule = "self.all(a, self.all(b, self.all(c, a == b || b == c || a == c || true)))";
+        let mut list = compared(100);
+        list["x-kubernetes-validations"][0]["rule"] = json!(rule);
+        let lists: Map<_, _> = (0..4).map(|it| (format!("l{it}"), list.clone())).collect();
+        let x = json!({"type": "object", "properties": lists});
+        let said = said_of_rules(&versions_of_x(2, &x), None);
+        let ended = said
+            .iter()
+            .filter(|it| it.contains("no further validation rules will be run"));
+        assert_eq!(ended.count(), 2, "{said:?}");
     }
 }
