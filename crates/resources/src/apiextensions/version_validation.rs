@@ -35,24 +35,28 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     for (place, version) in list(object, "spec.versions").iter().enumerate() {
         let path = format!("spec.versions[{place}]");
         errors.extend(warning_errors(version, &path));
+        // kube-apiserver refuses these beside a schema that all versions have in common, since it moves only the schema.
         let schema = get(version, "schema.openAPIV3Schema").or(common);
-        errors.extend(shared_errors(version, schema, &path));
+        let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
+        errors.extend(shared_errors(version, schema, why, &path));
     }
     if let Some(spec) = get(object, "spec") {
-        errors.extend(shared_errors(spec, common, "spec"));
+        let why = "may only be set when validations.schema is included";
+        errors.extend(shared_errors(spec, common, why, "spec"));
     }
     errors
 }
 
 /// Validates the scale subresource, columns and selectable fields, either of one version or of the part that all share.
-fn shared_errors(holder: &Value, schema: Option<&Value>, path: &str) -> Vec<FieldError> {
+/// Without a schema, `why` tells that fields need one.
+fn shared_errors(holder: &Value, schema: Option<&Value>, why: &str, path: &str) -> Vec<FieldError> {
     let mut errors = scale_errors(holder, path);
     let columns = list(holder, "additionalPrinterColumns").iter().enumerate();
     for (place, column) in columns {
         let path = format!("{path}.additionalPrinterColumns[{place}]");
         errors.extend(column_errors(column, &path));
     }
-    errors.extend(selectable_errors(holder, schema, path));
+    errors.extend(selectable_errors(holder, schema, why, path));
     errors
 }
 
@@ -175,13 +179,17 @@ pub(super) fn root_errors(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn selectable_errors(holder: &Value, schema: Option<&Value>, path: &str) -> Vec<FieldError> {
+fn selectable_errors(
+    holder: &Value,
+    schema: Option<&Value>,
+    why: &str,
+    path: &str,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut known = BTreeSet::new();
     let fields = list(holder, "selectableFields");
     let path = format!("{path}.selectableFields");
     let Some(schema) = schema.filter(|_| !fields.is_empty()) else {
-        let why = "may only be set when validations.schema is included";
         let is_wrong = !fields.is_empty();
         return Vec::from_iter(is_wrong.then(|| FieldError::invalid(path, &json!(""), why)));
     };
@@ -397,12 +405,25 @@ mod tests {
     #[test]
     fn selectable_fields_need_a_schema() {
         let fields = json!([{"jsonPath": ".spec.size"}]);
-        let object = json!({"spec": {"versions": [{"name": "v1"}], "selectableFields": fields}});
-        let errors = validate(&object);
-        let why = "Invalid value: \"\": may only be set when validations.schema is included";
-        assert_eq!(errors.len(), 1);
-        assert_eq!(errors[0].field, "spec.selectableFields");
-        assert_eq!(errors[0].message(), why);
+        let own = json!({"spec": {"versions": [{"name": "v1", "selectableFields": fields}]}});
+        let shared = json!({"spec": {"versions": [{"name": "v1"}], "selectableFields": fields}});
+        for (object, field, why) in [
+            (
+                own,
+                "spec.versions[0].selectableFields",
+                "may only be set when `version.schema.openAPIV3Schema` is not included",
+            ),
+            (
+                shared,
+                "spec.selectableFields",
+                "may only be set when validations.schema is included",
+            ),
+        ] {
+            let errors = validate(&object);
+            assert_eq!(errors.len(), 1);
+            assert_eq!(errors[0].field, field);
+            assert_eq!(errors[0].message(), format!("Invalid value: \"\": {why}"));
+        }
     }
 
     #[test]
