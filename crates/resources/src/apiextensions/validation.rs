@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringwatch_apiextensions::approval::{APPROVED, Approval, annotation};
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::validation::formats::{dns_1035_label, dns_subdomain};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
@@ -206,11 +207,17 @@ fn stored_versions_errors(object: &Value) -> Vec<FieldError> {
     let names = names.map(|(place, it)| (it.as_str().unwrap_or_default(), place));
     let mut left: BTreeMap<&str, usize> = names.collect();
     let mut errors = Vec::new();
+    let mut bytes = 0;
     for version in list(object, "spec.versions") {
         let name = text(version, "name");
-        if left.remove(name).is_none() && version.get("storage") == Some(&Value::Bool(true)) {
+        let is_missing = left.remove(name).is_none();
+        let is_stored = version.get("storage") == Some(&Value::Bool(true));
+        // Each shows the whole list, so no more are made than are told.
+        if is_missing && is_stored && bytes < ERROR_BYTES_MAX {
             let why = format!("must have the storage version {name}");
-            errors.push(FieldError::invalid(path, whole, why));
+            let error = FieldError::invalid(path, whole, why);
+            bytes += error.detail.len();
+            errors.push(error);
         }
     }
     errors.extend(left.into_iter().map(|(name, place)| {
@@ -392,5 +399,16 @@ mod tests {
                 .collect();
             assert_eq!(found, said);
         }
+    }
+
+    #[test]
+    fn a_long_list_of_stored_versions_is_not_shown_for_each_storage_version() {
+        let version = |place: usize| json!({"name": format!("v{place}"), "storage": true});
+        let mut object = definition();
+        object["spec"]["versions"] = (0..100).map(version).collect();
+        object["status"]["storedVersions"] = json!(["x".repeat(ERROR_BYTES_MAX / 2)]);
+        let shown = stored_versions_errors(&object).into_iter();
+        let shown = shown.filter(|it| it.field == "status.storedVersions");
+        assert_eq!(shown.count(), 2);
     }
 }
