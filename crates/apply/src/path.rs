@@ -27,7 +27,7 @@ impl PathElement {
 
     /// Makes the step to an item by its keys.
     pub(super) fn key(keys: &Map<String, Value>) -> Self {
-        Self::Key(value::encode_keys(&keys))
+        Self::Key(value::encode_keys(keys))
     }
 
     /// Makes the step to an item by its value.

@@ -14,7 +14,7 @@ use super::meter::{Extent, Meter, PARTS_MAX, size};
 use super::optional;
 use super::scope::Scope;
 use super::signatures::is_function;
-use super::{authorizer, conversions, lists, patterns, urls};
+use super::{authorizer, conversions, formats, lists, patterns, urls};
 
 /// Bytes that are charged for a number in a string, with quotes and commas around it.
 const NUMBER_BYTES: u64 = 80;
@@ -88,7 +88,8 @@ pub(super) fn call(
         _ if !is_function(name) => Err(Failure::Other(format!("no such function: {name}").into())),
         _ => {
             charge(meter, name, &values)?;
-            let result = match urls::call(name, &values) {
+            let made = urls::call(name, &values).or_else(|| formats::call(name, &values));
+            let result = match made {
                 Some(made) => made?,
                 None => converted(name, target, arguments)?,
             };
@@ -204,13 +205,18 @@ fn converted(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) -> 
     let arguments = conversions::spelled(name, arguments);
     match in_library(name, target, arguments) {
         Err(other) => conversions::failure(name, &values, Some(other)),
+        Ok(made) if name == "timestamp" => conversions::in_range(made),
         made => made,
     }
 }
 
 /// Calls a function of the library. It is not ours, and values come from clients: if it panics, that is an error of the
 /// expression. Nothing is shared with it that could be left half-done.
-fn in_library(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) -> Outcome {
+pub(super) fn in_library(
+    name: &str,
+    target: Option<CelValue>,
+    arguments: Vec<CelValue>,
+) -> Outcome {
     let variable = |name: String| IdedExpr {
         id: 0,
         expr: Expr::Ident(name),

@@ -50,6 +50,10 @@ impl From<ExecutionError> for Failure {
                 format!("index out of bounds: {index}").into()
             }
             ExecutionError::IndexOutOfBounds(_) => "index out of bounds".into(),
+            // The library's words for an argument of another type.
+            ExecutionError::FunctionError { message, .. } if message.starts_with("expected ") => {
+                return Self::NoOverload;
+            }
             ExecutionError::FunctionError { message, .. } => message.into(),
             _ => return Self::NoOverload,
         };

@@ -18,6 +18,7 @@ mod conversions;
 pub mod execute;
 mod expression;
 mod failure;
+mod formats;
 mod functions;
 mod interpreter;
 mod lists;
@@ -35,6 +36,7 @@ mod tests;
 mod types;
 mod urls;
 mod values;
+mod versions;
 
 pub use authorizer::{Judge, Question};
 pub use calls::convert;

@@ -176,7 +176,7 @@ fn is_label_name(value: &str) -> bool {
 }
 
 /// Replaces a dash at the end of a prefix, since generated characters will follow it.
-fn mask_trailing_dash(prefix: &str) -> String {
+pub fn mask_trailing_dash(prefix: &str) -> String {
     let mut masked = prefix.to_owned();
     if prefix.len() > 1 && masked.ends_with('-') {
         masked.pop();
