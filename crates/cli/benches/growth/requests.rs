@@ -160,6 +160,21 @@ pub const REQUESTS: &[Growing] = &[
             Message::patch(&uri, "application/merge-patch+json", &patch)
         })
     },
+    Growing {
+        first: Some(|n| {
+            let mut definition: Value = serde_json::from_str(DEFINITION).unwrap();
+            definition["metadata"]["name"] = json!(format!("shelves.example{n}.com"));
+            definition["spec"]["group"] = json!(format!("example{n}.com"));
+            definition["spec"]["versions"] = versions(n, 20);
+            Message::post(DEFINITIONS, &definition.to_string())
+        }),
+        status: StatusCode::UNPROCESSABLE_ENTITY,
+        ..answered("versions of a definition", 10, |n| {
+            let patch = json!({"spec": {"versions": versions(n, 1_000_000)}});
+            let uri = format!("{DEFINITIONS}/shelves.example{n}.com?dryRun=All");
+            Message::patch(&uri, "application/merge-patch+json", &patch)
+        })
+    },
     answered("values of a selector", 2_000, |n| {
         let values: Vec<_> = (0..n).map(|i| format!("v{i}")).collect();
         let uri = format!("{CONFIG_MAPS}?labelSelector=a+notin+({})", values.join(","));
@@ -187,10 +202,7 @@ pub const FIRST: &[(&str, &str)] = &[
         "/api/v1/namespaces/default/serviceaccounts",
         r#"{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}"#,
     ),
-    (
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        DEFINITION,
-    ),
+    (DEFINITIONS, DEFINITION),
 ];
 
 /// A custom resource with a list that is a map and one that is a set.
@@ -202,6 +214,7 @@ const DEFINITION: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"Cust
 "items":{"type":"object","required":["title"],"properties":{"title":{"type":"string"},"pages":{"type":"integer","default":1}}}},
 "tags":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}}}]}}"#;
 
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SHELVES: &str = "/apis/example.com/v1/namespaces/default/shelves";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -230,6 +243,18 @@ const fn created(name: &'static str, size: usize, message: fn(usize) -> Message)
 
 fn list(n: usize, item: impl Fn(usize) -> Value) -> Value {
     (0..n).map(item).collect()
+}
+
+/// Makes versions of a definition, each with a default for which a rule is evaluated. With many items allowed, the rule costs too
+/// much.
+fn versions(n: usize, items_max: usize) -> Value {
+    let books = json!({"type": "array", "default": vec![0; 20], "maxItems": items_max, "items": {"type": "integer"},
+        "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, a == b))"}]});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"books": books}}});
+    list(
+        n,
+        |i| json!({"name": format!("v{}", i + 1), "served": true, "storage": i == 0, "schema": schema}),
+    )
 }
 
 fn finalizer(number: usize) -> Value {
