@@ -12,10 +12,7 @@ pub trait MergeSchema: Debug + Sync {
     fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>>;
 
     /// Returns true if an object has only members that the schema has, and none that it refuses by its type.
-    fn declares(&self, object: &Value) -> bool {
-        let _ = object;
-        true
-    }
+    fn declares(&self, object: &Value) -> bool;
 }
 
 /// The schema of the items of a list.

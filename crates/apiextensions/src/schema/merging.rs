@@ -9,6 +9,11 @@ use super::kind::Kind;
 use super::node::{ListType, Node};
 
 impl MergeSchema for StructuralSchema {
+    fn declares(&self, object: &Value) -> bool {
+        let unknown = self.unknown_fields(object);
+        unknown.is_ok_and(|unknown| unknown.is_empty())
+    }
+
     fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>> {
         let mut node = &self.root;
         let mut is_whole_object = false;
@@ -113,6 +118,11 @@ mod tests {
             ),
         ] {
             assert_eq!(at(steps), merging, "{steps:?}");
+        }
+        let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {}, "spec": {"a": "b"}});
+        assert!(schema.declares(&json!({"tags": ["a"], "labels": {"a": "b"}, "pod": pod})));
+        for undeclared in [json!({"other": 1}), json!({"parts": [{"name": "a", "other": 1}]})] {
+            assert!(!schema.declares(&undeclared), "{undeclared}");
         }
     }
 
