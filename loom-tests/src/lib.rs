@@ -31,7 +31,7 @@ pub use ringwatch_explore::loom::sync;
 #[path = "../../src/budget.rs"]
 pub mod budget;
 #[cfg(not(test))]
-#[path = "../../crates/apiserver/src/cancellation.rs"]
+#[path = "../../crates/http/src/cancellation.rs"]
 pub mod cancellation;
 #[cfg(not(test))]
 mod elsewhere;

@@ -11,12 +11,13 @@ use futures::future::BoxFuture;
 use http::header::X_CONTENT_TYPE_OPTIONS;
 use http::{HeaderValue, Response};
 use prometheus_client::registry::Registry;
+use ringwatch_http::ResponseBody;
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
 use self::slis::HealthMetrics;
 use super::endpoints::TextError;
-use crate::endpoints::{ResponseBody, plain};
+use crate::endpoints::plain;
 
 /// A check that returns the reason of a failure.
 pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;

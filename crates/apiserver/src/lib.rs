@@ -1,13 +1,12 @@
-//! The REST layer and the HTTP transport below it.
+//! The REST layer, above the connections of `ringwatch-http`.
 //!
 //! [`endpoints`] answers requests from the registry's stores; [`filters`] run before it: authentication, impersonation,
-//! priority and fairness, deadlines; [`transport`] is TLS, HTTP/1.1 and HTTP/2, and batched writes of watches;
-//! [`threads`] has the runtimes that all of this runs on. Rules of kinds do not belong here, nor tasks that follow
-//! stored objects, which are in `ringwatch-controllers`. `ringwatch-server` composes a server.
+//! priority and fairness, deadlines; [`threads`] has the runtimes that all of this runs on. Rules of kinds do not belong
+//! here, nor tasks that follow stored objects, which are in `ringwatch-controllers`. `ringwatch-server` composes a server.
 
 mod audit_id;
-mod cancellation;
 mod client_side;
+pub mod current_credentials;
 pub mod endpoints;
 pub mod filters;
 pub mod health;
@@ -20,9 +19,10 @@ mod service_addresses;
 pub mod shown_client;
 mod shown_text;
 pub mod shutdown;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod threads;
 pub mod traffic;
-pub mod transport;
 pub mod webhook_calls;
 pub mod webhook_client;
 

@@ -16,15 +16,15 @@ use std::io;
 use std::time::Duration;
 
 use ringwatch::clock::Clock;
+use ringwatch_http::CancellationFlag;
+use ringwatch_http::listener::finish;
 use ringwatch_tls::watched_file;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::cancellation::CancellationFlag;
 use super::filters::Drain;
-use super::transport::listener::finish;
 
 /// Maximum time for watches to send their last bookmark.
 const LAST_BOOKMARKS_MILLISECONDS_MAX: u64 = 2_000;

@@ -12,14 +12,14 @@ use http::{Request, StatusCode, Uri};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
 use ringwatch_apimachinery::webhook_url::CallUrl;
+use ringwatch_http::client::{Backend, ExchangeError, fetch, https_get};
+use ringwatch_http::full;
 use ringwatch_spans::inject;
 use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::tls_client::BundleTls;
 
 use super::outgoing_call;
-use super::transport::https_get;
 use crate::ServiceAddresses;
-use crate::endpoints::{Backend, RelayError, fetch, full};
 use crate::webhook_calls::WebhookCalls;
 
 /// Maximum number of bytes of a response's body.
@@ -151,7 +151,7 @@ impl NetworkClient {
         let answer = answer.map_err(|error| {
             outgoing_call::failed(&span, &error);
             CallError {
-                is_passing: matches!(&error, RelayError::Http(broken) if is_reset(broken)),
+                is_passing: matches!(&error, ExchangeError::Http(broken) if is_reset(broken)),
                 why: error.to_string(),
                 status: None,
             }

@@ -1,7 +1,7 @@
 //! Authentication: users out of client certificates, bearer tokens and the headers of front proxies; service account
 //! tokens.
 //!
-//! Handshakes do not belong here, which `ringwatch-tls` and the transport have, nor does what a user may do, which
+//! Handshakes do not belong here, which `ringwatch-tls` and `ringwatch-http` have, nor does what a user may do, which
 //! `ringwatch-authorization` decides.
 //!
 //! As in kube-apiserver a certificate counts before a token, and a certificate that is not good is

@@ -13,10 +13,10 @@ use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::work::{self, LARGE_BYTES, Work};
-use ringwatch_apiserver::endpoints::full;
 use ringwatch_apiserver::filters::LargeWork;
 use ringwatch_apiserver::threads::RuntimeHandles;
 use ringwatch_flowcontrol::Requester;
+use ringwatch_http::full;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 

@@ -1,7 +1,7 @@
 //! The errors of connections to an upstream and of its answers.
 
 use ringwatch::storage::StorageError;
-use ringwatch_apiserver::endpoints::RelayError;
+use ringwatch_http::client::ExchangeError;
 
 /// An answer that is not what an API server sends. The upstream, or something on the way to it, is at fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,11 +34,11 @@ impl From<Malformed> for StorageError {
 }
 
 /// Returns the error of a request that has no answer.
-pub(crate) fn unanswered(error: &RelayError) -> StorageError {
+pub(crate) fn unanswered(error: &ExchangeError) -> StorageError {
     let message = format!("the upstream cannot be asked: {error}");
     match error {
-        RelayError::TimedOut(_) => StorageError::Timeout { message },
-        RelayError::TooLong(_) => StorageError::TooLarge { message },
+        ExchangeError::TimedOut(_) => StorageError::Timeout { message },
+        ExchangeError::TooLong(_) => StorageError::TooLarge { message },
         _ => StorageError::Unreachable { message },
     }
 }

@@ -18,11 +18,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use ringwatch::clock::Instant;
 use ringwatch::storage::{Interface, StorageError};
 use ringwatch_apimachinery::{GroupVersion, User};
-use ringwatch_apiserver::endpoints::{
-    Api, RequestBody, RequestInfo, ResponseBody, TextError, set_impersonation,
-};
+use ringwatch_apiserver::endpoints::{Api, RequestInfo, TextError, set_impersonation};
 use ringwatch_apiserver::filters::{Credentials, Handler};
 use ringwatch_authentication::is_anonymous;
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{Store, Verb};
 
 use super::caches::Caches;

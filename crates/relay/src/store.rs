@@ -10,7 +10,7 @@ use ringwatch::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
     TryUpdate, UpdateOptions, Versioner, WatchStream, corrupt_object,
 };
-use ringwatch_apiserver::endpoints::ResponseBody;
+use ringwatch_http::ResponseBody;
 use serde_json::Value;
 
 use super::event::{EventKind, UpstreamEvent};

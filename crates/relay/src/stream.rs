@@ -8,7 +8,7 @@ use futures::stream;
 use http_body_util::BodyExt;
 use ringwatch::clock::{Clock, Elapsed, Instant};
 use ringwatch::storage::{Change, ChangeBatch, ChangeKind, ChangeStream, StorageError};
-use ringwatch_apiserver::endpoints::ResponseBody;
+use ringwatch_http::ResponseBody;
 
 use super::event::{EventKind, UpstreamEvent};
 use super::frames::Frames;
@@ -217,7 +217,7 @@ mod tests {
     use futures::FutureExt;
     use futures::channel::mpsc;
     use jiff::Timestamp;
-    use ringwatch_apiserver::endpoints::streamed;
+    use ringwatch_http::streamed;
 
     use super::*;
 

@@ -17,10 +17,9 @@ use http_body_util::BodyExt;
 use ringwatch::budget::{Account, Ledger, Share};
 use ringwatch::clock::Clock;
 use ringwatch::storage::StorageError;
-use ringwatch_apiserver::endpoints::{
-    Backend, KeptConnections, NotPassedOn, RelayError, RequestBody, ResponseBody, fetch,
-    fetch_stream, full, pass_on,
-};
+use ringwatch_apiserver::endpoints::{NotPassedOn, pass_on};
+use ringwatch_http::client::{Backend, ExchangeError, KeptConnections, fetch, fetch_stream};
+use ringwatch_http::{RequestBody, ResponseBody, full};
 use ringwatch_tls::kubeconfig::Kubeconfig;
 use ringwatch_tls::target::Target;
 use rustls::ClientConfig;
@@ -335,12 +334,12 @@ fn backend(
 async fn read_list(mut body: ResponseBody, memory: &mut Share) -> Result<Bytes, StorageError> {
     let mut content = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| unanswered(&RelayError::Body(error)))?;
+        let frame = frame.map_err(|error| unanswered(&ExchangeError::Body(error)))?;
         let Some(data) = frame.data_ref() else {
             continue;
         };
         if content.len() + data.len() > LIST_BYTES_MAX {
-            return Err(unanswered(&RelayError::TooLong(LIST_BYTES_MAX)));
+            return Err(unanswered(&ExchangeError::TooLong(LIST_BYTES_MAX)));
         }
         memory.admit(LIST_FACTOR * data.len() as u64)?;
         content.extend_from_slice(data);

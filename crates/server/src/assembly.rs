@@ -17,12 +17,11 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
 use ringwatch::storage::etcd3;
+use ringwatch_apiserver::current_credentials::CurrentCredentials;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets, Metrics};
-use ringwatch_apiserver::filters::{LargeWork, Limits};
+use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
 use ringwatch_apiserver::shutdown::Steps;
-use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
-use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
 use ringwatch_audit::Auditor;
 use ringwatch_authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
 use ringwatch_controllers::aggregation::{Aggregation, ProxyTls};
@@ -32,6 +31,7 @@ use ringwatch_controllers::custom_resources::CustomResources;
 use ringwatch_controllers::custom_resources::joined_types::{JoinedTypes, join_stored};
 use ringwatch_controllers::extension_authentication;
 use ringwatch_controllers::{SERVER_LEASES, ServerLeases};
+use ringwatch_http::Connections;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_registry::storage_factory::StorageFactory;
 use ringwatch_spans::Tracer;
@@ -43,11 +43,12 @@ use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::certificate_metrics::CertificateMetrics;
 use super::component_statuses::ComponentStatuses;
+use super::connections::ConnectionCounts;
 use super::debug::{CachesSource, DebugPaths, DebugState, Sources};
 use super::enabled::Enabled;
 use super::flags::{ReconcilerType, ServeFlags, StorageBackend};
 use super::health_checks::health_checks;
-use super::limits::{connection_limits, request_limits};
+use super::limits::request_limits;
 use super::memory::{self, MemoryMetrics};
 use super::post_start_hooks::PostStartHooks;
 use super::process::Process;
@@ -89,6 +90,8 @@ pub(super) struct Assembly<'server> {
 
 /// A server that is built but not started, with the parts that its start and end need.
 pub(super) struct Assembled {
+    /// Answers the requests of the connections.
+    pub(super) filters: Arc<Filters>,
     /// Serves the connections.
     pub(super) connections: Connections,
     /// Creates the first objects.
@@ -122,8 +125,7 @@ impl Assembly<'_> {
         let (flags, clock, mut registry) = (self.flags, &self.clock, Registry::default());
         let ledger = self.ledger.clone();
         let responses = Responses::new(self.encodings_bytes_max, &ledger, &mut registry);
-        let handshake_errors = handshake_errors(&mut registry);
-        let unauthenticated = connection_limits(&mut registry, &self.clock);
+        let connections = ConnectionCounts::register(&mut registry, clock);
         let factory = self.storage_factory(&security, &ledger, &mut registry, background);
         let components = self.component_statuses(&security.kubelets);
         let (storages, reflector) = Storages::new(factory, &flags.cluster_options(), &components);
@@ -173,16 +175,11 @@ impl Assembly<'_> {
         self.aggregate(&resources, security.proxy, &api, &enabled.hooks, background);
         self.publish_credentials(&resources, credentials, background);
         let decided = (authenticator, limits);
-        let connections = Connections {
-            filters: self.filters((paths, api), &observers, &resources, &enabled, decided),
-            credentials: credentials.clone(),
-            ledger,
-            unauthenticated,
-            handshake_errors,
-            streams_max: self.flags.serving.http2_max_streams_per_connection,
-            closing: self.steps.closing.clone(),
-        };
-        self.assembled(connections, resources, enabled, observers.audit)
+        let filters = self.filters((paths, api), &observers, &resources, &enabled, decided);
+        let (serving, steps) = (&self.flags.serving, self.steps);
+        let connections = connections.connections(&filters, credentials, ledger, serving, steps);
+        let audit = observers.audit;
+        self.assembled(filters, connections, credentials, resources, enabled, audit)
     }
 
     /// Builds the factory of storages, and runs the compactor, from which storages learn the compacted revision.
@@ -483,7 +480,9 @@ impl Assembly<'_> {
 
     fn assembled(
         &self,
+        filters: Arc<Filters>,
         connections: Connections,
+        credentials: &CurrentCredentials,
         resources: Resources,
         enabled: Enabled,
         audit: Option<AuditBackends>,
@@ -494,7 +493,7 @@ impl Assembly<'_> {
             bootstrap: Bootstrap {
                 served: ServedApis::new(&self.flags.runtime_config, &resources).group_versions(),
                 stores: resources.stores,
-                credentials: connections.credentials.clone(),
+                credentials: credentials.clone(),
                 ranges: self.flags.services.service_cluster_ip_range.clone(),
                 repair: resources.repair,
                 roles: enabled.roles,
@@ -502,6 +501,7 @@ impl Assembly<'_> {
                 hooks: enabled.hooks,
                 clock: self.clock.clone(),
             },
+            filters,
             connections,
             cachers: resources.storages.cachers,
             feed: resources.storages.feed,

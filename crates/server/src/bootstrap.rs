@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::{Error, GroupVersion};
-use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
+use ringwatch_apiserver::current_credentials::CurrentCredentials;
 use ringwatch_controllers::flow_control::FlowStores;
 use ringwatch_controllers::publish_extension_authentication;
 use ringwatch_controllers::roles::RoleStores;

@@ -16,7 +16,7 @@ use ringwatch::storage::{
 };
 use ringwatch_apimachinery::Error;
 use ringwatch_apiserver::health::Check;
-use ringwatch_apiserver::transport::https_get::{self, GetError};
+use ringwatch_http::client::https_get::{self, GetError};
 use rustls::ClientConfig;
 use serde_json::{Value, json};
 

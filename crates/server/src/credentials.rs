@@ -13,9 +13,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::transport::current_credentials::{Credentials, CurrentCredentials};
-use ringwatch_apiserver::transport::tls::ServingTls;
+use ringwatch_apiserver::current_credentials::{Credentials, CurrentCredentials};
 use ringwatch_authentication::ClientCertificates;
+use ringwatch_http::tls::ServingTls;
 use ringwatch_tls::certificates::{Certificates, Identity, Serving, given_pair};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
@@ -261,7 +261,7 @@ impl Parts {
         let own = &self.generated;
         let clients = self.clients(flags)?;
         let certificates = self.certificates()?;
-        let tls = ServingTls::new(&certificates, protocol, &clients)?;
+        let tls = ServingTls::new(&certificates, protocol, clients.authorities())?;
         let client_ca = self.client_ca.as_deref().unwrap_or_default();
         let published = format!("{}\n{client_ca}", own.authority);
         Ok(Credentials {
@@ -410,7 +410,7 @@ mod tests {
     use std::fs;
 
     use clap::Parser;
-    use ringwatch_apiserver::transport::testing::certificates;
+    use ringwatch_apiserver::testing::certificates;
     use tokio::task::JoinSet;
     use tokio::time::advance;
 

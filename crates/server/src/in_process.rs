@@ -11,11 +11,11 @@ use clap::Parser;
 use http::{Request, Response};
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
-use ringwatch_apiserver::endpoints::{ENCODINGS_BYTES_MAX_DEFAULT, full};
-use ringwatch_apiserver::filters::HeldBody;
+use ringwatch_apiserver::endpoints::ENCODINGS_BYTES_MAX_DEFAULT;
+use ringwatch_apiserver::filters::Filters;
 use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
-use ringwatch_apiserver::transport::connection::{Connections, Protocol};
 use ringwatch_authentication::{Peer, SigningKey};
+use ringwatch_http::{Body, Connections, Protocol, full};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
 use ringwatch_tls::private_file::{Access as FileAccess, create};
@@ -87,6 +87,7 @@ struct Access {
     key: String,
     /// The admin, as the certificate identifies it.
     admin: Peer,
+    filters: Arc<Filters>,
     connections: Connections,
 }
 
@@ -323,8 +324,7 @@ fn write_signing_key(folder: &TempDir) -> Result<PathBuf, StartError> {
 
 impl Access {
     fn new(server: &Server) -> Result<Self, StartError> {
-        let connections = server.connections.clone();
-        let credentials = Arc::clone(&connections.credentials.borrow());
+        let credentials = Arc::clone(&server.credentials.borrow());
         let chain = pem::certificates(&credentials.admin.certificate).map_err(|why| {
             let advice = "report this";
             StartError::new("read the admin's certificate", why, advice)
@@ -335,7 +335,8 @@ impl Access {
             certificate: credentials.admin.certificate.clone(),
             key: credentials.admin.key.clone(),
             admin: credentials.clients.identify(&chain, server.clock.wall()),
-            connections,
+            filters: Arc::clone(&server.filters),
+            connections: server.connections.clone(),
         })
     }
 }
@@ -388,8 +389,8 @@ impl InProcessServer {
 
     /// Answers a request of the admin without a socket, from authentication to the last frame of the body: of the API, of
     /// health, or of `/metrics`. The header `Impersonate-User` asks as somebody else.
-    pub async fn answer(&self, request: Request<Bytes>) -> Response<HeldBody> {
-        let filters = &self.access.connections.filters;
+    pub async fn answer(&self, request: Request<Bytes>) -> Response<Body> {
+        let filters = &self.access.filters;
         let admin = &self.access.admin;
         filters.answer(request.map(full), admin, &|_| {}).await
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ringwatch_apiserver::transport::current_credentials::{Credentials, CurrentCredentials};
+use ringwatch_apiserver::current_credentials::{Credentials, CurrentCredentials};
 use ringwatch_tls::private_file::{Access, create, replace};
 
 /// Returns the URL at which this machine reaches a server that listens on an address.
@@ -135,7 +135,7 @@ pub(super) async fn keep(path: PathBuf, url: String, mut credentials: CurrentCre
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use ringwatch_apiserver::transport::testing::{certificates, credentials};
+    use ringwatch_apiserver::testing::{certificates, credentials};
 
     use super::*;
 

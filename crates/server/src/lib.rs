@@ -18,6 +18,7 @@ mod certificate_metrics;
 pub mod check_config;
 mod component_statuses;
 pub mod config_file;
+mod connections;
 mod credentials;
 mod debug;
 mod enabled;
@@ -60,8 +61,9 @@ pub use self::in_process::{Builder, InProcessServer};
 pub use self::process_controls::{LogLevelError, ProcessControls, ProfileError};
 
 /// The targets of the log lines that requests of clients cause, so that clients choose how many there are.
-pub const CAUSED_BY_CLIENTS: [&str; 3] = [
+pub const CAUSED_BY_CLIENTS: [&str; 4] = [
     ringwatch_apiserver::LOG_TARGET,
     ringwatch_authentication::LOG_TARGET,
     ringwatch_authorization::LOG_TARGET,
+    ringwatch_http::LOG_TARGET,
 ];

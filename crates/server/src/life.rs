@@ -3,7 +3,7 @@
 use ringwatch_apiserver::filters::Drain;
 use ringwatch_apiserver::shutdown::{Signals, Steps};
 use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
-use ringwatch_apiserver::transport::open_files;
+use ringwatch_http::open_files;
 use ringwatch_tls::error::StartError;
 
 use super::flags::ServingFlags;

@@ -1,14 +1,11 @@
-//! The limits on concurrent requests and connections, and the outermost filters, built from flags.
+//! The limits on concurrent requests, and the outermost filters, built from flags.
 
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
-use ringwatch::clock::Clock;
 use ringwatch_apiserver::endpoints::Metrics;
 use ringwatch_apiserver::filters::{Drain, InFlight, LargeWork, Limits, Outer, TransportSecurity};
 use ringwatch_apiserver::running_requests::RunningRequests;
-use ringwatch_apiserver::transport::open_files;
-use ringwatch_apiserver::transport::unauthenticated::{ConnectionLimits, Unauthenticated};
 use ringwatch_flowcontrol::{Fairness, Watches};
 use ringwatch_registry::object_counts::ObjectCounts;
 
@@ -51,12 +48,4 @@ pub(super) fn outer_filters(flags: &ServingFlags, drain: &Drain) -> Outer {
         goaway: flags.goaway_chance,
         drain: drain.clone(),
     }
-}
-
-/// Builds the limits on unauthenticated connections, from the number of files that the process may open.
-pub(super) fn connection_limits(registry: &mut Registry, clock: &Clock) -> Unauthenticated {
-    let limits = ConnectionLimits::for_files(open_files::for_connections());
-    let unauthenticated = Unauthenticated::new(limits, clock);
-    unauthenticated.register(registry);
-    unauthenticated
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use jsonwebtoken::Algorithm;
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::transport::https_get::{self, GetError};
 use ringwatch_authentication::oidc::{
     ClaimMapping, JwtIssuer, OidcError, OidcTokens, ProviderKeys, Source,
 };
+use ringwatch_http::client::https_get::{self, GetError};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::tls_client::{Trust, config};
 use rustls::ClientConfig;

@@ -12,13 +12,13 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{Cacher, Feed};
+use ringwatch_apiserver::current_credentials::{CurrentCredentials, tls};
 use ringwatch_apiserver::endpoints::ENCODINGS_BYTES_MAX_DEFAULT;
+use ringwatch_apiserver::filters::Filters;
 use ringwatch_apiserver::shutdown::{Signals, Steps};
 use ringwatch_apiserver::threads::RuntimeHandles;
-use ringwatch_apiserver::transport::connection::Connections;
-use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
-use ringwatch_apiserver::transport::listener::Listener;
 use ringwatch_controllers::api_endpoints::ApiEndpoints;
+use ringwatch_http::{Connections, Listener};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::private_file;
 use tokio::runtime::Handle;
@@ -117,8 +117,11 @@ impl ServerOptions {
 pub(super) struct Server {
     /// The URL at which this machine reaches it.
     pub(super) url: String,
+    /// Answers the requests of its connections.
+    pub(super) filters: Arc<Filters>,
     /// Serves its connections.
     pub(super) connections: Connections,
+    pub(super) credentials: CurrentCredentials,
     data_dir: PathBuf,
     kubeconfig: PathBuf,
     steps: Steps,
@@ -205,15 +208,19 @@ impl Server {
             controls: options.controls.as_ref(),
             clock: clock.clone(),
         };
+        let credentials = security.credentials.clone();
         let assembled = assembly.build(security, audit, &mut background);
         let audit = assembled.audit;
         let audit = audit.map(|it| it.start(&background.runtimes().background));
         let audit = audit.transpose()?;
         let stop = steps.stop_accepting.clone();
-        let listener = spawn(listener.run(assembled.connections.clone(), stop));
+        let (connections, tls) = (assembled.connections, tls(credentials.clone()));
+        let listener = spawn(listener.run(connections.clone(), tls, stop));
         let server = Self {
             url,
-            connections: assembled.connections,
+            filters: assembled.filters,
+            connections,
+            credentials,
             data_dir,
             kubeconfig,
             steps,

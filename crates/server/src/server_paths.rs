@@ -9,10 +9,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
-use ringwatch_apiserver::endpoints::{RequestBody, ResponseBody, full};
 use ringwatch_apiserver::filters::OwnPaths;
 use ringwatch_apiserver::health::Health;
 use ringwatch_authentication::service_accounts::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
+use ringwatch_http::{RequestBody, ResponseBody, full};
 
 use super::certificate_metrics::CertificateMetrics;
 use super::debug::DebugPaths;

@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
     clippy::duplicate_mod,
     reason = "the joined writes use the rest, which include it once more"
 )]
-#[path = "../../../crates/apiserver/src/transport/doorbell.rs"]
+#[path = "../../../crates/http/src/doorbell.rs"]
 mod included;
 
 /// The task's side of a doorbell.

@@ -11,7 +11,7 @@ use real_tokio::io::{AsyncRead, AsyncWrite};
     clippy::duplicate_mod,
     reason = "its items are visible to the module that includes it alone; the models of it are elsewhere"
 )]
-#[path = "../../../crates/apiserver/src/transport/doorbell.rs"]
+#[path = "../../../crates/http/src/doorbell.rs"]
 mod doorbell;
 
 /// The watches of an HTTP/2 connection, of which the connections of the models have none.
@@ -76,7 +76,7 @@ mod watch_streams {
 
 // rustfmt would look for its tests beside it.
 #[rustfmt::skip]
-#[path = "../../../crates/apiserver/src/transport/joined_io.rs"]
+#[path = "../../../crates/http/src/joined_io.rs"]
 mod included;
 
 /// Drives a connection turn by turn, and flushes after each.

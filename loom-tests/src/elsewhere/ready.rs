@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
-#[path = "../../../crates/apiserver/src/transport/watch_streams/ready.rs"]
+#[path = "../../../crates/http/src/watch_streams/ready.rs"]
 mod included;
 
 /// The list of a connection.

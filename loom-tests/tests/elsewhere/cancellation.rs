@@ -1,4 +1,4 @@
-//! Models of `cancellation.rs` of the API server.
+//! Models of `cancellation.rs` of `ringwatch-http`.
 
 use std::future::Future;
 use std::pin::{Pin, pin};

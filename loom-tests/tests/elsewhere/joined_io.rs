@@ -1,4 +1,4 @@
-//! Models of `transport/joined_io.rs` of the API server: a connection that streams write to, over a socket that takes
+//! Models of `joined_io.rs` of `ringwatch-http`: a connection that streams write to, over a socket that takes
 //! little at a time.
 
 use std::future::poll_fn;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::transport::connection::Protocol;
+use ringwatch_http::Protocol;
 use ringwatch_load::{HttpVersion, SimulatedClients, Verdict};
 use ringwatch_simulated_system as system;
 use ringwatch_testing::disk::{Disk, Fault as DiskFault, FaultKind};

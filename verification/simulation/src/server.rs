@@ -9,7 +9,7 @@ use rand::Rng;
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch::storage::backend::embedded::{CommitLoop, Embedded, OpenError};
-use ringwatch_apiserver::transport::connection::Protocol;
+use ringwatch_http::Protocol;
 use ringwatch_server::InProcessServer;
 use ringwatch_testing::disk::Disk;
 use tokio::task::JoinSet;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use ringwatch_apiserver::filters::HeldBody;
+use ringwatch_http::Body;
 use ringwatch_server::InProcessServer;
 use ringwatch_state::{
     ClientState, STATE_PATH, STREAM_PATH, State, TypeState, WATCHERS_PATH, Watcher, WatcherList,
@@ -36,12 +36,12 @@ impl Fixture {
     }
 
     /// Sends a request without reading the body of its answer.
-    async fn send(&self, request: http::request::Builder, body: &str) -> Response<HeldBody> {
+    async fn send(&self, request: http::request::Builder, body: &str) -> Response<Body> {
         let body = Bytes::copy_from_slice(body.as_bytes());
         self.0.answer(request.body(body).expect("a request")).await
     }
 
-    async fn get(&self, path: &str) -> Response<HeldBody> {
+    async fn get(&self, path: &str) -> Response<Body> {
         let request = Request::get(path).header("user-agent", "it/1.0");
         self.send(request, "").await
     }
@@ -91,7 +91,7 @@ fn finding<'a>(state: &'a State, start: &str) -> Option<&'a str> {
 }
 
 /// Reads so many events of a watch, which has no more then.
-async fn read(watch: &mut HeldBody, events: u64) {
+async fn read(watch: &mut Body, events: u64) {
     let mut read = 0;
     while read < events {
         let frame = watch.frame().await.expect("an event").expect("no error");
@@ -105,7 +105,7 @@ async fn read(watch: &mut HeldBody, events: u64) {
 }
 
 /// Returns the next document of a stream.
-async fn next_document(stream: &mut HeldBody) -> State {
+async fn next_document(stream: &mut Body) -> State {
     let frame = stream.frame().await.expect("an event").expect("no error");
     let event = frame.into_data().expect("data");
     let json = event

@@ -22,7 +22,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use ringwatch::codec;
-use ringwatch_apiserver::filters::HeldBody;
+use ringwatch_http::Body;
 use ringwatch_server::InProcessServer;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ impl Fixture {
         }
     }
 
-    async fn send(&self, request: Request<Bytes>) -> Response<HeldBody> {
+    async fn send(&self, request: Request<Bytes>) -> Response<Body> {
         self.server.answer(request).await
     }
 
@@ -152,7 +152,7 @@ fn request(method: &str, path: &str, body: Bytes) -> Request<Bytes> {
 }
 
 /// Reads the frames of a watch until `enough` says so, or to its end.
-async fn frames(response: Response<HeldBody>, enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+async fn frames(response: Response<Body>, enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     assert_eq!(response.status(), StatusCode::OK);
     let mut body = response.into_body();
     let mut text = Vec::new();

@@ -13,11 +13,11 @@ use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Body;
 use ringwatch_apimachinery::User;
 use ringwatch_audit::Recording;
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{Resource, Store, Verb};
 
 use super::aggregation::{self, Remotes};
 use super::api_config::ApiConfig;
-use super::body::{RequestBody, ResponseBody};
 use super::call::{Call, WatchTerms};
 use super::discovery::Discovery;
 use super::errors::Failure;

@@ -8,9 +8,9 @@ use ringwatch_apimachinery::User;
 use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_audit::Recording;
 use ringwatch_authorization::{Attributes, Authorizer, Decision};
+use ringwatch_http::ResponseBody;
 use ringwatch_registry::Verb;
 
-use super::body::ResponseBody;
 use super::errors::{Failure, TextError};
 use super::negotiation::{status_format, wants_pretty};
 use super::params::Query;

@@ -10,10 +10,10 @@ use ringwatch::codec;
 use ringwatch_apimachinery::{Error, GroupVersion, User};
 use ringwatch_authentication::service_accounts::TokenIssuer;
 use ringwatch_authorization::Attributes;
+use ringwatch_http::RequestBody;
 use ringwatch_registry::{RequestContext, Store, Verb};
 
 use super::api_config::{ApiConfig, ApiFeatures};
-use super::body::RequestBody;
 use super::decode::{self, Expected};
 use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};

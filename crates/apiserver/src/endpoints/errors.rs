@@ -9,7 +9,7 @@ mod media_types;
 mod refusal;
 mod relayed;
 
-pub use refusal::{HeadRefusal, TextError};
+pub use refusal::TextError;
 pub(crate) use refusal::{NOT_ACCEPTABLE, REDIRECTED, Refusal, preflight};
 
 use ringwatch::meta::{Cause, ParseError, Status, StatusDetails};

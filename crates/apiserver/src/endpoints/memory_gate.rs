@@ -21,8 +21,8 @@ use ringwatch_apimachinery::User;
 use ringwatch_apimachinery::shares::{Place, Shares};
 use ringwatch_apimachinery::work::LARGE_BYTES;
 use ringwatch_flowcontrol::Requester;
+use ringwatch_http::{BoxError, ResponseBody};
 
-use super::body::{BoxError, ResponseBody};
 use super::errors::Failure;
 use super::metrics::{Metrics, Shed};
 
@@ -209,8 +209,9 @@ impl Body for AdmittedBody {
 
 #[cfg(test)]
 mod tests {
+    use ringwatch_http::full;
+
     use super::*;
-    use crate::endpoints::body::full;
 
     fn gate(limit: u64) -> (MemoryGate, Ledger) {
         let ledger = Ledger::new(limit);

@@ -8,7 +8,6 @@ mod aggregation;
 mod api;
 mod api_config;
 mod authorization;
-mod body;
 mod call;
 mod decode;
 mod discovery;
@@ -31,6 +30,7 @@ mod patches;
 mod relay;
 mod request_info;
 mod request_kind;
+mod respond;
 mod response;
 mod routes;
 mod spans;
@@ -38,7 +38,6 @@ mod terminations;
 #[cfg(test)]
 mod testing;
 mod translation;
-mod tunnel;
 mod version;
 mod warnings;
 mod websocket;
@@ -51,17 +50,15 @@ pub use aggregation::{
 pub use api::Api;
 pub use api_config::{ApiConfig, ApiFeatures};
 pub use authorization::{refusal, selected_name};
-pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full, plain, streamed};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
-pub use errors::{HeadRefusal, TextError};
+pub use errors::TextError;
 pub(crate) use errors::{NOT_ACCEPTABLE, Refusal, preflight};
 pub use impersonation::{Impersonated, Impersonation, NotImpersonated, impersonates};
 pub use metrics::Metrics;
 pub use metrics_format::{MetricsFormat, metrics_format};
 pub use relay::{
-    Backend, KeptConnections, KubeletTls, Kubelets, NotPassedOn, PROXY_CONNECT_TIMEOUT,
-    ProxiedResponse, RelayError, fetch, fetch_stream, pass_on, probe,
+    KubeletTls, Kubelets, NotPassedOn, PROXY_CONNECT_TIMEOUT, ProxiedResponse, pass_on,
 };
 pub use request_info::{RequestInfo, RequestVerb};
-pub use tunnel::{Duplex, ProtocolEnd, Tunnel, Upgraded};
+pub use respond::plain;
 pub use version::VersionInfo;

@@ -9,10 +9,10 @@ use ringwatch::codec;
 use ringwatch::meta::{Object, StoredForm};
 use ringwatch::storage::List;
 use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_http::{ResponseBody, full};
 use ringwatch_registry::{Resource, Verb};
 use serde_json::{Value, json};
 
-use super::body::{ResponseBody, full, respond};
 use super::call::Call;
 use super::encoding::{
     GZIP_MIN_BYTES, GzipListBody, Items, ListBody, PiecewiseBody, Tables, frame,
@@ -20,6 +20,7 @@ use super::encoding::{
 use super::errors::Failure;
 use super::memory_gate::Held;
 use super::negotiation::{Form, Format, Output, accepts_gzip};
+use super::respond::respond;
 use super::response::{document, mark_compressed};
 use super::spans;
 

@@ -4,13 +4,14 @@ use http::header::{CONTENT_ENCODING, RETRY_AFTER, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Body;
+use ringwatch_http::{ResponseBody, full};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::body::{ResponseBody, full, respond};
 use super::encoding::{GZIP_MIN_BYTES, GzipBody, indent, protobuf, yaml};
 use super::errors::{Failure, TextError};
 use super::negotiation::{Format, accepts_gzip};
+use super::respond::respond;
 
 /// Responds with any JSON document in a syntax. One of a kind that has no protobuf stays JSON.
 ///

@@ -21,6 +21,7 @@ use http::header::{ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use ringwatch::clock::Clock;
+use ringwatch_http::{Duplex, ProtocolEnd, ResponseBody, Tunnel, Upgraded, full};
 use tokio::io::{AsyncWriteExt, ReadHalf};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::server::create_response;
@@ -30,9 +31,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 pub(super) use self::from_client::{Kind, Piece};
 pub(super) use self::to_client::ToClient;
-use super::body::{ResponseBody, full};
 use super::errors::Failure;
-use super::tunnel::{Duplex, ProtocolEnd, Tunnel, Upgraded};
 
 /// Maximum number of bytes of a message of a client that has nothing to say.
 const RECEIVED_BYTES_MAX: usize = 64 << 10;

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use http::header::{CONTENT_TYPE, WARNING};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use jiff::Timestamp;
+use ringwatch_http::ResponseBody;
 use serde_json::{Value, json};
 
-use super::body::{ResponseBody, plain};
 use super::errors::Failure;
 use super::negotiation::{self, Format, status_format};
+use super::respond::plain;
 use super::response;
 use super::version::VersionInfo;
 

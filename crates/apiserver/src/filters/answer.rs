@@ -2,8 +2,9 @@
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response};
+use ringwatch_http::{ResponseBody, full};
 
-use crate::endpoints::{Refusal, ResponseBody, full};
+use crate::endpoints::Refusal;
 
 /// Responds with a refusal as a Status, and Retry-After if it says so.
 pub(super) fn refused(refusal: &Refusal) -> Response<ResponseBody> {

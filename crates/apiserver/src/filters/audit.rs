@@ -14,18 +14,16 @@ use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use ringwatch_apimachinery::User;
 use ringwatch_audit::{
-    Auditor, Body, Encoding, Level, Recording, RequestHead, Response as Outcome,
+    Auditor, Body as RecordedBody, Encoding, Level, Recording, RequestHead, Response as Outcome,
 };
+use ringwatch_http::{Body, EventStream, RequestBody, Tunnel};
 
+use super::answer;
 use super::audited_body::{AuditedBody, Capture};
 use super::chain::{Began, Filters, Terms, panic_text};
-use super::{HeldBody, answer};
 use crate::audit_id::AUDIT_ID;
 use crate::client_side::ClientSide;
-use crate::endpoints::{
-    self, EventStream, NOT_ACCEPTABLE, ProxiedResponse, Refusal, RequestBody, RequestInfo,
-    TextError, Tunnel,
-};
+use crate::endpoints::{self, NOT_ACCEPTABLE, ProxiedResponse, Refusal, RequestInfo, TextError};
 
 pub(super) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
@@ -52,7 +50,7 @@ impl Filters {
         mut request: Request<RequestBody>,
         user: User,
         terms: &Terms,
-    ) -> Response<HeldBody> {
+    ) -> Response<Body> {
         let info = &terms.info;
         let Some(recording) = begin(auditor, &request, info, &user, terms.began) else {
             return self.within_limit(request, user, terms).await;
@@ -62,7 +60,7 @@ impl Filters {
         let mut unanswered = Unanswered(Some(Arc::clone(&recording)));
         if let Err(error) = recording.received().await {
             let text = format!("Internal Server Error: {:?}: {error}", info.path);
-            return TextError::Internal(&text).response().map(HeldBody::from);
+            return TextError::Internal(&text).response().map(Body::from);
         }
         request.extensions_mut().insert(Arc::clone(&recording));
         let answered = AssertUnwindSafe(self.within_limit(request, user, terms)).catch_unwind();
@@ -93,8 +91,8 @@ impl Filters {
         request: Request<RequestBody>,
         terms: &Terms,
         refusal: &Refusal,
-    ) -> Response<HeldBody> {
-        let response = answer::refused(refusal).map(HeldBody::from);
+    ) -> Response<Body> {
+        let response = answer::refused(refusal).map(Body::from);
         let Some(auditor) = &self.auditor else {
             return response;
         };
@@ -201,7 +199,7 @@ fn attempts(request: &Request<RequestBody>) -> String {
 }
 
 /// Records that a long-running response begins. The Status of one that fails is part of that event.
-async fn begin_response(recording: &Recording, response: Response<HeldBody>) -> Response<HeldBody> {
+async fn begin_response(recording: &Recording, response: Response<Body>) -> Response<Body> {
     let length = response.body().size_hint().exact();
     let is_short = length.is_some_and(|it| it > 0 && it <= STATUS_BYTES_MAX);
     let is_own = response.extensions().get::<ProxiedResponse>().is_none();
@@ -216,7 +214,7 @@ async fn begin_response(recording: &Recording, response: Response<HeldBody>) -> 
 }
 
 /// Reads the body of one of the server's own short responses, for an event before it is sent.
-async fn with_content(response: Response<HeldBody>) -> (Response<HeldBody>, Outcome) {
+async fn with_content(response: Response<Body>) -> (Response<Body>, Outcome) {
     let (parts, held) = response.into_parts();
     let (content, held) = held.read_whole().await;
     let response = Response::from_parts(parts, held);
@@ -224,11 +222,11 @@ async fn with_content(response: Response<HeldBody>) -> (Response<HeldBody>, Outc
     (response, outcome)
 }
 
-fn outcome(response: &Response<HeldBody>, content: Option<Bytes>) -> Outcome {
+fn outcome(response: &Response<Body>, content: Option<Bytes>) -> Outcome {
     let encoding = encoding(response.headers());
     let body = content
         .zip(encoding)
-        .map(|(content, encoding)| Body::whole(encoding, content));
+        .map(|(content, encoding)| RecordedBody::whole(encoding, content));
     Outcome {
         code: response.status().as_u16(),
         body,
@@ -242,7 +240,7 @@ fn encoding(headers: &HeaderMap) -> Option<Encoding> {
 }
 
 /// Decides what is kept of a response's body.
-fn capture(info: &RequestInfo, response: &Response<HeldBody>, level: Level) -> Capture {
+fn capture(info: &RequestInfo, response: &Response<Body>, level: Level) -> Capture {
     let extensions = response.extensions();
     let is_passed_on = extensions.get::<ProxiedResponse>().is_some()
         || extensions.get::<EventStream>().is_some()
@@ -258,7 +256,7 @@ fn capture(info: &RequestInfo, response: &Response<HeldBody>, level: Level) -> C
         return Capture::Nothing;
     };
     let is_gzip = response.headers().contains_key(CONTENT_ENCODING);
-    let body = Body::new(encoding, is_gzip);
+    let body = RecordedBody::new(encoding, is_gzip);
     let first = info.path.split('/').nth(1).unwrap_or_default();
     let has_objects = info.is_resource || matches!(first, "api" | "apis");
     if level >= Level::RequestResponse && has_objects {
@@ -270,8 +268,9 @@ fn capture(info: &RequestInfo, response: &Response<HeldBody>, level: Level) -> C
 
 #[cfg(test)]
 mod tests {
+    use ringwatch_http::full;
+
     use super::*;
-    use crate::endpoints::full;
 
     #[test]
     fn the_addresses_of_proxies_come_before_the_connections_own() {

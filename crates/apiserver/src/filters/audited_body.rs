@@ -11,8 +11,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use ringwatch_audit::{Body, Recording, Response};
-
-use crate::endpoints::{BoxError, ResponseBody};
+use ringwatch_http::{BoxError, ResponseBody};
 
 /// The part of a body that is kept.
 #[derive(Debug)]

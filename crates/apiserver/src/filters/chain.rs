@@ -16,19 +16,19 @@ use ringwatch_authentication::{Authenticator, Peer, is_anonymous};
 use ringwatch_authorization::Authorizer;
 use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
 use ringwatch_flowcontrol::{Fairness, Requester, Watches};
+use ringwatch_http::{Body, BodyGuard, CancellationFlag, RequestBody, ResponseBody};
 use ringwatch_registry::Verb;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_spans::Tracer;
 
-use super::drain::Draining;
+use super::body_guards::{RequestGuard, WatchGuard};
+use super::drain::{Draining, OpenWatch};
 use super::handler::{Credentials, Handler, OwnPaths, answer_own};
-use super::{HeldBody, InFlight, LargeWork, Outer, Start, answer, deadline, impersonation};
+use super::{InFlight, LargeWork, Outer, Start, answer, deadline, impersonation};
 use crate::audit_id::{AUDIT_ID, audit_id};
-use crate::cancellation::CancellationFlag;
 use crate::client_side::ClientSide;
 use crate::endpoints::{
-    self, Impersonation, Metrics, ProxiedResponse, Refusal, RequestBody, RequestInfo, RequestVerb,
-    ResponseBody, TextError,
+    self, Impersonation, Metrics, ProxiedResponse, Refusal, RequestInfo, RequestVerb, TextError,
 };
 use crate::running_requests::RunningRequests;
 use crate::shown_client::ShownClient;
@@ -121,13 +121,13 @@ impl Filters {
         mut request: Request<RequestBody>,
         peer: &Peer,
         on_authentication: OnAuthentication<'_>,
-    ) -> Response<HeldBody> {
+    ) -> Response<Body> {
         let began = (self.clock.now(), self.clock.wall());
         let audit_id = audit_id(request.headers());
         if let Some(mut turned_away) = self.outer.turned_away(&request) {
             on_authentication(Authentication::Skipped);
             turned_away.headers_mut().insert(AUDIT_ID, audit_id);
-            return turned_away.map(HeldBody::from);
+            return turned_away.map(Body::from);
         }
         let effects = self.outer.effects(&request);
         // Whoever the request is passed on to calls it the same.
@@ -137,7 +137,7 @@ impl Filters {
             match effects.preflight() {
                 Some(response) => {
                     on_authentication(Authentication::Skipped);
-                    response.map(HeldBody::from)
+                    response.map(Body::from)
                 }
                 None => self.timed(request, peer, began, on_authentication).await,
             }
@@ -146,7 +146,7 @@ impl Filters {
             Ok(response) => response,
             Err(panic) => {
                 tracing::error!(%method, path = uri.path(), panic = panic_text(&*panic), "a request panicked");
-                TextError::Panicked.response().map(HeldBody::from)
+                TextError::Panicked.response().map(Body::from)
             }
         };
         let headers = response.headers_mut();
@@ -171,7 +171,7 @@ impl Filters {
         peer: &Peer,
         began: Began,
         on_authentication: OnAuthentication<'_>,
-    ) -> Response<HeldBody> {
+    ) -> Response<Body> {
         let (method, uri) = (request.method(), request.uri());
         let query = uri.query().unwrap_or_default();
         let mut terms = Terms {
@@ -203,7 +203,7 @@ impl Filters {
         peer: &Peer,
         terms: Terms,
         on_authentication: OnAuthentication<'_>,
-    ) -> Response<HeldBody> {
+    ) -> Response<Body> {
         let (since, now) = terms.began;
         let end = terms
             .deadline
@@ -243,9 +243,9 @@ impl Filters {
         request: Request<RequestBody>,
         user: User,
         terms: &Terms,
-    ) -> Response<HeldBody> {
+    ) -> Response<Body> {
         if let Some(not_yet) = self.start.wait(&terms.info.path, &self.clock).await {
-            return not_yet.map(HeldBody::from);
+            return not_yet.map(Body::from);
         }
         match &self.auditor {
             Some(auditor) => Box::pin(self.audited(auditor, request, user, terms)).await,
@@ -264,7 +264,7 @@ impl Filters {
         request: Request<RequestBody>,
         user: User,
         terms: &Terms,
-    ) -> Response<HeldBody> {
+    ) -> Response<Body> {
         let acting = self.acting(request, user, &terms.info);
         let Some(end) = terms.deadline else {
             return acting.await;
@@ -273,7 +273,7 @@ impl Filters {
             let refusal = answer::refused(&Refusal::DeadlineExceeded);
             let code = refusal.status().as_u16();
             self.limits.metrics.terminate(&terms.info, code);
-            return refusal.map(HeldBody::from);
+            return refusal.map(Body::from);
         };
         if answer.extensions().get::<ProxiedResponse>().is_none() {
             return answer;
@@ -287,7 +287,7 @@ impl Filters {
         request: Request<RequestBody>,
         user: User,
         info: &Arc<RequestInfo>,
-    ) -> Response<HeldBody> {
+    ) -> Response<Body> {
         let from = self.clock.now();
         let (uri, headers) = (request.uri(), request.headers());
         let impersonated = self.impersonated(&user, info, uri, headers).await;
@@ -303,7 +303,7 @@ impl Filters {
                 }
                 other.user
             }
-            Ok(Err(error)) => return impersonation::refused(error).map(HeldBody::from),
+            Ok(Err(error)) => return impersonation::refused(error).map(Body::from),
             Err(TooMany) => return self.too_many(info),
         };
         let fairness = self.limits.fairness.as_ref();
@@ -331,33 +331,41 @@ impl Filters {
         request: Request<RequestBody>,
         user: User,
         info: &Arc<RequestInfo>,
-    ) -> Response<HeldBody> {
+    ) -> Response<Body> {
         let (mut place, mut open) = (None, None);
         if info.verb == RequestVerb::Resource(Verb::Watch) {
             open = match self.outer.drain.watch() {
                 Ok(open) => open,
-                Err(Draining) => return answer::refused(&Refusal::Ending).map(HeldBody::from),
+                Err(Draining) => return answer::refused(&Refusal::Ending).map(Body::from),
             };
             place = match self.limits.watches.enter(&user) {
                 Ok(place) => place,
                 Err(TooMany) => return self.too_many(info),
             };
         }
-        let end = self.end_of_watches.clone();
         let response = self.authorized(request, user, info).await;
-        response.map(|body| match open {
-            Some(open) => HeldBody::until_its_turn(body, open, place),
-            None => HeldBody::until(body, &end, place),
+        response.map(|body| {
+            let end = open
+                .as_ref()
+                .map_or(&self.end_of_watches, OpenWatch::end)
+                .clone();
+            let guard = (place.is_some() || open.is_some()).then(|| {
+                Box::new(WatchGuard {
+                    _place: place,
+                    _open: open,
+                }) as Box<dyn BodyGuard>
+            });
+            Body::until(body, &end, guard)
         })
     }
 
     /// Refuses a request because there are too many, and counts it.
-    fn too_many(&self, info: &RequestInfo) -> Response<HeldBody> {
+    fn too_many(&self, info: &RequestInfo) -> Response<Body> {
         let response = TextError::TooManyRequests.response();
         self.limits
             .metrics
             .terminate(info, response.status().as_u16());
-        response.map(HeldBody::from)
+        response.map(Body::from)
     }
 
     /// Waits until the request has its seats by priority and fairness; returns at once if that is off.
@@ -387,7 +395,7 @@ impl Filters {
         request: Request<RequestBody>,
         user: User,
         info: &Arc<RequestInfo>,
-    ) -> Response<HeldBody> {
+    ) -> Response<Body> {
         let query = request.uri().query().unwrap_or_default();
         let recording = recording(&request).map(|it| (it, self.clock.now()));
         let client = ShownClient::of(&request, &user);
@@ -409,7 +417,12 @@ impl Filters {
         };
         let response = self.authorized(request, user, info).await;
         running.responded(response.status());
-        response.map(|body| HeldBody::holding(body, permit, turn, running))
+        let guard = RequestGuard {
+            _permit: permit,
+            _turn: turn,
+            running,
+        };
+        response.map(|body| Body::holding(body, Box::new(guard)))
     }
 
     /// Authorizes a request and passes it on. Both may move to the threads for large work.

@@ -12,10 +12,9 @@ use std::time::Duration;
 use http::header::USER_AGENT;
 use http::{HeaderMap, Uri};
 use ringwatch::clock::Clock;
+use ringwatch_http::CancellationFlag;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
-
-use crate::cancellation::CancellationFlag;
 
 /// Prefixes of the paths whose requests are answered to the end.
 const EXEMPT_PATHS: [&str; 4] = ["/readyz", "/livez", "/healthz", "/metrics"];

@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use ringwatch_apimachinery::User;
+use ringwatch_http::{RequestBody, ResponseBody};
 
-use crate::endpoints::{Api, RequestBody, RequestInfo, ResponseBody};
+use crate::endpoints::{Api, RequestInfo};
 
 /// Answers the requests of authenticated users.
 #[async_trait]

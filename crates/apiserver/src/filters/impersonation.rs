@@ -6,10 +6,11 @@ use http::{HeaderMap, Response, Uri};
 use ringwatch_apimachinery::User;
 use ringwatch_flowcontrol::Requester;
 use ringwatch_flowcontrol::fairness::TooMany;
+use ringwatch_http::ResponseBody;
 
 use super::answer;
 use super::chain::Filters;
-use crate::endpoints::{self, Impersonated, NotImpersonated, Refusal, RequestInfo, ResponseBody};
+use crate::endpoints::{self, Impersonated, NotImpersonated, Refusal, RequestInfo};
 
 impl Filters {
     /// Returns the user that a request impersonates; `None` if it is made as the authenticated user.

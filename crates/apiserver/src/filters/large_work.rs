@@ -28,13 +28,13 @@ use ringwatch_apimachinery::work::{Audience, Departure, Movable, Progress, Work}
 use ringwatch_flowcontrol::Requester;
 use ringwatch_flowcontrol::fairness::TooMany;
 use ringwatch_flowcontrol::turns::{Turn, Turns};
+use ringwatch_http::ResponseBody;
 use ringwatch_spans::carried;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use self::metrics::{Labels, Metrics};
 use self::places::{Place, Places};
-use crate::endpoints::ResponseBody;
 use crate::endpoints::TextError;
 use crate::threads::{RuntimeHandles, large_turns};
 

@@ -3,11 +3,12 @@
 
 use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use ringwatch_http::ResponseBody;
 
 use super::cors::{AllowedOrigin, allow, allowed_origin};
 use super::drain::Drain;
 use super::goaway::GoawayChance;
-use crate::endpoints::{ResponseBody, TextError, preflight};
+use crate::endpoints::{TextError, preflight};
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use http::Response;
 use ringwatch::clock::Clock;
+use ringwatch_http::ResponseBody;
 
 use super::answer;
-use crate::endpoints::{Refusal, ResponseBody};
+use crate::endpoints::Refusal;
 use crate::health::Done;
 
 /// Maximum time that a request waits, in seconds. A start takes less, unless the store is slow.

@@ -11,16 +11,16 @@ use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, Request, Response, Version};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Frame, SizeHint};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use ringwatch_apimachinery::User;
+use ringwatch_http::{Body, BoxError, RequestBody, ResponseBody};
 use ringwatch_spans::{Attribute, Incoming, Span, number, text};
 
-use super::HeldBody;
 use super::audit::{FORWARDED_FOR, source_ips};
 use super::chain::{Filters, Terms};
 use crate::audit_id::AUDIT_ID;
 use crate::client_side::ClientSide;
-use crate::endpoints::{BoxError, RequestBody, RequestInfo, ResponseBody};
+use crate::endpoints::RequestInfo;
 
 /// The groups whose members decide if their requests are sampled.
 const TRUSTED_GROUPS: [&str; 2] = ["system:masters", "system:monitoring"];
@@ -35,7 +35,7 @@ impl Filters {
         request: Request<RequestBody>,
         user: User,
         terms: &Terms,
-    ) -> Response<HeldBody> {
+    ) -> Response<Body> {
         let headers = request.headers();
         let span = match &self.tracer {
             None => Span::of_caller(headers, &self.clock),
@@ -182,7 +182,7 @@ impl Drop for TracedBody {
     }
 }
 
-impl Body for TracedBody {
+impl HttpBody for TracedBody {
     type Data = Bytes;
     type Error = BoxError;
 

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use bytes::Bytes;
-use ringwatch_apiserver::transport::connection::Protocol;
+use ringwatch_http::Protocol;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 

@@ -1,7 +1,7 @@
 //! Watches over HTTP/2 that share a connection, and a client that only counts the DATA frames which it gets.
 
 use bytes::Bytes;
-use ringwatch_apiserver::transport::connection::Protocol;
+use ringwatch_http::Protocol;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::JoinHandle;
 

@@ -16,7 +16,7 @@ use ringwatch::storage::backend::{
     Backend, BackendError, Compare, LeaseId, Op, RangeRequest, RangeResponse, Txn, TxnResponse,
     WatchRequest, WatchResponses,
 };
-use ringwatch_apiserver::filters::HeldBody;
+use ringwatch_http::Body;
 use ringwatch_server::InProcessServer;
 use serde_json::json;
 use tracing::Level;
@@ -84,7 +84,7 @@ impl Serving {
     }
 
     /// Answers a read.
-    pub async fn get(&self, uri: &str, accept: &str) -> http::Response<HeldBody> {
+    pub async fn get(&self, uri: &str, accept: &str) -> http::Response<Body> {
         let request = http::Request::get(uri).header(http::header::ACCEPT, accept);
         let response = self.answer(request, Bytes::new()).await;
         assert_eq!(response.status(), 200, "{uri}");
@@ -96,7 +96,7 @@ impl Serving {
         &self,
         request: http::request::Builder,
         body: Bytes,
-    ) -> http::Response<HeldBody> {
+    ) -> http::Response<Body> {
         self.server.answer(request.body(body).unwrap()).await
     }
 }

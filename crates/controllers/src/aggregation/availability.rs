@@ -8,7 +8,9 @@ use futures::stream::FuturesUnordered;
 use http::Request;
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::ServiceAddresses;
-use ringwatch_apiserver::endpoints::{Remote, full, probe, set_identity};
+use ringwatch_apiserver::endpoints::{Remote, set_identity};
+use ringwatch_http::client::probe;
+use ringwatch_http::full;
 use ringwatch_resources::Availability;
 use rustls::ClientConfig;
 

@@ -9,9 +9,10 @@ use http::{Request, Response, StatusCode};
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::ServiceAddresses;
 use ringwatch_apiserver::endpoints::{
-    DiscoveryError, RelayError, Remote, ResourceDiscovery, aggregated, fetch, full, legacy,
-    set_identity,
+    DiscoveryError, Remote, ResourceDiscovery, aggregated, legacy, set_identity,
 };
+use ringwatch_http::client::{ExchangeError, fetch};
+use ringwatch_http::full;
 use serde::Deserialize;
 
 use super::aggregator;
@@ -44,7 +45,7 @@ pub(super) enum InquiryError {
     #[error("{0}")]
     Unreachable(String),
     #[error("{0}")]
-    Relay(#[from] RelayError),
+    Exchange(#[from] ExchangeError),
     #[error("no answer in {} s", TIMEOUT.as_secs())]
     TimedOut,
     #[error("the answer is {0}")]

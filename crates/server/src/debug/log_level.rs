@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use http::Response;
 use http_body_util::BodyExt;
-use ringwatch_apiserver::endpoints::{RequestBody, ResponseBody, TextError, plain};
+use ringwatch_apiserver::endpoints::{TextError, plain};
+use ringwatch_http::{RequestBody, ResponseBody};
 
 use super::profiles::page;
 use crate::process_controls::ProcessControls;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Method, Request, Response};
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::endpoints::{RequestBody, ResponseBody};
+use ringwatch_http::{RequestBody, ResponseBody};
 
 use self::log_level::LogLevel;
 use self::profiles::Profiles;

@@ -8,7 +8,7 @@ use http::header::{
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use ringwatch_apiserver::endpoints::{ResponseBody, full};
+use ringwatch_http::{ResponseBody, full};
 use sha2::{Digest, Sha256};
 
 /// The path of the page. Its files lie below it.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_DISPOSITION, LOCATION};
 use http_body_util::BodyExt;
 use ringwatch::budget::{Account, Ledger};
-use ringwatch_apiserver::endpoints::full;
+use ringwatch_http::full;
 use ringwatch_state::thresholds::Thresholds;
 use tokio::sync::Notify;
 

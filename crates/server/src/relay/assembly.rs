@@ -8,6 +8,7 @@ use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::CacheMetrics;
+use ringwatch_apiserver::current_credentials::CurrentCredentials;
 use ringwatch_apiserver::endpoints::{
     Api, ApiConfig, ApiFeatures, ENCODINGS_BYTES_MAX_DEFAULT, Impersonation, Metrics,
 };
@@ -15,11 +16,10 @@ use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Start};
 use ringwatch_apiserver::health::Health;
 use ringwatch_apiserver::open_watches::OpenWatches;
 use ringwatch_apiserver::shutdown::Steps;
-use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
-use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
 use ringwatch_authentication::oidc::Anonymous;
 use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_authorization::Authorizer;
+use ringwatch_http::Connections;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_relay::{
     Caches, Front, FrontConfig, ReviewTtls, Upstream, access_reviews, token_reviews,
@@ -29,10 +29,11 @@ use ringwatch_tls::error::StartError;
 use super::paths::{RelayPaths, UpstreamAge, paths};
 use crate::background::Background;
 use crate::certificate_metrics::CertificateMetrics;
+use crate::connections::ConnectionCounts;
 use crate::debug::{CachesSource, DebugPaths, DebugState, Sources};
 use crate::flags::ServeFlags;
 use crate::kubelets;
-use crate::limits::{connection_limits, outer_filters, request_limits};
+use crate::limits::{outer_filters, request_limits};
 use crate::memory::{self, MemoryMetrics};
 use crate::process::Process;
 use crate::process_controls::ProcessControls;
@@ -75,14 +76,13 @@ impl Assembly<'_> {
     /// The machine's certificate authorities cannot be read.
     pub(super) fn build(
         self,
-        credentials: CurrentCredentials,
+        credentials: &CurrentCredentials,
         background: &mut Background,
     ) -> Result<Assembled, StartError> {
         let mut registry = Registry::default();
         let ledger = self.ledger.clone();
         let responses = Responses::new(ENCODINGS_BYTES_MAX_DEFAULT, &ledger, &mut registry);
-        let handshake_errors = handshake_errors(&mut registry);
-        let unauthenticated = connection_limits(&mut registry, &self.clock);
+        let connections = ConnectionCounts::register(&mut registry, &self.clock);
         let metrics = CacheMetrics::register(&mut registry);
         let caches = Caches::new(Arc::clone(&self.upstream), metrics, ledger.clone());
         let caches = Arc::new(caches);
@@ -93,7 +93,7 @@ impl Assembly<'_> {
             Impersonation::new(Arc::clone(&authorizer), self.clock.clone(), &mut registry);
         let limits = self.limits(&responses.metrics, &ledger, background, &mut registry);
         let source = CachesSource::Relay(Arc::clone(&caches));
-        let shown = (&credentials, &WebhookCalls::default());
+        let shown = (credentials, &WebhookCalls::default());
         let sources = Sources::new(self.flags, source, &limits, &ledger, shown, &self.clock);
         let open_watches = sources.watches.clone();
         let state = DebugState::start(sources, background);
@@ -115,30 +115,25 @@ impl Assembly<'_> {
         authenticator.register(&mut registry);
         let spans = self.spans.clone();
         let tracer = spans.map(|it| it.start(&mut registry, &self.clock, background));
-        let certificate = CertificateMetrics::register(&mut registry, &credentials, &self.clock);
+        let certificate = CertificateMetrics::register(&mut registry, credentials, &self.clock);
         let paths = self.paths(&caches, certificate, &ledger, state, registry);
-        let connections = Connections {
-            filters: Arc::new(Filters {
-                outer: outer_filters(&self.flags.serving, &self.steps.drain),
-                authenticator,
-                start: Start(Vec::new()),
-                tracer,
-                auditor: None,
-                impersonation: Arc::new(impersonation),
-                authorizer,
-                limits,
-                end_of_watches: self.steps.end_of_watches.clone(),
-                own: Arc::new(paths),
-                api: Arc::clone(&front) as _,
-                clock: self.clock.clone(),
-            }),
-            credentials,
-            ledger,
-            unauthenticated,
-            handshake_errors,
-            streams_max: self.flags.serving.http2_max_streams_per_connection,
-            closing: self.steps.closing.clone(),
-        };
+        let serving = &self.flags.serving;
+        let filters = Arc::new(Filters {
+            outer: outer_filters(serving, &self.steps.drain),
+            authenticator,
+            start: Start(Vec::new()),
+            tracer,
+            auditor: None,
+            impersonation: Arc::new(impersonation),
+            authorizer,
+            limits,
+            end_of_watches: self.steps.end_of_watches.clone(),
+            own: Arc::new(paths),
+            api: Arc::clone(&front) as _,
+            clock: self.clock.clone(),
+        });
+        let connections =
+            connections.connections(&filters, credentials, ledger, serving, self.steps);
         Ok(Assembled {
             connections,
             front,

@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
+use ringwatch_apiserver::current_credentials::tls;
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::threads::RuntimeHandles;
-use ringwatch_apiserver::transport::listener::Listener;
+use ringwatch_http::Listener;
 use ringwatch_relay::{Caches, Front};
 use ringwatch_tls::certificates::subjects;
 use ringwatch_tls::error::StartError;
@@ -117,7 +118,7 @@ impl Relay {
             connections,
             front,
             caches,
-        } = assembly.build(credentials, &mut background)?;
+        } = assembly.build(&credentials, &mut background)?;
         background.run(follow(Arc::clone(&caches)));
         let stop = steps.stop_accepting.clone();
         Ok(Self {
@@ -125,7 +126,7 @@ impl Relay {
             kubeconfig,
             front,
             caches,
-            listener: spawn(listener.run(connections, stop)),
+            listener: spawn(listener.run(connections, tls(credentials), stop)),
             steps,
             background,
             clock,

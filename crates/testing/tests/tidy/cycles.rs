@@ -18,7 +18,6 @@ const WITH_A_CIRCLE: &[&str] = &[
     "crates/apiextensions/src/schema",
     "crates/apiserver/src/endpoints/openapi",
     "crates/apiserver/src/filters",
-    "crates/apiserver/src/transport",
     "crates/cel/src/check",
     "crates/load/src/client",
     "crates/load/src/scenario",

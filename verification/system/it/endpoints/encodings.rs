@@ -8,7 +8,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 
 /// Starts watches of this media type and query.
-async fn watches(fixture: &Fixture, accept: &str, query: &str, count: usize) -> Vec<HeldBody> {
+async fn watches(fixture: &Fixture, accept: &str, query: &str, count: usize) -> Vec<Body> {
     let mut bodies = Vec::new();
     for _ in 0..count {
         let path = format!("{CONFIG_MAPS}?watch=1&{query}");
@@ -21,7 +21,7 @@ async fn watches(fixture: &Fixture, accept: &str, query: &str, count: usize) -> 
 }
 
 /// The next chunk of a watch.
-pub(super) async fn chunk(body: &mut HeldBody) -> Bytes {
+pub(super) async fn chunk(body: &mut Body) -> Bytes {
     let frame = tokio::time::timeout(DEADLINE, body.frame()).await;
     let frame = frame.expect("in time").expect("a frame").expect("no error");
     frame.into_data().expect("data")

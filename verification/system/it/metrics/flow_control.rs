@@ -16,7 +16,7 @@ const FLOW: [(&str, &str); 2] = [
 const REQUESTS_MAX: u32 = 400;
 
 /// Sends a list of a user who is no administrator, and holds its answer without reading it.
-async fn list_as_jane(fixture: Arc<Fixture>) -> Response<HeldBody> {
+async fn list_as_jane(fixture: Arc<Fixture>) -> Response<Body> {
     let request = Request::get(CONFIG_MAPS).header("impersonate-user", "jane");
     fixture.send(request, b"").await
 }

@@ -17,7 +17,7 @@ mod watch_cache;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use ringwatch_apiserver::filters::HeldBody;
+use ringwatch_http::Body;
 use ringwatch_server::{Builder, InProcessServer};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ impl Fixture {
     }
 
     /// Sends a request; the answer counts as under way until it is dropped.
-    async fn send(&self, request: http::request::Builder, body: &[u8]) -> Response<HeldBody> {
+    async fn send(&self, request: http::request::Builder, body: &[u8]) -> Response<Body> {
         let request = request
             .body(Bytes::copy_from_slice(body))
             .expect("a request");

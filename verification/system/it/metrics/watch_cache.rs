@@ -12,7 +12,7 @@ async fn caught_up(fixture: &Fixture) -> Scrape {
 }
 
 /// Reads a watch until it has sent this text.
-async fn read_until(watch: &mut Response<HeldBody>, end: &str) {
+async fn read_until(watch: &mut Response<Body>, end: &str) {
     let mut text = String::new();
     while !text.contains(end) {
         let frame = watch

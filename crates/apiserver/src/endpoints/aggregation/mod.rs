@@ -23,9 +23,10 @@ pub use self::discovery::{DiscoveryError, ResourceDiscovery, aggregated, legacy}
 pub use self::identity::{NotNameable, set_identity, set_impersonation};
 pub(super) use self::proxy::{RequestHead, proxy};
 use ringwatch_apimachinery::GroupVersion;
+use ringwatch_http::client::Backend;
 
 use super::openapi;
-use super::relay::{Backend, PROXY_CONNECT_TIMEOUT};
+use super::relay::PROXY_CONNECT_TIMEOUT;
 use crate::{RemoteApi, ServiceAddresses};
 
 /// Number of path segments after the version that authorization uses:

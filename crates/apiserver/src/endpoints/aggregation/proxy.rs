@@ -7,13 +7,13 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
 use ringwatch_apimachinery::upgrade::is_upgrade;
+use ringwatch_http::{RequestBody, ResponseBody, full};
 
 use super::identity::set_identity;
 use super::{Remote, Remotes};
-use crate::endpoints::body::respond;
-use crate::endpoints::body::{RequestBody, ResponseBody, full};
 use crate::endpoints::errors::{self, TextError};
 use crate::endpoints::relay::{FORWARDED_URI, pass_on, passed_on, upgrade};
+use crate::endpoints::respond::respond;
 
 /// The message about a server that redirects: authorization would not apply to the other address.
 const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";

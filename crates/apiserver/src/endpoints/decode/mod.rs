@@ -19,11 +19,11 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
 use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_apimachinery::{GroupVersion, User};
+use ringwatch_http::RequestBody;
 use ringwatch_registry::{RequestContext, Strategy};
 use ringwatch_spans::step;
 use serde_json::{Map, Value};
 
-use super::body::RequestBody;
 use super::errors::Failure;
 use super::go_json;
 use super::memory_gate::MemoryGate;
@@ -554,7 +554,7 @@ mod tests {
                     if announced {
                         headers.insert(CONTENT_LENGTH, bytes.into());
                     }
-                    let body = crate::endpoints::body::full(vec![b'x'; bytes]);
+                    let body = ringwatch_http::full(vec![b'x'; bytes]);
                     read_body(&memory, &user, &headers, body, most).await
                 };
                 assert!(read(most).await.is_ok());
@@ -573,7 +573,7 @@ mod tests {
         let ledger = Ledger::new(1 << 30);
         let memory = MemoryGate::new(ledger.clone(), Metrics::new());
         let read = async move {
-            let body = crate::endpoints::body::full(vec![b'x'; 1 << 20]);
+            let body = ringwatch_http::full(vec![b'x'; 1 << 20]);
             let (user, headers) = (User::default(), HeaderMap::new());
             let content = read_body(&memory, &user, &headers, body, BODY_BYTES_MAX).await;
             content.is_ok_and(|it| it.len() == 1 << 20)

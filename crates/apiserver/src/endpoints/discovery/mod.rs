@@ -14,13 +14,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use ringwatch_http::{ResponseBody, full};
 use ringwatch_registry::Store;
 
 use self::aggregated::{AGGREGATED_MEDIA_TYPE, AGGREGATED_PROTOBUF_MEDIA_TYPE};
 use self::groups::{Content, Version};
 use super::aggregation::Remotes;
 use super::api_config::ApiConfig;
-use super::body::{ResponseBody, full};
 use super::errors::Failure;
 use super::negotiation::{self, Format, OBJECT_MEDIA_TYPES};
 use super::openapi;

@@ -8,8 +8,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::{Body, Frame};
-
-use crate::endpoints::body::{BoxError, ResponseBody};
+use ringwatch_http::{BoxError, ResponseBody};
 
 /// Minimum size of a response to be compressed, in bytes.
 pub(crate) const GZIP_MIN_BYTES: u64 = 128 * 1024;
@@ -99,9 +98,9 @@ mod tests {
     use std::io::Read;
 
     use http_body_util::BodyExt;
+    use ringwatch_http::full;
 
     use super::*;
-    use crate::endpoints::body::full;
 
     #[tokio::test]
     async fn what_goes_in_comes_out() {

@@ -20,13 +20,13 @@ use crc32fast::Hasher;
 use flate2::{Compress, Compression, FlushCompress};
 use hyper::body::{Body, Frame};
 use ringwatch::meta::Object;
+use ringwatch_http::BoxError;
 use sha2::{Digest, Sha256};
 
 use super::cache::ListRoom;
 use super::encoder::Encoder;
 use super::gzip::{GZIP_CHUNK_BYTES, GZIP_LEVEL};
 use super::list::Punctuation;
-use crate::endpoints::body::BoxError;
 use crate::endpoints::errors::Failure;
 
 /// The magic number, deflate, no flags, no time, the fastest level, an unknown system.

@@ -13,9 +13,9 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::codec;
 use ringwatch::meta::Object;
+use ringwatch_http::BoxError;
 
 use super::encoder::{Encoder, What};
-use crate::endpoints::body::BoxError;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::negotiation::Format;
 

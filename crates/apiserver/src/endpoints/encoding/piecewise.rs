@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::meta::Object;
+use ringwatch_http::BoxError;
 use serde_json::{Map, Value};
 
 use super::encoder::{Encoder, What};
@@ -18,7 +19,6 @@ use super::gzip::GZIP_MIN_BYTES;
 use super::indent::Indenter;
 use super::table::Tables;
 use super::yaml::{yaml_around, yaml_item};
-use crate::endpoints::body::BoxError;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::negotiation::Format;
 

@@ -3,8 +3,9 @@
 use http::header::{RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
 use ringwatch::meta::{Status, StatusDetails};
+use ringwatch_http::{ResponseBody, full};
 
-use crate::endpoints::body::{ResponseBody, full, respond};
+use crate::endpoints::respond::respond;
 
 /// Retry-After of 429 responses, in seconds.
 const TURNED_AWAY_RETRY_AFTER_SECONDS: u32 = 1;
@@ -14,24 +15,6 @@ const STARTING_RETRY_AFTER_SECONDS: u32 = 5;
 
 /// Retry-After at the end of the server, in seconds.
 const ENDING_RETRY_AFTER_SECONDS: u32 = 5;
-
-/// The response to a request head that is too large, as in Go.
-const HEAD_TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
-    431 Request Header Fields Too Large";
-/// The response to a request head for which there is no memory.
-const NO_MEMORY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
-    503 Service Unavailable: the server is short of memory, please try again later";
-/// The response to a request head that took too long.
-const HEAD_TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
-    408 Request Timeout";
-
-/// The response to a request target with a fragment, which no request has (RFC 9112, 3.2).
-const FRAGMENT: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
-    400 Bad Request: the request target has a fragment";
 
 /// A request that is refused with a `Status` before the API is asked.
 #[derive(Debug, thiserror::Error)]
@@ -134,12 +117,6 @@ pub enum TextError<'a> {
     /// The path is not read but written, with PUT.
     #[error("unsupported http method")]
     WrittenAlone,
-    /// The head of the request is none of HTTP/1.1, in Go's words.
-    #[error("400 Bad Request{0}")]
-    BadHead(&'static str),
-    /// The body of the request is encoded in a way that is not known.
-    #[error("Unsupported transfer encoding")]
-    TransferEncoding,
 }
 
 impl TextError<'_> {
@@ -148,8 +125,7 @@ impl TextError<'_> {
             Self::TooManyRequests | Self::Ending => StatusCode::TOO_MANY_REQUESTS,
             Self::Panicked | Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::PageNotFound | Self::NotHere(_) => StatusCode::NOT_FOUND,
-            Self::Wrong(_) | Self::BadHead(_) => StatusCode::BAD_REQUEST,
-            Self::TransferEncoding => StatusCode::NOT_IMPLEMENTED,
+            Self::Wrong(_) => StatusCode::BAD_REQUEST,
             Self::WrittenAlone => StatusCode::NOT_ACCEPTABLE,
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -182,31 +158,6 @@ pub(crate) fn preflight() -> Response<ResponseBody> {
 
 /// The status of a response with an empty body to a client that accepts no representation of a document.
 pub(crate) const NOT_ACCEPTABLE: StatusCode = StatusCode::NOT_ACCEPTABLE;
-
-/// The reason why a connection ends before the head of a request has been read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeadRefusal {
-    /// A head was larger than such a client may send.
-    TooLarge,
-    /// There is no memory for a head.
-    NoMemory,
-    /// A head took too long.
-    Late,
-    /// A request target has a fragment.
-    Fragment,
-}
-
-impl HeadRefusal {
-    /// Returns the bytes that the client gets before its connection ends, as Go's server writes them.
-    pub(crate) fn answer(self) -> &'static [u8] {
-        match self {
-            Self::TooLarge => HEAD_TOO_LARGE,
-            Self::NoMemory => NO_MEMORY,
-            Self::Late => HEAD_TOO_LATE,
-            Self::Fragment => FRAGMENT,
-        }
-    }
-}
 
 /// Returns an error as a line of text, as Go's `http.Error` writes it.
 fn error_text(code: StatusCode, text: &str) -> Response<ResponseBody> {

@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use http::{HeaderMap, Response, StatusCode};
 use ringwatch_apimachinery::Error;
 use ringwatch_apply::Manager;
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{RequestContext, Resource, UpdateOptions, UpdatedObject};
 use serde_json::Value;
 
 use super::update::check_name;
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::{self, BODY_BYTES_MAX, Expected};
 use crate::endpoints::errors::Failure;

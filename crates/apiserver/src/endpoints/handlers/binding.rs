@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use http::{Response, StatusCode};
 use ringwatch::meta::Status;
 use ringwatch_apimachinery::{Error, FieldError};
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{Operation, SubresourceCall};
 use ringwatch_registry::{RequestContext, UpdatedObject};
 use ringwatch_resources::bind_pod;
 use serde_json::Value;
 
 use super::update::update_options;
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::BINDING_BYTES_MAX;
 use crate::endpoints::errors::Failure;

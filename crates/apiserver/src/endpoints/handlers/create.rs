@@ -1,9 +1,9 @@
 //! Creates an object: POST to a collection.
 
 use http::{Response, StatusCode};
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::CreateOptions;
 
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::BODY_BYTES_MAX;
 use crate::endpoints::errors::Failure;

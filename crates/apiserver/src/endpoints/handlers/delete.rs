@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use ringwatch::meta::{Status, StatusDetails};
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::DeleteOptions;
 use serde_json::{Value, json};
 
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::{self, REVIEW_BYTES_MAX};
 use crate::endpoints::errors::Failure;

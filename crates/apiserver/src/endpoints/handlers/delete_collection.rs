@@ -2,10 +2,10 @@
 
 use http::Response;
 use ringwatch_apimachinery::FieldError;
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::IGNORE_STORE_READ_ERROR;
 
 use super::delete::delete_options;
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::object_response;

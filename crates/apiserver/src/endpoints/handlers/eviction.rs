@@ -7,6 +7,7 @@ mod condition;
 use http::{Response, StatusCode};
 use ringwatch::meta::Status;
 use ringwatch_apimachinery::{Error, GroupVersion};
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::DeleteOptions;
 use ringwatch_registry::{Operation, SubresourceCall};
 use ringwatch_resources::can_ignore_budgets;
@@ -14,7 +15,6 @@ use ringwatch_resources::disruption_budget::still_processed;
 use serde_json::{Value, json};
 
 use self::budget::Permission;
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::REVIEW_BYTES_MAX;
 use crate::endpoints::errors::Failure;

@@ -3,8 +3,8 @@
 use http::{Response, StatusCode};
 use ringwatch::meta::ResourceVersion;
 use ringwatch::storage::{GetOptions, StorageError};
+use ringwatch_http::ResponseBody;
 
-use crate::endpoints::body::ResponseBody;
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::object_response;

@@ -3,8 +3,8 @@
 use http::Response;
 use ringwatch::storage::StorageError;
 use ringwatch_apimachinery::Error;
+use ringwatch_http::ResponseBody;
 
-use crate::endpoints::body::ResponseBody;
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::memory_gate::MemoryGate;

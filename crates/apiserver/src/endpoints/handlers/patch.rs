@@ -6,11 +6,11 @@
 use async_trait::async_trait;
 use http::{Response, StatusCode};
 use ringwatch_apimachinery::Error;
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{RequestContext, UpdatedObject};
 use serde_json::Value;
 
 use super::update::{check_name, update_options};
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::{self, BODY_BYTES_MAX, Decoded};
 use crate::endpoints::errors::Failure;

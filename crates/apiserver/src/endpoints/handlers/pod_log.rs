@@ -10,15 +10,15 @@ use jiff::Timestamp;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::upgrade::is_web_socket;
+use ringwatch_http::client::{Backend, BackendAnswer, exchange};
+use ringwatch_http::{ResponseBody, full};
 use serde_json::json;
 
 use super::pod_container::container;
 use super::relaying::{kubelet, node_of, pod};
-use crate::endpoints::body::{ResponseBody, full};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::params::Query;
-use crate::endpoints::relay::{Backend, Relayed, exchange};
 use crate::endpoints::websocket;
 
 /// Maximum number of bytes of a kubelet's error response, as in kube-apiserver.
@@ -70,11 +70,11 @@ async fn ask(backend: &Backend, path: &str) -> Result<Response<ResponseBody>, Fa
     let request = Request::builder().method(Method::GET).uri(path);
     let request = request.body(full("")).map_err(Failure::internal)?;
     let why = match exchange(backend, request).await {
-        Ok(Relayed::Answered(answer)) if answer.status().is_redirection() => {
+        Ok(BackendAnswer::Answered(answer)) if answer.status().is_redirection() => {
             "redirects forbidden".to_owned()
         }
-        Ok(Relayed::Answered(answer)) => return Ok(answer),
-        Ok(Relayed::Switched(..)) => "an upgrade that nobody asked for".to_owned(),
+        Ok(BackendAnswer::Answered(answer)) => return Ok(answer),
+        Ok(BackendAnswer::Switched(..)) => "an upgrade that nobody asked for".to_owned(),
         Err(error) => error.to_string(),
     };
     let authority = backend.authority();

@@ -4,16 +4,16 @@
 use form_urlencoded::Serializer;
 use http::{Method, Response};
 use ringwatch_apimachinery::upgrade::is_upgrade;
+use ringwatch_http::client::Backend;
+use ringwatch_http::{ResponseBody, full};
 use ringwatch_registry::Verb;
 use serde_json::{Map, Value};
 
 use super::connect::admit_connection;
 use super::pod_container::container;
 use super::relaying::{node_of, pod, read_node, request, upgrade};
-use crate::endpoints::body::{ResponseBody, full};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
-use crate::endpoints::relay::Backend;
 use crate::endpoints::translation::{self, RemoteCommand, Streams, WEB_SOCKET_PROTOCOL, tunnel};
 use crate::endpoints::websocket;
 

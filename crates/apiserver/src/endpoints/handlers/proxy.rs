@@ -8,15 +8,16 @@ mod target;
 use http::header::{HOST, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use ringwatch_apimachinery::upgrade::is_upgrade;
+use ringwatch_http::client::{Backend, BackendAnswer, exchange};
+use ringwatch_http::{RequestBody, ResponseBody, full};
 use serde_json::Map;
 
 use self::location::{Links, Place};
 use super::connect::admit_connection;
 use super::relaying::{request, upgrade};
-use crate::endpoints::body::{RequestBody, ResponseBody, full};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
-use crate::endpoints::relay::{Backend, FORWARDED_URI, Relayed, exchange, strip, strip_answer};
+use crate::endpoints::relay::{FORWARDED_URI, strip, strip_answer};
 
 /// The methods that can be proxied.
 const METHODS: [Method; 7] = [
@@ -85,8 +86,10 @@ async fn pass_on(
     let uri = HeaderValue::try_from(&call.info.path).map_err(Failure::internal)?;
     headers.insert(FORWARDED_URI, uri);
     let mut answer = match exchange(backend, request).await {
-        Ok(Relayed::Answered(answer)) => answer,
-        Ok(Relayed::Switched(..)) => return Err(unreachable("an upgrade that nobody asked for")),
+        Ok(BackendAnswer::Answered(answer)) => answer,
+        Ok(BackendAnswer::Switched(..)) => {
+            return Err(unreachable("an upgrade that nobody asked for"));
+        }
         Err(error) => return Err(unreachable(&error.to_string())),
     };
     strip_answer(answer.headers_mut());

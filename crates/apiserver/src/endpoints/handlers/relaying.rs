@@ -3,13 +3,14 @@
 use http::{Request, Response};
 use ringwatch::codec;
 use ringwatch::storage::GetOptions;
+use ringwatch_http::client::Backend;
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::Verb;
 use serde_json::Value;
 
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::{About, Failure};
-use crate::endpoints::relay::{self, Backend};
+use crate::endpoints::relay;
 
 /// Reads the pod that the request is about.
 pub(super) async fn pod(call: &Call<'_>) -> Result<Value, Failure> {

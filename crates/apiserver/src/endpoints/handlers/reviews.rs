@@ -10,10 +10,10 @@ use ringwatch_apimachinery::{Error, User};
 use ringwatch_apply::Manager;
 use ringwatch_authentication::Authenticator;
 use ringwatch_authorization::Authorizer;
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{RequestContext, Resource, Verb};
 use serde_json::{Value, json};
 
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::decode::{self, Expected, REVIEW_BYTES_MAX, read_body};
 use crate::endpoints::errors::{About, Failure};
 use crate::endpoints::memory_gate::MemoryGate;

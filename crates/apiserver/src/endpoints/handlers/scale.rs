@@ -13,6 +13,7 @@ use ringwatch::meta::Object;
 use ringwatch_apimachinery::path::remove;
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, selector_text};
 use ringwatch_apply::Manager;
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{Operation, SubresourceCall};
 use ringwatch_registry::{
     RequestContext, Resource, ScalePaths, SelectorForm, Store, UpdatedObject,
@@ -24,7 +25,6 @@ use super::apply::{configuration, is_apply};
 use super::get::get_options;
 use super::patch::read_patch;
 use super::update::{check_name, update_options};
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::{Expected, REVIEW_BYTES_MAX, check_patched};
 use crate::endpoints::encoding::frame::partial_metadata;

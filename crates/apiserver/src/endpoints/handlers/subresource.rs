@@ -1,12 +1,12 @@
 //! Routes a request to a subresource with a handler of its own, such as `pods/exec`, to that handler.
 
 use http::Response;
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::Verb;
 
 use super::{
     bind, evict, get_scale, patch_scale, pod_log, pod_stream, proxy, request_token, update_scale,
 };
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 

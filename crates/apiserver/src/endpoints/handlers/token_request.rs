@@ -7,11 +7,11 @@ use ringwatch::storage::GetOptions;
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion};
 use ringwatch_apply::Manager;
 use ringwatch_authentication::service_accounts::{Bound, Grant, Reference, TokenIssuer};
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::Store;
 use ringwatch_registry::{Operation, SubresourceCall};
 use serde_json::{Value, json};
 
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::REVIEW_BYTES_MAX;
 use crate::endpoints::errors::Failure;

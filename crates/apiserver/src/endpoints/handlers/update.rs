@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use http::{Response, StatusCode};
 use ringwatch_apimachinery::Error;
+use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{RequestContext, UpdateOptions, UpdatedObject};
 use serde_json::Value;
 
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::BODY_BYTES_MAX;
 use crate::endpoints::errors::Failure;

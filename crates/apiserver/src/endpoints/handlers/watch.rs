@@ -20,16 +20,17 @@ use ringwatch::codec::FRAME_LENGTH_BYTES;
 use ringwatch::meta::WatchEvent;
 use ringwatch::storage::{StorageError, WatchStream};
 use ringwatch_apimachinery::upgrade::is_web_socket;
+use ringwatch_http::{BoxError, EventStream, ResponseBody};
 use ringwatch_registry::Verb;
 use ringwatch_spans::Span;
 
-use crate::endpoints::body::{BoxError, EventStream, ResponseBody, respond};
 use crate::endpoints::call::{Call, WatchTerms};
 use crate::endpoints::encoding::{EventEncoder, EventType};
 use crate::endpoints::errors::{About, Failure};
 use crate::endpoints::event_sizes::Tally;
 use crate::endpoints::metrics::{LongRunning, WatchCounts};
 use crate::endpoints::negotiation::Format;
+use crate::endpoints::respond::respond;
 use crate::endpoints::spans::WatchSpans;
 use crate::endpoints::websocket;
 use crate::open_watches::{WatchEntry, WatchTarget};

@@ -30,11 +30,11 @@ use ringwatch_apimachinery::User;
 use ringwatch_apimachinery::answer_cache::{Answer, AnswerCache};
 use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_authorization::{Attributes, Authorizer, Decision};
+use ringwatch_http::ResponseBody;
 
 use self::metrics::Metrics;
 use self::modes::{Deciding, Mode, first_allowed};
 use super::authorization::Selection;
-use super::body::ResponseBody;
 use super::errors::Failure;
 use super::negotiation::{status_format, wants_pretty};
 use super::params::Query;

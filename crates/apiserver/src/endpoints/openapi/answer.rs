@@ -4,13 +4,13 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
+use ringwatch_http::{ResponseBody, full};
 use sha2::{Digest, Sha512};
 
 use super::document::{Form, Syntax};
-use crate::endpoints::body::respond;
-use crate::endpoints::body::{ResponseBody, full};
 use crate::endpoints::errors;
 use crate::endpoints::negotiation;
+use crate::endpoints::respond::respond;
 
 const JSON: &str = "application/json";
 

@@ -36,6 +36,7 @@ use http::{HeaderMap, Method, Response};
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::GroupVersion;
+use ringwatch_http::ResponseBody;
 use ringwatch_registry::{Resource, Store};
 
 use self::built_in::BuiltIn;
@@ -43,7 +44,6 @@ use self::cache::DocumentCache;
 use self::custom::CustomSchemas;
 use self::document::{Assembly, Form};
 use super::api_config::ApiConfig;
-use super::body::ResponseBody;
 use super::errors::Failure;
 use super::negotiation;
 use super::params::Query;

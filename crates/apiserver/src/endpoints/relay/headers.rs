@@ -4,8 +4,8 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Method, Request};
+use ringwatch_http::RequestBody;
 
-use crate::endpoints::body::RequestBody;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::impersonation;
 

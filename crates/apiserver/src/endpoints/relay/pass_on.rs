@@ -3,13 +3,11 @@
 use http::header::UPGRADE;
 use http::{Request, Response, Version};
 use ringwatch_apimachinery::upgrade::is_upgrade;
+use ringwatch_http::client::{Backend, BackendAnswer, ExchangeError, exchange};
+use ringwatch_http::{RequestBody, ResponseBody, Tunnel, full};
 use ringwatch_spans::inject;
 
-use super::backend::{Backend, RelayError};
-use super::exchange::{Relayed, exchange};
 use super::headers::{strip, strip_answer, strip_for_upgrade, strip_switched};
-use crate::endpoints::body::{RequestBody, ResponseBody, full};
-use crate::endpoints::tunnel::Tunnel;
 use crate::outgoing_call;
 
 /// Marks a response whose body comes from another server and may never end.
@@ -21,7 +19,7 @@ pub struct ProxiedResponse;
 pub enum NotPassedOn {
     /// The other server cannot be reached, or does not answer the request.
     #[error("{0}")]
-    Unanswered(#[from] RelayError),
+    Unanswered(#[from] ExchangeError),
     /// The other server switches protocols though nobody asked for it.
     #[error("an upgrade that nobody asked for")]
     Upgraded,
@@ -54,20 +52,20 @@ pub async fn pass_on(
         exchange(backend, request).await
     });
     match answer.await {
-        Ok(Relayed::Answered(mut answer)) => {
+        Ok(BackendAnswer::Answered(mut answer)) => {
             outgoing_call::answered(&span, answer.status());
             strip_answer(answer.headers_mut());
             answer.extensions_mut().insert(ProxiedResponse);
             Ok(answer)
         }
-        Ok(Relayed::Switched(mut head, switched)) if asks_for_upgrade => {
+        Ok(BackendAnswer::Switched(mut head, switched)) if asks_for_upgrade => {
             strip_switched(head.headers_mut());
             outgoing_call::answered(&span, head.status());
             let mut response = head.map(|()| full(""));
             response.extensions_mut().insert(Tunnel::new(switched));
             Ok(response)
         }
-        Ok(Relayed::Switched(..)) => Err(NotPassedOn::Upgraded),
+        Ok(BackendAnswer::Switched(..)) => Err(NotPassedOn::Upgraded),
         Err(error) => {
             outgoing_call::failed(&span, &error);
             Err(error.into())
@@ -77,14 +75,36 @@ pub async fn pass_on(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use bytes::Bytes;
     use http::header::{CONNECTION, CONTENT_LENGTH};
     use http_body_util::{BodyExt, StreamBody};
     use hyper::body::Frame;
+    use ringwatch::clock::Clock;
+    use ringwatch_http::client::KeptConnections;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
 
-    use super::super::kept::tests::listen;
     use super::*;
+
+    /// Returns a listener and the way to it.
+    async fn listen() -> (TcpListener, Backend) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let backend = Backend {
+            host: "127.0.0.1".to_owned(),
+            port,
+            tls: None,
+            name: "127.0.0.1".to_owned(),
+            may_be_local: true,
+            connect_timeout: Duration::from_secs(5),
+            bytes_per_second: None,
+            kept: Some(KeptConnections::new(Clock::real())),
+            clock: Clock::real(),
+        };
+        (listener, backend)
+    }
 
     /// Passes a request on to a server that answers 201 once it has read a text, and returns what that has read, in lower case.
     async fn passed(request: Request<RequestBody>, until: &str) -> String {

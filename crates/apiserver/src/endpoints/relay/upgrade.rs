@@ -1,22 +1,20 @@
 //! Relays a request to upgrade the connection to another protocol.
 
 use http::{Request, Response};
+use ringwatch_http::client::{Backend, BackendAnswer, ExchangeError, exchange};
+use ringwatch_http::{RequestBody, ResponseBody, Tunnel, full};
 
-use super::backend::{Backend, RelayError};
-use super::exchange::{Relayed, exchange};
 use super::headers::{strip, strip_for_upgrade, strip_switched};
-use crate::endpoints::body::{RequestBody, ResponseBody, full};
-use crate::endpoints::tunnel::Tunnel;
 
 /// The failure of an upgrade.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpgradeError {
     /// The backend cannot be reached.
     #[error("error dialing backend: {0}")]
-    Unreachable(RelayError),
+    Unreachable(ExchangeError),
     /// The response is not HTTP.
     #[error("{0}")]
-    Http(RelayError),
+    Http(ExchangeError),
     /// The backend responds with this status instead of 101.
     #[error("invalid upgrade response: status code {0}")]
     NotUpgraded(u16),
@@ -33,18 +31,20 @@ pub(crate) async fn upgrade(
 ) -> Result<Response<ResponseBody>, UpgradeError> {
     strip_for_upgrade(request.headers_mut());
     match exchange(backend, request).await {
-        Ok(Relayed::Switched(mut head, switched)) => {
+        Ok(BackendAnswer::Switched(mut head, switched)) => {
             strip_switched(head.headers_mut());
             let mut response = head.map(|()| full(""));
             response.extensions_mut().insert(Tunnel::new(switched));
             Ok(response)
         }
-        Ok(Relayed::Answered(mut answer)) if answer.status().as_u16() >= 400 => {
+        Ok(BackendAnswer::Answered(mut answer)) if answer.status().as_u16() >= 400 => {
             strip(answer.headers_mut());
             Ok(answer)
         }
-        Ok(Relayed::Answered(answer)) => Err(UpgradeError::NotUpgraded(answer.status().as_u16())),
-        Err(error @ RelayError::Http(_)) => Err(UpgradeError::Http(error)),
+        Ok(BackendAnswer::Answered(answer)) => {
+            Err(UpgradeError::NotUpgraded(answer.status().as_u16()))
+        }
+        Err(error @ ExchangeError::Http(_)) => Err(UpgradeError::Http(error)),
         Err(error) => Err(UpgradeError::Unreachable(error)),
     }
 }

@@ -20,11 +20,11 @@ use std::time::Duration;
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Request};
 use ringwatch_apimachinery::upgrade::is_web_socket;
+use ringwatch_http::{RequestBody, full};
 use serde_json::Value;
 
 pub(super) use self::remote_command::{RemoteCommand, Streams, WEB_SOCKET_PROTOCOL};
 pub(super) use self::tunnel::tunnel;
-use super::body::{RequestBody, full};
 use super::errors::Failure;
 use super::websocket;
 

@@ -16,6 +16,8 @@ use async_trait::async_trait;
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use ringwatch::clock::Clock;
+use ringwatch_http::client::{Backend, BackendAnswer, Switched, Throttle, exchange};
+use ringwatch_http::{Duplex, ProtocolEnd, Upgraded};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -24,8 +26,6 @@ use tokio_tungstenite::tungstenite::Message;
 use super::channels::{Data, Inputs, Malformed, STATUS, STDERR, STDOUT};
 use super::spdy::{self, Frame};
 use super::{SENT_BYTES_MAX, STALL_MAX, spdy_request, speaks_spdy, status};
-use crate::endpoints::relay::{Backend, Relayed, Switched, Throttle, exchange};
-use crate::endpoints::tunnel::{Duplex, ProtocolEnd, Upgraded};
 use crate::endpoints::websocket::{self, FromClient, Piece, ToClient};
 
 /// The subprotocol of the WebSockets that are translated.
@@ -157,9 +157,9 @@ impl RemoteCommand {
         let request = request.map_err(|_| Failed("error creating request".to_owned()))?;
         let answered = exchange(&self.backend, request).await;
         match answered.map_err(|error| Failed(format!("error sending request: {error}")))? {
-            Relayed::Switched(head, switched) if speaks_spdy(head.headers()) => Ok(switched),
-            Relayed::Switched(..) => Err(Failed("unable to upgrade connection".to_owned())),
-            Relayed::Answered(answer) => {
+            BackendAnswer::Switched(head, switched) if speaks_spdy(head.headers()) => Ok(switched),
+            BackendAnswer::Switched(..) => Err(Failed("unable to upgrade connection".to_owned())),
+            BackendAnswer::Answered(answer) => {
                 let mut body = answer.into_body();
                 let mut said = BytesMut::new();
                 while said.len() < STATUS_BYTES_MAX

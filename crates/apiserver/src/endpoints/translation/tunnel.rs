@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use ringwatch::clock::Clock;
+use ringwatch_http::client::{Backend, BackendAnswer, Switched, exchange};
+use ringwatch_http::{Duplex, ProtocolEnd, RequestBody, ResponseBody, Upgraded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::{SENT_BYTES_MAX, STALL_MAX, STREAM_PROTOCOL, speaks_spdy, to_spdy};
-use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::errors::Failure;
-use crate::endpoints::relay::{Backend, Relayed, Switched, exchange, strip};
-use crate::endpoints::tunnel::{Duplex, ProtocolEnd, Upgraded};
+use crate::endpoints::relay::strip;
 use crate::endpoints::websocket::{self, Kind, Piece};
 
 /// The beginning of the names of such subprotocols.
@@ -35,7 +35,7 @@ pub(in crate::endpoints) async fn tunnel(
     let clock = backend.clock.clone();
     let asked = exchange(backend, request).await;
     match asked.map_err(|error| Failure::untranslated(format!("error dialing backend: {error}")))? {
-        Relayed::Switched(head, switched) if speaks_spdy(head.headers()) => {
+        BackendAnswer::Switched(head, switched) if speaks_spdy(head.headers()) => {
             let chosen = head.headers().get(STREAM_PROTOCOL);
             let chosen = chosen.and_then(|it| it.to_str().ok()).map(str::trim);
             let chosen = chosen.map(|it| format!("{PREFIX}{it}"));
@@ -43,14 +43,14 @@ pub(in crate::endpoints) async fn tunnel(
             let chosen = chosen.filter(|it| asked.contains(&it.as_str()));
             websocket::accept(headers, chosen.as_deref(), Tunnelled { switched, clock })
         }
-        Relayed::Switched(..) => Err(Failure::untranslated(
+        BackendAnswer::Switched(..) => Err(Failure::untranslated(
             "unable to upgrade: missing upgrade headers in response".to_owned(),
         )),
-        Relayed::Answered(mut answer) if answer.status().as_u16() >= 400 => {
+        BackendAnswer::Answered(mut answer) if answer.status().as_u16() >= 400 => {
             strip(answer.headers_mut());
             Ok(answer)
         }
-        Relayed::Answered(answer) => {
+        BackendAnswer::Answered(answer) => {
             let code = answer.status().as_u16();
             let why = format!("invalid upgrade response: status code {code}");
             Err(Failure::untranslated(why))

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::SinkExt;
 use ringwatch::clock::Clock;
+use ringwatch_http::Duplex;
 use tokio::io::WriteHalf;
 use tokio::sync::Notify;
 use tokio_tungstenite::WebSocketStream;
@@ -17,7 +18,6 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::{SEND_MAX, normal, within};
-use crate::endpoints::tunnel::Duplex;
 
 /// The direction to the client.
 pub(in crate::endpoints) struct ToClient {

@@ -20,11 +20,12 @@ use ringwatch_audit::backend::{
 };
 use ringwatch_audit::{Metrics, Policy};
 use ringwatch_authentication::{TokenFile, TokenWebhook, TokenWebhookConfig};
+use ringwatch_http::full;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::endpoints::{self, full};
+use crate::endpoints;
 use crate::filters::{AllowedOrigin, Drain};
 
 const NOBODY: &Peer = &Peer {
@@ -118,7 +119,7 @@ fn metrics(filters: &Filters) -> String {
     text
 }
 
-async fn text(response: Response<HeldBody>) -> String {
+async fn text(response: Response<Body>) -> String {
     let body = response.into_body().collect().await.expect("a body");
     String::from_utf8(body.to_bytes().to_vec()).expect("text")
 }

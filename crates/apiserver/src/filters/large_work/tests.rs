@@ -9,11 +9,11 @@ use prometheus_client::encoding::text::encode;
 use ringwatch::budget::Account;
 use ringwatch_apimachinery::work;
 use ringwatch_flowcontrol::Lane;
+use ringwatch_http::full;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::endpoints::full;
 
 /// Starts a thread that works, and one that lets requests ask for their turns.
 fn threads() -> tokio::runtime::Runtime {

@@ -24,9 +24,9 @@ use hyper::body::{Body, Frame};
 use lol_html::errors::RewritingError;
 use lol_html::send::{HtmlRewriter, Settings};
 use lol_html::{AsciiCompatibleEncoding, MemorySettings, element};
+use ringwatch_http::{BoxError, ResponseBody};
 
 use super::location::Links;
-use crate::endpoints::body::{BoxError, ResponseBody};
 
 /// Maximum number of packed bytes that are unpacked at once. They may be about a thousand times as many then.
 const SLICE_BYTES_MAX: usize = 1 << 10;

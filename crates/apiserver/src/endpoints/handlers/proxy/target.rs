@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use ringwatch::codec;
 use ringwatch::storage::GetOptions;
+use ringwatch_http::client::{Backend, is_proxyable};
 use ringwatch_registry::Verb;
 use serde_json::Value;
 use tokio::net::lookup_host;
@@ -11,7 +12,6 @@ use tokio::net::lookup_host;
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::{About, Failure};
 use crate::endpoints::handlers::relaying::kubelet;
-use crate::endpoints::relay::{Backend, is_proxyable};
 
 /// A name as clients write it: `name`, `name:port` or `scheme:name:port`.
 #[derive(Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use futures::stream;
 use http::HeaderValue;
 use http_body_util::StreamBody;
 use proptest::prelude::*;
+use ringwatch_http::full;
 
 use super::*;
-use crate::endpoints::body::full;
 
 const PAGE: &str = r#"<!DOCTYPE html><html manifest="/m"><head><base href='/b/'>
 <link REL=stylesheet HREF=/style.css?a=1&amp;b=2><script src="/s.js">let a = '<a href="/not">';</script>
