@@ -14,6 +14,9 @@ const UNSAFE: [&str; 2] = [
     "verification/fuzz/libfuzzer",
 ];
 
+/// All crates of ours that connections are made of: they know no path, verb or encoding of the API.
+const BELOW_HTTP: [&str; 3] = ["apimachinery", "ringwatch", "tls"];
+
 /// The compiler refuses `unsafe` where the lints say so, so each crate must have them.
 #[test]
 fn every_crate_forbids_unsafe() {
@@ -68,6 +71,26 @@ fn crates_depend_on_each_other_as_architecture_says() {
             "{name}: its Cargo.toml, and the table of crates in ARCHITECTURE.md"
         );
     }
+}
+
+/// Connections stay below the API: what answers their requests is handed to them.
+#[test]
+fn connections_stand_on_low_crates_alone() {
+    let documented = table();
+    let (mut below, mut next) = (BTreeSet::new(), vec!["http".to_owned()]);
+    while let Some(name) = next.pop() {
+        let dependencies = &documented[&name];
+        next.extend(dependencies.difference(&below).cloned());
+        below.extend(dependencies.iter().cloned());
+    }
+    assert_eq!(below, BELOW_HTTP.map(str::to_owned).into());
+    let manifest = read(&root().join("crates/http/Cargo.toml"));
+    let ours = manifest.lines().filter(|it| it.starts_with("ringwatch"));
+    assert_eq!(
+        ours.count(),
+        BELOW_HTTP.len(),
+        "not even its tests use others"
+    );
 }
 
 #[test]
