@@ -215,12 +215,14 @@ impl fmt::Display for Url {
 }
 
 /// Escapes a path, as `URL.EscapedPath` does.
-pub(crate) fn escape_path(path: &[u8]) -> String {
+#[must_use]
+pub fn escape_path(path: &[u8]) -> String {
     percent_encode(path, IN_PATHS).to_string()
 }
 
 /// Returns true if a path can be sent as it is.
-pub(crate) fn is_valid_path(path: &str) -> bool {
+#[must_use]
+pub fn is_valid_path(path: &str) -> bool {
     is_valid(path, IN_PATHS)
 }
 

@@ -6,7 +6,6 @@
 //! `ringwatch-resources`.
 
 pub mod accessor;
-pub mod answer_cache;
 pub mod bounds;
 pub mod conditions;
 pub mod duration;
@@ -24,16 +23,11 @@ pub mod numbers;
 pub mod path;
 pub mod quantity;
 mod requester;
-pub mod review_webhook;
 pub mod selector_text;
-pub mod shares;
-pub mod single_flight;
 pub mod upgrade;
 mod user;
 pub mod validation;
 mod version_order;
-pub mod webhook_client;
-pub mod webhook_url;
 pub mod work;
 
 pub use self::error::{Error, FieldError, FieldErrorKind, PolicyDenial, PolicyKind};

@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch::sync::{Mutex, MutexGuard};
 use ringwatch_apimachinery::last_minute::LastMinute;
-use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig};
+use ringwatch_webhook::{CallError, ClientConfig};
 
 use crate::numbered::Numbered;
 use crate::shown_text::start_of;
@@ -186,7 +186,7 @@ impl Ended {
 mod tests {
     use std::pin::pin;
 
-    use ringwatch_apimachinery::webhook_client::Target;
+    use ringwatch_webhook::Target;
 
     use super::*;
 

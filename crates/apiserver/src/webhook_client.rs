@@ -10,13 +10,12 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{Request, StatusCode, Uri};
 use ringwatch::clock::Clock;
-use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
-use ringwatch_apimachinery::webhook_url::CallUrl;
 use ringwatch_http::client::{Backend, ExchangeError, fetch, https_get};
 use ringwatch_http::full;
 use ringwatch_spans::inject;
 use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::tls_client::BundleTls;
+use ringwatch_webhook::{CallError, CallUrl, ClientConfig, Target, WebhookClient};
 
 use super::outgoing_call;
 use crate::ServiceAddresses;

@@ -8,11 +8,10 @@ use std::time::Duration;
 use futures::FutureExt;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
-use ringwatch_apimachinery::answer_cache::{Answer, AnswerCache, Question, texts_bytes};
-use ringwatch_apimachinery::review_webhook::{ReviewVersion, ReviewWebhook};
-use ringwatch_apimachinery::shares::Shares;
-use ringwatch_apimachinery::single_flight::SingleFlight;
-use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
+use ringwatch_webhook::answer_cache::{Answer, AnswerCache, QuestionDigest, texts_bytes};
+use ringwatch_webhook::shares::Shares;
+use ringwatch_webhook::single_flight::SingleFlight;
+use ringwatch_webhook::{ClientConfig, ReviewVersion, ReviewWebhook, WebhookClient};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -44,7 +43,7 @@ pub struct TokenWebhookConfig {
 pub struct TokenWebhook {
     shared: Arc<Shared>,
     /// The calls in progress: requests with the same token share one.
-    calls: SingleFlight<Question, Result<Verdict, String>>,
+    calls: SingleFlight<QuestionDigest, Result<Verdict, String>>,
 }
 
 /// The parts of a [`TokenWebhook`] that calls use.
@@ -156,7 +155,7 @@ impl Shared {
     /// Asks the webhook, and remembers the answer.
     async fn ask(
         &self,
-        question: Question,
+        question: QuestionDigest,
         token: &str,
         own: &[String],
         wanted: &[String],
@@ -246,7 +245,7 @@ mod tests {
 
     use bytes::Bytes;
     use ringwatch_apimachinery::Requester;
-    use ringwatch_apimachinery::webhook_client::{CallError, Target};
+    use ringwatch_webhook::{CallError, Target};
     use tokio::sync::Semaphore;
 
     use super::*;

@@ -27,12 +27,12 @@ use ringwatch_admission::ServedTypes;
 use ringwatch_apiextensions::Definition;
 use ringwatch_apiextensions::conversion::{ConvertedStorage, Converter, SharedConversions};
 use ringwatch_apimachinery::Error;
-use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::endpoints::Api;
 use ringwatch_apiserver::health::Done;
 use ringwatch_registry::informer::{Change, Listed};
 use ringwatch_registry::storage_factory::{Joined, StorageFactory};
 use ringwatch_registry::{Admission, DeletionSettings, Informer, ListWatch, Store};
+use ringwatch_webhook::WebhookClient;
 use tokio::sync::{oneshot, watch};
 
 use self::clean_up::{CleanUps, Ended};

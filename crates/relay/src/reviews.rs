@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use ringwatch_apimachinery::review_webhook::ReviewVersion;
-use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
 use ringwatch_authentication::{TokenWebhook, TokenWebhookConfig};
 use ringwatch_authorization::{
     Authorizer, Conditions, FailurePolicy, Step, WebhookAuthorizer, WebhookConfig,
 };
+use ringwatch_webhook::{CallError, ClientConfig, ReviewVersion, Target, WebhookClient};
 
 use super::refusal::Refusal;
 use super::upstream::Upstream;

@@ -13,7 +13,6 @@ use ringwatch_admission::webhooks::{
 use ringwatch_admission::{
     AdmissionMetrics, Chain, MatchContext, ParsedObjects, Plugin, PluginSet,
 };
-use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_controllers::admission_objects::AdmissionObjects;
 use ringwatch_plugins::{
     CertificateSigners, CertificateSubjects, ClaimResize, DefaultClass, LimitRanger,
@@ -21,6 +20,7 @@ use ringwatch_plugins::{
     Priority, ResourceQuota, RuntimeClass, ServiceAccount, StorageProtection, TopologyLabels,
 };
 use ringwatch_registry::{Store, Stores};
+use ringwatch_webhook::WebhookClient;
 
 use super::admission_config::AdmissionConfig;
 use super::flags::AdmissionFlags;

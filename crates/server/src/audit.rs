@@ -10,13 +10,13 @@ use futures::future::BoxFuture;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
 use ringwatch_audit::backend::{
     BatchOptions, Format, Housekeeping, LogFile, LogOptions, LogWriter, Mode, QueueOptions,
     Rotation, ThrottleOptions, Truncation, WebhookOptions, WebhookSender,
 };
 use ringwatch_audit::{Auditor, Metrics, Policy};
 use ringwatch_tls::error::StartError;
+use ringwatch_webhook::{ClientConfig, WebhookClient};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;

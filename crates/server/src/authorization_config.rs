@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::duration;
-use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_authentication::oidc::Anonymous;
 use ringwatch_authorization::{
     AuthorizationMode, Authorizer, Conditions, FailurePolicy, ReviewVersion, Step,
@@ -15,6 +14,7 @@ use ringwatch_authorization::{
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
 use ringwatch_tls::watched_file::WatchedFiles;
+use ringwatch_webhook::WebhookClient;
 use serde::Deserialize;
 
 use super::authentication_file::TokenIssuers;
@@ -396,7 +396,7 @@ fn conditions(written: &[MatchCondition]) -> Result<Conditions, String> {
 }
 
 impl ConnectionInfo {
-    fn read(self) -> Result<ringwatch_apimachinery::webhook_client::ClientConfig, String> {
+    fn read(self) -> Result<ringwatch_webhook::ClientConfig, String> {
         let path = match (self.kind.as_str(), self.kube_config_file) {
             ("KubeConfigFile", Some(path)) => path,
             ("KubeConfigFile", None) => {

@@ -6,7 +6,6 @@ use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_admission::webhooks::WebhookMetrics;
 use ringwatch_admission::{AdmissionMetrics, MatchContext, ServedTypes};
-use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::endpoints::Impersonation;
 use ringwatch_apiserver::webhook_calls::WebhookCalls;
 use ringwatch_apiserver::webhook_client;
@@ -15,6 +14,7 @@ use ringwatch_controllers::WorkQueueMetrics;
 use ringwatch_controllers::aggregation::AvailabilityMetrics;
 use ringwatch_registry::Stores;
 use ringwatch_resources::allocation::Repair;
+use ringwatch_webhook::WebhookClient;
 
 use super::admission::{Admission, configured_plugins};
 use super::admission_config::AdmissionConfig;

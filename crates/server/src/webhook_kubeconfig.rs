@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use ringwatch_apimachinery::webhook_client::{ClientConfig, ClientPair, Target};
 use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::kubeconfig::{Kubeconfig, KubeconfigError, Selection, UnreadSignIn};
+use ringwatch_webhook::{ClientConfig, ClientPair, Target};
 
 /// The reason why a kubeconfig cannot be used for a webhook.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringwatch_apimachinery::webhook_client::ClientConfig;
+use ringwatch_webhook::ClientConfig;
 use serde_json::Value;
 
 use crate::conditions::Conditions;

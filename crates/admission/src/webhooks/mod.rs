@@ -23,7 +23,7 @@ pub use validating::ValidatingWebhooks;
 
 use std::sync::Arc;
 
-use ringwatch_apimachinery::webhook_client::WebhookClient;
+use ringwatch_webhook::WebhookClient;
 
 use super::match_context::MatchContext;
 use super::parsed_objects::ParsedObjects;

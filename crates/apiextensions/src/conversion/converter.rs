@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringwatch::storage::Completion;
 use ringwatch_apimachinery::path::set;
-use ringwatch_apimachinery::webhook_client::WebhookClient;
+use ringwatch_webhook::WebhookClient;
 use serde_json::Value;
 
 use super::webhook::{ConversionWebhook, NotConverted};

@@ -19,7 +19,7 @@ use ringwatch::storage::{
     UpdateOptions, Updated, Versioner, WatchStream, etcd3,
 };
 use ringwatch_apimachinery::path::{list, text};
-use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, WebhookClient};
+use ringwatch_webhook::{CallError, ClientConfig, WebhookClient};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

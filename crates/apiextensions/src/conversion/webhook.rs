@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringwatch_apimachinery::path::{get, list, text};
-use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
 use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_spans as spans;
+use ringwatch_webhook::{ClientConfig, WebhookClient};
 use serde_json::{Value, json};
 
 /// Maximum time of a conversion, as in kube-apiserver.

@@ -18,10 +18,10 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::budget::{Account, Exceeded, Ledger, Share};
 use ringwatch_apimachinery::User;
-use ringwatch_apimachinery::shares::{Place, Shares};
 use ringwatch_apimachinery::work::LARGE_BYTES;
 use ringwatch_flowcontrol::Requester;
 use ringwatch_http::{BoxError, ResponseBody};
+use ringwatch_webhook::shares::{SharePermit, Shares};
 
 use super::errors::Failure;
 use super::metrics::{Metrics, Shed};
@@ -67,8 +67,8 @@ pub(super) struct Receiving {
     share: Share,
     requester: Requester,
     short: Arc<Shares<Requester>>,
-    /// The user's place for a body while memory is short; `None` while there is enough.
-    place: Option<Place<Requester>>,
+    /// The user's permit for a body while memory is short; `None` while there is enough.
+    permit: Option<SharePermit<Requester>>,
 }
 
 impl Receiving {
@@ -77,14 +77,14 @@ impl Receiving {
     pub(super) async fn keep(&mut self, bytes: usize) {
         let kept = bytes as u64;
         let more = kept.saturating_sub(self.share.bytes());
-        if bytes > LARGE_BYTES && self.place.is_none() && self.share.admit(more).is_err() {
-            let place = Arc::clone(&self.short).take(self.requester.clone());
-            self.place = Some(place.await);
+        if bytes > LARGE_BYTES && self.permit.is_none() && self.share.admit(more).is_err() {
+            let permit = Arc::clone(&self.short).acquire(self.requester.clone());
+            self.permit = Some(permit.await);
         }
         self.share.set(kept);
     }
 
-    /// Counts a body no more that has been received: where it waits for a thread, it is counted there. The user's place
+    /// Counts a body no more that has been received: where it waits for a thread, it is counted there. The user's permit
     /// is kept until this is dropped.
     pub(super) fn end(&mut self) {
         self.share.set(0);
@@ -123,7 +123,7 @@ impl MemoryGate {
             share: self.ledger.share(Account::Requests),
             requester: Requester::from(user),
             short: Arc::clone(&self.short),
-            place: None,
+            permit: None,
         }
     }
 

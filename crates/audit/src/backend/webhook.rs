@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::stream::{FuturesUnordered, StreamExt};
 use ringwatch::budget::Share;
 use ringwatch::clock::Clock;
-use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
+use ringwatch_webhook::{ClientConfig, WebhookClient};
 use tokio_util::sync::CancellationToken;
 
 use super::batches::{self, BatchOptions, Batches};

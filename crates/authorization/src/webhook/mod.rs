@@ -9,11 +9,10 @@ use std::time::Duration;
 pub use self::conditions::Conditions;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::Requester;
-use ringwatch_apimachinery::answer_cache::{self, AnswerCache, Question};
-pub use ringwatch_apimachinery::review_webhook::ReviewVersion;
-use ringwatch_apimachinery::review_webhook::ReviewWebhook;
-use ringwatch_apimachinery::shares::Shares;
-use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
+pub use ringwatch_webhook::ReviewVersion;
+use ringwatch_webhook::answer_cache::{self, AnswerCache, QuestionDigest};
+use ringwatch_webhook::shares::Shares;
+use ringwatch_webhook::{ClientConfig, ReviewWebhook, WebhookClient};
 
 use super::Attributes;
 
@@ -129,7 +128,7 @@ impl WebhookAuthorizer {
     }
 
     /// Returns the answer if it is known without a call.
-    fn known(&self, attributes: &Attributes<'_>, question: &Question) -> Option<Answer> {
+    fn known(&self, attributes: &Attributes<'_>, question: &QuestionDigest) -> Option<Answer> {
         match self.config.conditions.hold(attributes) {
             Ok(true) => self.cache.get(question, self.clock.now()),
             Ok(false) => Some(Answer::NoOpinion(String::new())),
@@ -157,7 +156,7 @@ impl WebhookAuthorizer {
     }
 
     /// Returns the key under which the answer to a request is remembered.
-    fn question(&self, attributes: &Attributes<'_>) -> Question {
+    fn question(&self, attributes: &Attributes<'_>) -> QuestionDigest {
         let spec = review::spec(attributes, ReviewVersion::V1).to_string();
         self.cache.question([&*spec])
     }
@@ -170,7 +169,7 @@ mod tests {
     use futures::FutureExt;
     use futures::future::join_all;
     use ringwatch_apimachinery::User;
-    use ringwatch_apimachinery::webhook_client::{CallError, Target};
+    use ringwatch_webhook::{CallError, Target};
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use ringwatch_apimachinery::duration;
-use ringwatch_apimachinery::review_webhook::ReviewVersion;
+use ringwatch_webhook::ReviewVersion;
 
 use super::go_values::parse_bool;
 

@@ -27,10 +27,10 @@ use percent_encoding::percent_decode_str;
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
-use ringwatch_apimachinery::answer_cache::{Answer, AnswerCache};
 use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_authorization::{Attributes, Authorizer, Decision};
 use ringwatch_http::ResponseBody;
+use ringwatch_webhook::answer_cache::{Answer, AnswerCache};
 
 use self::metrics::Metrics;
 use self::modes::{Deciding, Mode, first_allowed};

@@ -13,14 +13,13 @@ use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
-use ringwatch_apimachinery::review_webhook::ReviewVersion;
-use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
 use ringwatch_audit::backend::{
     BatchOptions, Format, LogFile, LogOptions, LogWriter, Mode, QueueOptions,
 };
 use ringwatch_audit::{Metrics, Policy};
 use ringwatch_authentication::{TokenFile, TokenWebhook, TokenWebhookConfig};
 use ringwatch_http::full;
+use ringwatch_webhook::{CallError, ClientConfig, ReviewVersion, Target, WebhookClient};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 

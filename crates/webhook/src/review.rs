@@ -8,7 +8,7 @@ use ringwatch::clock::Clock;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::webhook_client::{CallError, ClientConfig, WebhookClient};
+use super::client::{CallError, ClientConfig, WebhookClient};
 
 /// The most calls to one webhook that are in progress; further ones wait within their timeout.
 const UNDER_WAY_MAX: usize = 100;
@@ -93,8 +93,8 @@ impl ReviewWebhook {
 
     /// Makes one attempt. Pauses between attempts do not count as calls in progress.
     async fn post(&self, review: &Bytes) -> Result<Bytes, CallError> {
-        let place = self.under_way.acquire().await;
-        let _place = place.map_err(|error| CallError {
+        let permit = self.under_way.acquire().await;
+        let _permit = permit.map_err(|error| CallError {
             why: error.to_string(),
             is_passing: false,
             status: None,
@@ -112,7 +112,7 @@ mod tests {
     use futures::{FutureExt, poll};
     use serde_json::json;
 
-    use super::super::webhook_client::Target;
+    use super::super::client::Target;
     use super::*;
 
     /// A webhook that is overloaded by reviews with `again`, and returns all others.

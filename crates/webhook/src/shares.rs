@@ -18,8 +18,8 @@ pub struct Shares<K: Eq + Hash + Clone> {
 /// The share of a client.
 #[derive(Debug)]
 struct Share {
-    /// The places of its work under way.
-    places: Arc<Semaphore>,
+    /// The permits of its work under way.
+    permits: Arc<Semaphore>,
     /// The number of its pieces of work, under way and waiting; the share is removed with the last.
     work: usize,
 }
@@ -36,40 +36,40 @@ impl<K: Eq + Hash + Clone> Shares<K> {
 
     /// Does a piece of work of a client, once the client has room for it. Those that wait have their turns in order.
     pub async fn within<T>(&self, client: K, work: impl Future<Output = T>) -> T {
-        let places = self.enter(&client);
-        let _leaving = Leaving {
+        let permits = self.enter(&client);
+        let _forget = ForgetOnDrop {
             shares: self,
             client,
         };
         // It is never closed.
-        let _place = places.acquire().await;
+        let _permit = permits.acquire().await;
         work.await
     }
 
-    /// Waits until a client has room for a piece of work, which takes it until the place is dropped.
-    pub async fn take(self: Arc<Self>, client: K) -> Place<K> {
-        let places = self.enter(&client);
-        let leaving = Leaving {
+    /// Waits until a client has room for a piece of work, which takes it until the permit is dropped.
+    pub async fn acquire(self: Arc<Self>, client: K) -> SharePermit<K> {
+        let permits = self.enter(&client);
+        let forget = ForgetOnDrop {
             shares: self,
             client,
         };
-        Place {
+        SharePermit {
             // It is never closed.
-            _permit: places.acquire_owned().await.ok(),
-            _leaving: leaving,
+            _permit: permits.acquire_owned().await.ok(),
+            _forget: forget,
         }
     }
 
-    /// Counts a piece of work of a client, until its [`Leaving`] is dropped, and returns the client's places.
+    /// Counts a piece of work of a client, until its [`ForgetOnDrop`] is dropped, and returns the client's permits.
     fn enter(&self, client: &K) -> Arc<Semaphore> {
         let new = || Share {
-            places: Arc::new(Semaphore::new(self.of_each_max)),
+            permits: Arc::new(Semaphore::new(self.of_each_max)),
             work: 0,
         };
         let mut shares = self.shares();
         let share = shares.entry(client.clone()).or_insert_with(new);
         share.work += 1;
-        Arc::clone(&share.places)
+        Arc::clone(&share.permits)
     }
 
     fn shares(&self) -> MutexGuard<'_, HashMap<K, Share>> {
@@ -77,23 +77,23 @@ impl<K: Eq + Hash + Clone> Shares<K> {
     }
 }
 
-/// A place for a piece of work of a client; free again when dropped.
+/// A permit for a piece of work of a client; returned when dropped.
 #[derive(Debug)]
-pub struct Place<K: Eq + Hash + Clone> {
+pub struct SharePermit<K: Eq + Hash + Clone> {
     /// Held for its drop, before that of the client's share.
     _permit: Option<OwnedSemaphorePermit>,
     /// Held for its drop.
-    _leaving: Leaving<Arc<Shares<K>>, K>,
+    _forget: ForgetOnDrop<Arc<Shares<K>>, K>,
 }
 
 /// Forgets a client when its last work is over, or given up.
 #[derive(Debug)]
-struct Leaving<S: Deref<Target = Shares<K>>, K: Eq + Hash + Clone> {
+struct ForgetOnDrop<S: Deref<Target = Shares<K>>, K: Eq + Hash + Clone> {
     shares: S,
     client: K,
 }
 
-impl<S: Deref<Target = Shares<K>>, K: Eq + Hash + Clone> Drop for Leaving<S, K> {
+impl<S: Deref<Target = Shares<K>>, K: Eq + Hash + Clone> Drop for ForgetOnDrop<S, K> {
     fn drop(&mut self) {
         let mut shares = self.shares.shares();
         let Some(share) = shares.get_mut(&self.client) else {
@@ -150,20 +150,20 @@ mod tests {
         assert_eq!(shares.shares()["a"].work, 1, "one is left");
         assert!(poll!(&mut waiting).is_pending());
         let next = shares.within("a", async { 1 }).now_or_never();
-        assert_eq!(next, None, "its place is kept");
+        assert_eq!(next, None, "its permit is taken");
         drop(waiting);
         assert!(shares.shares().is_empty(), "nobody is left");
     }
 
     #[tokio::test]
-    async fn a_place_is_a_clients_until_it_is_dropped() {
+    async fn a_permit_is_a_clients_until_it_is_dropped() {
         let shares = Arc::new(Shares::new(1));
-        let take = |client| Arc::clone(&shares).take(client);
-        let place = take("a").now_or_never().expect("room");
-        let mut next = take("a").boxed();
+        let acquire = |client| Arc::clone(&shares).acquire(client);
+        let permit = acquire("a").now_or_never().expect("room");
+        let mut next = acquire("a").boxed();
         assert!(poll!(&mut next).is_pending());
-        assert!(take("b").now_or_never().is_some());
-        drop(place);
+        assert!(acquire("b").now_or_never().is_some());
+        drop(permit);
         assert!(next.now_or_never().is_some());
         assert!(shares.shares().is_empty(), "nobody is left");
     }

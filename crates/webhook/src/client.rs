@@ -1,5 +1,4 @@
-//! Configuration of webhook clients: the address, authorities and credentials of a webhook. The server implements the
-//! calls.
+//! The contract of webhook clients, and their configuration: the address, authorities and credentials of a webhook.
 
 use std::fmt::{self, Debug};
 use std::time::Duration;

@@ -26,12 +26,12 @@ const ENTRY_BYTES: usize = 200;
 pub struct AnswerCache<A> {
     /// Makes questions with chosen digests impossible.
     key: [u8; 32],
-    kept: Mutex<Kept<A>>,
+    answers: Mutex<CachedAnswers<A>>,
 }
 
 /// The digest of a question, from which the question cannot be learnt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Question([u8; 32]);
+pub struct QuestionDigest([u8; 32]);
 
 /// An answer that can be remembered.
 pub trait Answer: Clone {
@@ -43,19 +43,19 @@ pub trait Answer: Clone {
 }
 
 #[derive(Debug)]
-struct Kept<A> {
-    granted: Bounded<A>,
-    refused: Bounded<A>,
+struct CachedAnswers<A> {
+    granted: BoundedAnswers<A>,
+    refused: BoundedAnswers<A>,
 }
 
 /// Answers up to a number of bytes.
 #[derive(Debug)]
-struct Bounded<A> {
+struct BoundedAnswers<A> {
     bytes_max: usize,
     bytes: usize,
-    answers: HashMap<Question, Entry<A>>,
+    answers: HashMap<QuestionDigest, Entry<A>>,
     /// The questions by the numbers of their entries, the oldest first.
-    order: BTreeMap<u64, Question>,
+    order: BTreeMap<u64, QuestionDigest>,
     next: u64,
 }
 
@@ -71,9 +71,9 @@ impl<A> Default for AnswerCache<A> {
     fn default() -> Self {
         Self {
             key: rand::random(),
-            kept: Mutex::new(Kept {
-                granted: Bounded::new(GRANTED_BYTES_MAX),
-                refused: Bounded::new(REFUSED_BYTES_MAX),
+            answers: Mutex::new(CachedAnswers {
+                granted: BoundedAnswers::new(GRANTED_BYTES_MAX),
+                refused: BoundedAnswers::new(REFUSED_BYTES_MAX),
             }),
         }
     }
@@ -81,28 +81,28 @@ impl<A> Default for AnswerCache<A> {
 
 impl<A: Answer> AnswerCache<A> {
     /// Returns the digest of the question that has these parts.
-    pub fn question<'a>(&self, parts: impl IntoIterator<Item = &'a str>) -> Question {
+    pub fn question<'a>(&self, parts: impl IntoIterator<Item = &'a str>) -> QuestionDigest {
         let mut digest = Sha256::new_with_prefix(self.key);
         for part in parts {
             digest.update(part.len().to_le_bytes());
             digest.update(part);
         }
-        Question(digest.finalize().into())
+        QuestionDigest(digest.finalize().into())
     }
 
     /// Returns a remembered answer that has not expired.
-    pub fn get(&self, question: &Question, now: Instant) -> Option<A> {
-        let kept = self.kept();
-        let entry = kept.granted.answers.get(question);
-        let entry = entry.or_else(|| kept.refused.answers.get(question))?;
+    pub fn get(&self, question: &QuestionDigest, now: Instant) -> Option<A> {
+        let cached = self.cached();
+        let entry = cached.granted.answers.get(question);
+        let entry = entry.or_else(|| cached.refused.answers.get(question))?;
         (now < entry.until).then(|| entry.answer.clone())
     }
 
     /// Keeps an answer for some time; a large one is not kept.
-    pub fn put(&self, question: Question, answer: &A, ttl: Duration, now: Instant) {
+    pub fn put(&self, question: QuestionDigest, answer: &A, ttl: Duration, now: Instant) {
         let bytes = ENTRY_BYTES + size_of::<A>() + answer.heap_bytes();
-        let mut kept = self.kept();
-        let Kept { granted, refused } = &mut *kept;
+        let mut cached = self.cached();
+        let CachedAnswers { granted, refused } = &mut *cached;
         granted.remove(&question);
         refused.remove(&question);
         if ttl.is_zero() || bytes > ANSWER_BYTES_MAX {
@@ -112,12 +112,12 @@ impl<A: Answer> AnswerCache<A> {
         its.add(question, answer.clone(), now + ttl, bytes);
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept<A>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> MutexGuard<'_, CachedAnswers<A>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<A> Bounded<A> {
+impl<A> BoundedAnswers<A> {
     fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,
@@ -128,7 +128,7 @@ impl<A> Bounded<A> {
         }
     }
 
-    fn add(&mut self, question: Question, answer: A, until: Instant, bytes: usize) {
+    fn add(&mut self, question: QuestionDigest, answer: A, until: Instant, bytes: usize) {
         let number = self.next;
         self.next += 1;
         let entry = Entry {
@@ -147,7 +147,7 @@ impl<A> Bounded<A> {
         }
     }
 
-    fn remove(&mut self, question: &Question) {
+    fn remove(&mut self, question: &QuestionDigest) {
         if let Some(entry) = self.answers.remove(question) {
             self.order.remove(&entry.number);
             self.bytes -= entry.bytes;
@@ -225,9 +225,9 @@ mod tests {
         assert_eq!(cache.get(&good, now).as_deref(), Some("yes"));
         assert_eq!(cache.get(&numbered(0), now), None, "the oldest is gone");
         assert!(cache.get(&numbered(count - 1), now).is_some());
-        let kept = cache.kept();
-        assert!(kept.refused.bytes <= REFUSED_BYTES_MAX);
-        assert_eq!(kept.refused.answers.len(), kept.refused.order.len());
+        let cached = cache.cached();
+        assert!(cached.refused.bytes <= REFUSED_BYTES_MAX);
+        assert_eq!(cached.refused.answers.len(), cached.refused.order.len());
     }
 
     #[test]
@@ -237,10 +237,10 @@ mod tests {
         for number in 0..4 * GRANTED_BYTES_MAX / ANSWER_BYTES_MAX {
             cache.put(cache.question([&*number.to_string()]), &large, MINUTE, now);
         }
-        let kept = cache.kept();
-        assert!(kept.granted.bytes <= GRANTED_BYTES_MAX);
-        assert!(kept.granted.bytes > GRANTED_BYTES_MAX - ANSWER_BYTES_MAX);
-        let counted: usize = kept.granted.answers.values().map(|it| it.bytes).sum();
-        assert_eq!(kept.granted.bytes, counted);
+        let cached = cache.cached();
+        assert!(cached.granted.bytes <= GRANTED_BYTES_MAX);
+        assert!(cached.granted.bytes > GRANTED_BYTES_MAX - ANSWER_BYTES_MAX);
+        let counted: usize = cached.granted.answers.values().map(|it| it.bytes).sum();
+        assert_eq!(cached.granted.bytes, counted);
     }
 }

@@ -5,9 +5,9 @@
 //! `rest.DefaultServerURL`, `rest.NewRequest` and `URL.EscapedPath`.
 
 use percent_encoding::percent_decode;
+use ringwatch_apimachinery::go_url::{Url, escape_path, is_valid_path};
 
-use crate::go_url::{Url, escape_path, is_valid_path};
-use crate::webhook_client::Target;
+use crate::client::Target;
 
 /// The URL of calls to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
