@@ -28,7 +28,6 @@ pub mod upgrade;
 mod user;
 pub mod validation;
 mod version_order;
-pub mod work;
 
 pub use self::error::{Error, FieldError, FieldErrorKind, PolicyDenial, PolicyKind};
 pub use self::group_version::GroupVersion;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use ringwatch_apimachinery::User;
-use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_offload::{Work, offload};
 
 use super::webhook::Answer;
 use super::{Attributes, NodeAuthorizer, NodeGraph, RoleTable, Rule, WebhookAuthorizer, node_of};
@@ -14,7 +14,7 @@ use crate::node_rules;
 const MASTERS: &str = "system:masters";
 
 /// Maximum number of words of a user's roles for which a request stays on its worker: comparing them takes about as
-/// long as reading a body of [`work::LARGE_BYTES`].
+/// long as reading a body of [`ringwatch_offload::LARGE_BYTES`].
 const ROLE_WORDS_MAX: usize = 10_000;
 
 /// A mode of `--authorization-mode` that this server decides by itself.
@@ -182,7 +182,7 @@ impl Authorizer {
                 .words(attributes.user, attributes.namespace)
         };
         if mode == AuthorizationMode::Rbac && roles() > ROLE_WORDS_MAX {
-            work::leave(Work::Permissions).await;
+            offload(Work::Permissions).await;
         }
     }
 
@@ -361,7 +361,7 @@ pub fn everything() -> [Rule; 2] {
 
 #[cfg(test)]
 mod tests {
-    use ringwatch_apimachinery::work::{Movable, Progress};
+    use ringwatch_offload::{OffloadableRequest, Progress};
     use serde_json::json;
 
     use super::*;
@@ -397,25 +397,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_leaves_before_it_looks_through_many_roles() {
-        for (paths, leaves) in [(10, false), (ROLE_WORDS_MAX, true)] {
+    async fn a_request_is_offloaded_before_it_looks_through_many_roles() {
+        for (paths, is_offloaded) in [(10, false), (ROLE_WORDS_MAX, true)] {
             let authorizer = Authorizer::new(vec![Step::Mode(AuthorizationMode::Rbac)]);
             authorizer.set_roles(roles_of_jane(paths));
-            let request = Movable::new(Box::pin(async move {
+            let request = OffloadableRequest::new(Box::pin(async move {
                 let mut user = User::default();
                 "jane".clone_into(&mut user.name);
                 let attributes = Attributes::of_path(&user, "get", "/metrics");
                 authorizer.decide(&attributes).await.allowed
             }));
-            let allowed = match request.begin().await {
+            let allowed = match request.start().await {
                 Progress::Answered(allowed) => {
-                    assert!(!leaves, "it looked through {paths} paths where it was");
+                    assert!(
+                        !is_offloaded,
+                        "it looked through {paths} paths where it was"
+                    );
                     allowed
                 }
-                Progress::Leaves(departure, rest) => {
-                    assert!(leaves, "it left for {paths} paths");
-                    assert_eq!(departure.work, Work::Permissions);
-                    rest.arrive().await
+                Progress::Offload(asked, rest) => {
+                    assert!(is_offloaded, "it was moved for {paths} paths");
+                    assert_eq!(asked.work, Work::Permissions);
+                    rest.resume().await
                 }
             };
             assert!(allowed);

@@ -1,7 +1,7 @@
 //! Runs programs, which come from clients.
 
 use kube_cel::cel::Value as CelValue;
-use ringwatch_apimachinery::work;
+use ringwatch_offload::is_abandoned;
 
 use super::compile::Program;
 use super::failure::Failure;
@@ -23,7 +23,7 @@ pub fn on_large_stack<T>(run: impl FnOnce() -> T) -> T {
 /// The [`Failure`] of the evaluation; [`Failure::OutOfBudget`] also if nobody waits for the answer of the request any
 /// more.
 pub fn execute(program: &Program, scope: &Scope, meter: &mut Meter) -> Result<CelValue, Failure> {
-    if work::is_abandoned() {
+    if is_abandoned() {
         return Err(Failure::OutOfBudget);
     }
     meter.begin();

@@ -12,11 +12,11 @@ use http::Response;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch_apimachinery::work::{self, LARGE_BYTES, Work};
 use ringwatch_apiserver::filters::LargeWork;
 use ringwatch_apiserver::threads::RuntimeHandles;
 use ringwatch_flowcontrol::Requester;
 use ringwatch_http::full;
+use ringwatch_offload::{LARGE_BYTES, Work, offload_if_large};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
@@ -44,7 +44,7 @@ fn main() {
                 let large = large.clone();
                 let request = serving.spawn(async move {
                     let answer = Box::pin(async move {
-                        work::at_size(Work::Body, content).await;
+                        offload_if_large(Work::Body, content).await;
                         Response::new(full(""))
                     });
                     large.answer(answer, &Requester::default()).await

@@ -8,7 +8,7 @@ use futures::lock;
 use ringwatch::clock::Instant;
 use ringwatch::storage::StorageError;
 use ringwatch_apimachinery::GroupVersion;
-use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_offload::{Work, offload_if_large};
 use serde::Deserialize;
 
 use super::error::{Malformed, too_late};
@@ -191,7 +191,7 @@ impl Discovery {
         if !answer.status.is_success() {
             return Err(Refusal::answer(&answer).error(Asked::List { continued: false }));
         }
-        work::at_size(Work::Body, &answer.body).await;
+        offload_if_large(Work::Body, &answer.body).await;
         let list: ResourceList = serde_json::from_slice(&answer.body)
             .map_err(|error| Malformed(format!("discovery at {path}: {error}")))?;
         if list.group_version != version.to_string() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ringwatch::storage::StorageError;
 use ringwatch_apiextensions::Definition;
 use ringwatch_apimachinery::GroupVersion;
-use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_offload::{Work, offload_if_large};
 use ringwatch_registry::{Resource, Served, Verb};
 use ringwatch_resources::built_in;
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ impl Kinds {
         if !answer.status.is_success() {
             return Err(Refusal::answer(&answer).error(Asked::Object(&path)));
         }
-        work::at_size(Work::Body, &answer.body).await;
+        offload_if_large(Work::Body, &answer.body).await;
         let mut object: Value = serde_json::from_slice(&answer.body)
             .map_err(|error| Malformed(format!("the definition at {path}: {error}")))?;
         store_as(&mut object, &version.version);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringwatch::budget::Share;
 use ringwatch::storage::StorageError;
-use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_offload::{Work, offload_if_large};
 
 use super::list_page::ListPage;
 use super::query::Query;
@@ -45,7 +45,7 @@ impl Remote {
             false => Work::Body,
         };
         // It is decoded in one go, of which the client has chosen the size.
-        work::at_size(work, &answer.body).await;
+        offload_if_large(work, &answer.body).await;
         let page = ListPage::decode(&answer, &self.resource, &mut memory)?;
         Ok((page, memory))
     }

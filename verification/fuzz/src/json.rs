@@ -3,8 +3,8 @@
 
 use ringwatch::codec;
 use ringwatch_apimachinery::GroupVersion;
-use ringwatch_apimachinery::work::{Work, memory_for};
 use ringwatch_apiserver::endpoints::parsers;
+use ringwatch_offload::{Work, memory_for};
 use serde_json::Value;
 
 use crate::memory::within;

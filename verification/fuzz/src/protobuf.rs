@@ -4,8 +4,8 @@
 use ringwatch::codec;
 use ringwatch::meta::FieldSchema;
 use ringwatch::storage::Versioner;
-use ringwatch_apimachinery::work::{Work, memory_for};
 use ringwatch_apiserver::endpoints::parsers;
+use ringwatch_offload::{Work, memory_for};
 use serde_json::Value;
 
 use crate::memory::within;

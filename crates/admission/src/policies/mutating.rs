@@ -2,8 +2,8 @@
 //! the object, and before all webhooks.
 
 use async_trait::async_trait;
-use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_apimachinery::{Error, PolicyDenial, PolicyKind};
+use ringwatch_offload::{Work, offload};
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use ringwatch_registry::store::admitted_to_storage_version;
@@ -105,7 +105,7 @@ impl MutatingPolicies {
         {
             return Ok(Vec::new());
         }
-        work::leave(Work::Expressions).await;
+        offload(Work::Expressions).await;
         let match_context = &self.0.match_context;
         let params = match_context.params(policy, binding.params.as_ref(), call.request);
         let params = match params.await {

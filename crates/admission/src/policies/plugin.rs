@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use indexmap::{IndexMap, IndexSet};
-use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_apimachinery::{Error, PolicyDenial, PolicyKind};
+use ringwatch_offload::{Work, offload};
 use ringwatch_registry::admission::Request;
 use serde_json::{Value, json};
 
@@ -172,7 +172,7 @@ impl Policies {
         {
             return Ok(Evaluation::default());
         }
-        work::leave(Work::Expressions).await;
+        offload(Work::Expressions).await;
         let params = self
             .match_context
             .params(policy, binding.params.as_ref(), request);

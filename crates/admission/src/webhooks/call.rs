@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ringwatch::meta::Status;
 use ringwatch_apimachinery::Error;
-use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_offload::{Work, offload, offload_if_large};
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use ringwatch_spans::{Attribute, start, text};
@@ -125,7 +125,7 @@ impl Webhooks {
         if hook.conditions.is_empty() {
             return Ok(Some(resource));
         }
-        work::leave(Work::Expressions).await;
+        offload(Work::Expressions).await;
         let shown = ConvertedObjects::new(request, &resource, object);
         let mut variables = Variables::new();
         variables.add("object", &shown.object);
@@ -259,7 +259,7 @@ impl Webhooks {
             why: format!("failed to call webhook: {error}"),
             code: error.status.unwrap_or(UNANSWERED),
         })?;
-        work::at_size(Work::Object, &content).await;
+        offload_if_large(Work::Object, &content).await;
         let answer = answer::read(&content, hook, uid, mutating);
         answer.map_err(|why| FailedCall {
             why: format!("received invalid webhook response: {why}"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ringwatch::codec;
 use ringwatch::meta::{Object, WatchEvent};
 use ringwatch::storage::StorageError;
-use ringwatch_apimachinery::work::{self, LARGE_BYTES, Work};
+use ringwatch_offload::{LARGE_BYTES, Work, offload};
 use ringwatch_registry::Resource;
 use serde_json::Value;
 
@@ -107,7 +107,7 @@ impl ServedVersion {
         bytes: usize,
     ) -> Result<(), StorageError> {
         if bytes > LARGE_BYTES {
-            work::leave(Work::Object).await;
+            offload(Work::Object).await;
         }
         let values = batch.iter().map(|place| codec::tree(&objects[*place]));
         let values = values

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringwatch_apimachinery::path::{get, list, text};
-use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_offload::{Work, offload};
 use ringwatch_spans as spans;
 use ringwatch_webhook::{ClientConfig, WebhookClient};
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ impl ConversionWebhook {
             "uid": uid, "desiredAPIVersion": version, "objects": objects}});
         let config = self.config.as_ref();
         let config = config.map_err(|why| wrong(format!("failed: {why}")))?;
-        work::leave(Work::Object).await;
+        offload(Work::Object).await;
         let posted = self
             .client
             .post(config, Bytes::from(review.to_string()), TIMEOUT);

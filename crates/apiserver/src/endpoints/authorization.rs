@@ -5,10 +5,10 @@ use http::{HeaderMap, HeaderValue, Response};
 use ringwatch::clock::Clock;
 use ringwatch::meta::{FieldSelector, LabelSelector};
 use ringwatch_apimachinery::User;
-use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_audit::Recording;
 use ringwatch_authorization::{Attributes, Authorizer, Decision};
 use ringwatch_http::ResponseBody;
+use ringwatch_offload::{Work, offload_if_large};
 use ringwatch_registry::Verb;
 
 use super::errors::{Failure, TextError};
@@ -33,7 +33,7 @@ pub async fn refusal(
     headers: &HeaderMap,
     recording: Option<(&Recording, &Clock)>,
 ) -> Option<Response<ResponseBody>> {
-    work::at_size(Work::Body, query.as_bytes()).await;
+    offload_if_large(Work::Body, query.as_bytes()).await;
     let query = Query::parse(query);
     let selection = Selection::new(info, &query);
     let attributes = selection.attributes(user, info);

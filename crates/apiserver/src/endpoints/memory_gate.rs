@@ -18,9 +18,9 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::budget::{Account, Exceeded, Ledger, Share};
 use ringwatch_apimachinery::User;
-use ringwatch_apimachinery::work::LARGE_BYTES;
 use ringwatch_flowcontrol::Requester;
 use ringwatch_http::{BoxError, ResponseBody};
+use ringwatch_offload::LARGE_BYTES;
 use ringwatch_webhook::shares::{SharePermit, Shares};
 
 use super::errors::Failure;

@@ -8,8 +8,8 @@ use hyper::body::Body;
 use ringwatch::codec;
 use ringwatch::meta::{Object, StoredForm};
 use ringwatch::storage::List;
-use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_http::{ResponseBody, full};
+use ringwatch_offload::{Work, offload_if_large};
 use ringwatch_registry::{Resource, Verb};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(super) async fn object(
     object: Arc<Object>,
 ) -> Result<Response<ResponseBody>, Failure> {
     let _span = spans::of_encoding(call, output);
-    work::at_size(Work::Object, object.stored()).await;
+    offload_if_large(Work::Object, object.stored()).await;
     let served = || {
         let served = call.store.to_served(Arc::clone(&object));
         served.map_err(Failure::internal)

@@ -1,11 +1,11 @@
 //! Runs requests with large work on threads of their own, so that they do not block a worker, and in turns of their users.
 //!
 //! ```text
-//!   worker --departure--> 429 | task on a thread for large work, in turns --answer--> worker
+//!   worker --OffloadRequest--> 429 | task on a thread for large work, in turns --answer--> worker
 //! ```
 //!
-//! A request begins on the worker of its connection and asks to move before large work
-//! ([`ringwatch_apimachinery::work`]). From then on it runs on one of a few threads for that kind of work, until it
+//! A request begins on the worker of its connection and asks to be offloaded before large work
+//! ([`ringwatch_offload`]). From then on it runs on one of a few threads for that kind of work, until it
 //! ends or its client or deadline ends it. So large work occupies at most as many cores as there are such threads, and
 //! requests that wait for them delay no others.
 //!
@@ -13,7 +13,7 @@
 //! with much work delays nobody who has little, and administrators, kubelets and all others have equal parts.
 
 mod metrics;
-mod places;
+mod queue;
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -24,17 +24,17 @@ use http::Response;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::{Account, Ledger, Share};
 use ringwatch::clock::{Clock, Instant};
-use ringwatch_apimachinery::work::{Audience, Departure, Movable, Progress, Work};
 use ringwatch_flowcontrol::Requester;
 use ringwatch_flowcontrol::fairness::TooMany;
 use ringwatch_flowcontrol::turns::{Turn, Turns};
 use ringwatch_http::ResponseBody;
+use ringwatch_offload::{AbandonOnDrop, OffloadRequest, OffloadableRequest, Progress, Work};
 use ringwatch_spans::carried;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use self::metrics::{Labels, Metrics};
-use self::places::{Place, Places};
+use self::queue::{Queue, QueuePermit};
 use crate::endpoints::TextError;
 use crate::threads::{RuntimeHandles, large_turns};
 
@@ -67,7 +67,7 @@ pub struct LargeWork {
 #[derive(Clone, Debug)]
 struct Pool {
     threads: Handle,
-    places: Places,
+    queue: Queue,
     turns: Turns,
 }
 
@@ -75,7 +75,7 @@ impl Pool {
     fn new(threads: &Handle) -> Self {
         Self {
             threads: threads.clone(),
-            places: Places::default(),
+            queue: Queue::default(),
             turns: Turns::new(large_turns(threads)),
         }
     }
@@ -114,7 +114,7 @@ impl LargeWork {
         Self::new(&threads, ledger, Clock::real(), &mut Registry::default())
     }
 
-    /// Answers a request on this thread, and on a thread for large work from where it asks to move.
+    /// Answers a request on this thread, and on a thread for large work from where it asks to be offloaded.
     pub async fn answer(
         &self,
         request: Answering,
@@ -124,7 +124,7 @@ impl LargeWork {
         answer.unwrap_or_else(|TooMany| TextError::TooManyRequests.response())
     }
 
-    /// Runs a step of a request on this thread, and on a thread for large work from where it asks to move.
+    /// Runs a step of a request on this thread, and on a thread for large work from where it asks to be offloaded.
     ///
     /// # Errors
     /// [`TooMany`] if the user or all have as many such requests as they may.
@@ -133,9 +133,9 @@ impl LargeWork {
         step: Pin<Box<dyn Future<Output = T> + Send>>,
         requester: &Requester,
     ) -> Result<T, TooMany> {
-        match Movable::new(carried(step)).begin().await {
+        match OffloadableRequest::new(carried(step)).start().await {
             Progress::Answered(answer) => Ok(answer),
-            Progress::Leaves(departure, rest) => self.take_in(departure, rest, requester).await,
+            Progress::Offload(asked, rest) => self.run_offloaded(asked, rest, requester).await,
         }
     }
 
@@ -146,38 +146,38 @@ impl LargeWork {
         }
     }
 
-    async fn take_in<T: Send + 'static>(
+    async fn run_offloaded<T: Send + 'static>(
         &self,
-        departure: Departure,
-        rest: Movable<T>,
+        asked: OffloadRequest,
+        rest: OffloadableRequest<T>,
         requester: &Requester,
     ) -> Result<T, TooMany> {
-        let labels = Labels::new(departure.work);
-        let pool = self.pool(departure.work);
-        let Some(place) = pool.places.enter(requester, departure.bytes) else {
+        let labels = Labels::new(asked.work);
+        let pool = self.pool(asked.work);
+        let Some(permit) = pool.queue.enter(requester, asked.bytes) else {
             self.metrics.refused.get_or_create(&labels).inc();
             return Err(TooMany);
         };
         let mut content = self.ledger.share(Account::Requests);
-        content.set(departure.bytes as u64);
+        content.set(asked.bytes as u64);
         self.metrics.requests.inc();
-        let stay = Stay {
+        let offloaded = OffloadedRequest {
             since: self.clock.now(),
             large: self.clone(),
             labels,
             requester: requester.clone(),
-            place,
+            permit,
             content,
         };
-        let audience = rest.audience();
+        let abandon = rest.abandon_on_drop();
         let (turns, clock, requester) = (pool.turns.clone(), self.clock.clone(), requester.clone());
         let task = pool.threads.spawn(async move {
-            let steps = stay.run(departure.memory.unwrap_or(UNSIZED_BYTES), rest);
+            let steps = offloaded.run(asked.memory.unwrap_or(UNSIZED_BYTES), rest);
             turns.do_in_steps(&requester, &clock, steps).await
         });
-        let _listener = Listener {
+        let _abort = AbortOnDrop {
             task: task.abort_handle(),
-            _audience: audience,
+            _abandon: abandon,
         };
         match task.await {
             Ok(answer) => Ok(answer),
@@ -189,42 +189,42 @@ impl LargeWork {
 }
 
 /// A request's share of memory, or its turn while there is none.
-type Memory = Either<Share, Alone>;
+type Memory = Either<Share, SoleTurn>;
 
 /// A turn while memory is short. It counts from when it is given until it is dropped: others wait for it meanwhile,
 /// whether the request works or waits for somebody itself.
-struct Alone {
+struct SoleTurn {
     turn: Turn,
     since: Instant,
     clock: Clock,
 }
 
-impl Drop for Alone {
+impl Drop for SoleTurn {
     fn drop(&mut self) {
         self.turn.uses(self.clock.now().duration_since(self.since));
     }
 }
 
 /// A request on the threads for large work.
-struct Stay {
-    /// The time at which it left its worker.
+struct OffloadedRequest {
+    /// The time at which it asked to be offloaded.
     since: Instant,
     large: LargeWork,
     labels: Labels,
     requester: Requester,
-    place: Place,
+    permit: QueuePermit,
     /// The memory of its content while it waits.
     content: Share,
 }
 
-impl Stay {
-    async fn run<T>(mut self, bytes: u64, rest: Movable<T>) -> T {
+impl OffloadedRequest {
+    async fn run<T>(mut self, bytes: u64, rest: OffloadableRequest<T>) -> T {
         let _memory = self.memory(bytes).await;
         let (metrics, clock) = (&self.large.metrics, &self.large.clock);
         let waited = clock.now().duration_since(self.since).as_secs_f64();
         let waits = metrics.waits.get_or_create_owned(&self.labels);
         waits.observe(waited);
-        let mut rest = Box::pin(rest.arrive());
+        let mut rest = Box::pin(rest.resume());
         let mut ran = Duration::ZERO;
         let answer = poll_fn(|context| {
             let from = clock.now();
@@ -243,17 +243,17 @@ impl Stay {
     async fn memory(&mut self, bytes: u64) -> Memory {
         let memory = match self.large.ledger.admit_large(bytes) {
             Ok(share) => Either::Left(share),
-            Err(_) => Either::Right(self.alone().await),
+            Err(_) => Either::Right(self.sole_turn().await),
         };
-        self.place.begin();
+        self.permit.begin();
         self.content.set(0);
         memory
     }
 
-    async fn alone(&self) -> Alone {
+    async fn sole_turn(&self) -> SoleTurn {
         let turn = self.large.alone.take(&self.requester).await;
         let clock = self.large.clock.clone();
-        Alone {
+        SoleTurn {
             turn,
             since: clock.now(),
             clock,
@@ -261,20 +261,20 @@ impl Stay {
     }
 }
 
-impl Drop for Stay {
+impl Drop for OffloadedRequest {
     fn drop(&mut self) {
         self.large.metrics.requests.dec();
     }
 }
 
-/// The client's end of a request that has moved. When it is dropped, the request ends as soon as it can.
-struct Listener {
+/// Ends an offloaded request as soon as it can be, when its client or deadline drops this.
+struct AbortOnDrop {
     task: AbortHandle,
     /// Held for its drop.
-    _audience: Audience,
+    _abandon: AbandonOnDrop,
 }
 
-impl Drop for Listener {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.task.abort();
     }

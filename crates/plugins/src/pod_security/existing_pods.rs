@@ -10,7 +10,7 @@ use std::time::Duration;
 use ringwatch::codec;
 use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::ListOptions;
-use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_offload::{Work, is_abandoned, offload};
 use ringwatch_registry::Request;
 use serde_json::Value;
 
@@ -51,10 +51,10 @@ impl PodSecurity {
         if list.items.is_empty() {
             return Vec::new();
         }
-        work::leave(Work::Object).await;
+        offload(Work::Object).await;
         let mut survey = Survey::new(level, list.items.len());
         let exempt = &self.configuration.exempt_runtime_classes;
-        let is_over = || clock.now() >= deadline || work::is_abandoned();
+        let is_over = || clock.now() >= deadline || is_abandoned();
         survey.check(&list.items, exempt, is_over);
         survey.warnings(request.name)
     }

@@ -10,11 +10,11 @@ use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch::storage::{GetOptions, Interface, ListOptions, StorageError};
 use ringwatch_apimachinery::path::text;
-use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_apimachinery::{Error, accessor};
 use ringwatch_authorization::{
     Attributes, Authorizer, Role, Rule, describe_rules, everything, go_list, missing_rules,
 };
+use ringwatch_offload::{Work, offload};
 use ringwatch_registry::{Operation, Request};
 use ringwatch_registry::{WriteGuard, check_names};
 use serde_json::Value;
@@ -43,7 +43,7 @@ impl WriteGuard for Escalation {
             return Ok(());
         }
         // A short binding may be of a role with many rules.
-        work::leave(Work::Permissions).await;
+        offload(Work::Permissions).await;
         if request.resource.plural.ends_with("roles") {
             check_role(authorizer, request, object).await
         } else {

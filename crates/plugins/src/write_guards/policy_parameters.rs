@@ -11,9 +11,9 @@ use ringwatch::codec;
 use ringwatch::storage::{GetOptions, Interface};
 use ringwatch_admission::ServedTypes;
 use ringwatch_apimachinery::path::text;
-use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_apimachinery::{Error, FieldError};
 use ringwatch_authorization::Attributes;
+use ringwatch_offload::{Work, offload_if_large};
 use ringwatch_registry::Request;
 use ringwatch_registry::WriteGuard;
 use serde_json::Value;
@@ -110,7 +110,7 @@ impl PolicyParameters {
         let key = format!("/{}/{policy}", self.prefix);
         match self.policies.get(&key, GetOptions::default()).await {
             Ok(found) => {
-                work::at_size(Work::Object, found.stored()).await;
+                offload_if_large(Work::Object, found.stored()).await;
                 let tree = codec::tree(&found);
                 let mut policy = tree.map_err(|error| Error::Internal(error.to_string()))?;
                 Ok(policy["spec"]["paramKind"].take())

@@ -36,7 +36,7 @@ pub use self::incoming::admitted_to_storage_version;
 use ringwatch::meta::Object;
 use ringwatch::storage::Interface;
 use ringwatch_apimachinery::Error;
-use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_offload::{Work, offload};
 
 use super::Admission;
 use super::allocator::Allocator;
@@ -174,7 +174,7 @@ impl Store {
     /// with custom resources that have CEL rules.
     async fn offload_if_costly(&self) {
         if self.strategy().is_costly() {
-            work::leave(Work::Expressions).await;
+            offload(Work::Expressions).await;
         }
     }
 

@@ -10,7 +10,7 @@ use ringwatch::meta::Object;
 use ringwatch::storage::{GetOptions, List, ListOptions, SelectionPredicate, WatchStream};
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::validation::formats;
-use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_offload::{Work, offload_if_large};
 use ringwatch_spans::step;
 
 use super::Store;
@@ -124,7 +124,7 @@ impl Store {
 
 /// Returns a stored object as a tree. Parses a large object on the threads for large work.
 pub(super) async fn tree_of(object: &Object) -> Result<serde_json::Value, Error> {
-    work::at_size(Work::Object, object.stored()).await;
+    offload_if_large(Work::Object, object.stored()).await;
     value_of(object)
 }
 

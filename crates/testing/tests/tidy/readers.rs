@@ -1,8 +1,8 @@
 //! The few places that read whole documents, each with the reason why no worker waits for it.
 //!
 //! A worker serves others (ARCHITECTURE). Reading a document that clients chose is the first step of all long work on
-//! it, so whoever adds such work comes past this list: either the request asks to leave first
-//! (`ringwatch_apimachinery::work`), or the document is small.
+//! it, so whoever adds such work comes past this list: either the request asks to be offloaded first
+//! (`ringwatch_offload`), or the document is small.
 
 use super::{is_for_tests, package_folders, read, relative, root, sources, without_tests};
 
@@ -19,8 +19,8 @@ const READS: [&str; 6] = [
 /// Crates that are no part of a server: clients and tests.
 const OTHERS: [&str; 5] = ["cli", "load", "store", "testing", "top"];
 
-/// The request has asked to leave, as every one that reads a body or converts an object for its answer has.
-const HAS_LEFT: &[&str] = &[
+/// The request has asked to be offloaded, as every one that reads a body or converts an object for its answer has.
+const HAS_OFFLOADED: &[&str] = &[
     "admission/src/judge.rs",
     "admission/src/policies/params.rs",
     "admission/src/webhooks/answer.rs",
@@ -121,7 +121,7 @@ const SMALL: &[&str] = &[
 
 #[test]
 fn whole_documents_are_read_where_no_worker_waits() {
-    let mut known: Vec<&str> = [HAS_LEFT, ONE_OBJECT, BACKGROUND, SMALL].concat();
+    let mut known: Vec<&str> = [HAS_OFFLOADED, ONE_OBJECT, BACKGROUND, SMALL].concat();
     known.sort_unstable();
     let mut found = Vec::new();
     for package in package_folders() {
@@ -145,7 +145,7 @@ fn whole_documents_are_read_where_no_worker_waits() {
     assert_eq!(
         found,
         known,
-        "does a request ask to leave before it does this (ringwatch_apimachinery::work)? Then it belongs on a list of {}",
+        "does a request ask to be offloaded before it does this (ringwatch_offload)? Then it belongs on a list of {}",
         file!()
     );
 }

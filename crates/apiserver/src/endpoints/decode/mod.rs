@@ -17,9 +17,9 @@ use complaints::Complaints;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
-use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_apimachinery::{GroupVersion, User};
 use ringwatch_http::RequestBody;
+use ringwatch_offload::{Work, offload_if_large};
 use ringwatch_registry::{RequestContext, Strategy};
 use ringwatch_spans::step;
 use serde_json::{Map, Value};
@@ -107,7 +107,7 @@ pub(super) async fn read_body(
         PROTOBUF_MEDIA_TYPE => Work::ProtobufBody,
         _ => Work::Body,
     };
-    work::at_size(work, &content).await;
+    offload_if_large(work, &content).await;
     Ok(content.into())
 }
 
@@ -449,7 +449,7 @@ mod tests {
     use ringwatch::budget::Ledger;
     use ringwatch::clock::Clock;
     use ringwatch_apimachinery::User;
-    use ringwatch_apimachinery::work::{Movable, Progress};
+    use ringwatch_offload::{OffloadableRequest, Progress};
 
     use super::*;
     use crate::endpoints::metrics::Metrics;
@@ -578,11 +578,12 @@ mod tests {
             let content = read_body(&memory, &user, &headers, body, BODY_BYTES_MAX).await;
             content.is_ok_and(|it| it.len() == 1 << 20)
         };
-        let Progress::Leaves(departure, rest) = Movable::new(Box::pin(read)).begin().await else {
+        let request = OffloadableRequest::new(Box::pin(read));
+        let Progress::Offload(asked, rest) = request.start().await else {
             panic!("a large body was read where it began");
         };
-        assert_eq!(departure.bytes, 1 << 20);
+        assert_eq!(asked.bytes, 1 << 20);
         assert_eq!(ledger.total(), 0);
-        assert!(rest.arrive().await);
+        assert!(rest.resume().await);
     }
 }

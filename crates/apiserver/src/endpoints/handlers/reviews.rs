@@ -5,12 +5,12 @@ mod token;
 
 use http::{HeaderMap, Response, StatusCode};
 use ringwatch::codec;
-use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_apimachinery::{Error, User};
 use ringwatch_apply::Manager;
 use ringwatch_authentication::Authenticator;
 use ringwatch_authorization::Authorizer;
 use ringwatch_http::{RequestBody, ResponseBody};
+use ringwatch_offload::{Work, offload};
 use ringwatch_registry::{RequestContext, Resource, Verb};
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ async fn answer(review: &Review<'_>, version: &str, mut object: Value) -> Result
                 return Err(Error::BadRequest("no namespace on request".to_owned()));
             }
             // A user may have any number of rules.
-            work::leave(Work::Permissions).await;
+            offload(Work::Permissions).await;
             access::rules(&review.authorizer.rules(&context.user, namespace))
         }
         "TokenReview" => token::status(review.authenticator, context, &object).await?,

@@ -27,9 +27,9 @@ use percent_encoding::percent_decode_str;
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
-use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_authorization::{Attributes, Authorizer, Decision};
 use ringwatch_http::ResponseBody;
+use ringwatch_offload::{Work, offload_if_large};
 use ringwatch_webhook::answer_cache::{Answer, AnswerCache};
 
 use self::metrics::Metrics;
@@ -125,7 +125,7 @@ impl Impersonation {
         let Some(wanted) = wanted(headers)? else {
             return Ok(None);
         };
-        work::at_size(Work::Body, query.as_bytes()).await;
+        offload_if_large(Work::Body, query.as_bytes()).await;
         let query = Query::parse(query);
         let selection = Selection::new(info, &query);
         let attributes = selection.attributes(user, info);

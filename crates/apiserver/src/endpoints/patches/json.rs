@@ -3,7 +3,7 @@
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::bounds::{Growth, LEVELS_MAX, too_deep};
 use ringwatch_apimachinery::json_patch::Operation;
-use ringwatch_apimachinery::work;
+use ringwatch_offload::is_abandoned;
 use serde_json::Value;
 
 use crate::endpoints::errors::Failure;
@@ -50,7 +50,7 @@ impl JsonPatch {
         let mut object = object.clone();
         let (mut copied, mut shifted) = (0, 0);
         for operation in &self.0 {
-            if work::is_abandoned() {
+            if is_abandoned() {
                 return Err(Error::Unprocessable);
             }
             let growth = Growth::new(operation, &object);

@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use ringwatch_apimachinery::work::Work;
+use ringwatch_offload::Work;
 
 #[derive(Clone, Debug)]
 pub(super) struct Metrics {

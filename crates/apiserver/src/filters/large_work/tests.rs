@@ -1,4 +1,4 @@
-//! Requests with large work: their threads, turns, places and memory.
+//! Requests with large work: their threads, turns, queue and memory.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
@@ -7,9 +7,9 @@ use std::thread::ThreadId;
 use prometheus_client::encoding::text::encode;
 
 use ringwatch::budget::Account;
-use ringwatch_apimachinery::work;
 use ringwatch_flowcontrol::Lane;
 use ringwatch_http::full;
+use ringwatch_offload::{offload, offload_if_large};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
@@ -69,7 +69,7 @@ fn large_work_is_done_on_another_thread_and_small_work_here() {
     run(async |large, ledger| {
         let worker = thread_id();
         let small = async move {
-            work::at_size(Work::Body, b"{}").await;
+            offload_if_large(Work::Body, b"{}").await;
             assert_eq!(thread_id(), worker);
             Response::new(full("small"))
         };
@@ -77,7 +77,7 @@ fn large_work_is_done_on_another_thread_and_small_work_here() {
         assert_eq!(answer.status(), 200);
         let counted = ledger.clone();
         let heavy = async move {
-            work::at_size(Work::Body, &[b'x'; 1 << 20]).await;
+            offload_if_large(Work::Body, &[b'x'; 1 << 20]).await;
             assert_ne!(thread_id(), worker);
             assert_eq!(counted.total(), 16 << 20);
             Response::new(full("large"))
@@ -88,11 +88,11 @@ fn large_work_is_done_on_another_thread_and_small_work_here() {
 }
 
 #[test]
-fn more_than_there_are_places_for_are_told_to_come_again() {
+fn more_than_there_is_room_for_are_told_to_come_again() {
     run(async |large, _| {
         let request = || -> Answering {
             Box::pin(async move {
-                work::leave(Work::Expressions).await;
+                offload(Work::Expressions).await;
                 std::future::pending().await
             })
         };
@@ -114,8 +114,8 @@ fn more_than_there_are_places_for_are_told_to_come_again() {
         let mut another = Box::pin(large.answer(request(), &eve));
         assert!(futures::poll!(&mut another).is_pending());
         drop((waiting, another));
-        // Places are free once the requests that had them have ended.
-        while !large.expressions.places.are_free() {
+        // There is room once the requests that took it have ended.
+        while !large.expressions.queue.is_empty() {
             tokio::task::yield_now().await;
         }
         assert_eq!(shown(&large, "ringwatch_large_work_requests"), "0");
@@ -129,7 +129,7 @@ fn long_request() -> (Answering, oneshot::Receiver<()>, mpsc::Sender<()>) {
     let (end, ended) = mpsc::channel();
     let (begin, begun) = oneshot::channel();
     let request = Box::pin(async move {
-        work::leave(Work::Object).await;
+        offload(Work::Object).await;
         begin.send(()).expect("the test waits");
         let _ = ended.recv();
         Response::new(full(""))
@@ -145,7 +145,7 @@ fn a_user_with_much_work_delays_nobody_who_has_little() {
         let request = |name: &'static str| -> Answering {
             let order = Arc::clone(&order);
             Box::pin(async move {
-                work::at_size(Work::Body, &[b'x'; 1 << 20]).await;
+                offload_if_large(Work::Body, &[b'x'; 1 << 20]).await;
                 order.lock().expect("whole").push(name);
                 Response::new(full(""))
             })
@@ -188,7 +188,7 @@ fn a_body_is_counted_as_memory_while_it_waits() {
     run(async |large, ledger| {
         let (long, begun, end) = long_request();
         let waits: Answering = Box::pin(async move {
-            work::at_size(Work::Body, &[b'x'; 1 << 20]).await;
+            offload_if_large(Work::Body, &[b'x'; 1 << 20]).await;
             Response::new(full(""))
         });
         let ann = user("ann");
@@ -215,13 +215,13 @@ fn requests_go_on_one_at_a_time_when_memory_is_short() {
         let (end, ended) = oneshot::channel::<()>();
         let ann = user("ann");
         let one: Answering = Box::pin(async {
-            work::leave(Work::Object).await;
+            offload(Work::Object).await;
             let _ = first.send(());
             let _ = ended.await;
             Response::new(full("first"))
         });
         let other: Answering = Box::pin(async {
-            work::leave(Work::Object).await;
+            offload(Work::Object).await;
             Response::new(full("second"))
         });
         let (first, second) = (large.answer(one, &ann), large.answer(other, &ann));
@@ -250,7 +250,7 @@ async fn order_without_memory(requests: &[(&'static str, Lane, u64)]) -> Vec<&'s
         let (order, clock) = (Arc::clone(&order), Clock::real());
         let large = large.clone();
         let request: Answering = Box::pin(async move {
-            work::leave(Work::Object).await;
+            offload(Work::Object).await;
             clock.sleep(Duration::from_secs(seconds)).await;
             order.lock().expect("whole").push(name);
             Response::new(full(""))
@@ -292,7 +292,7 @@ async fn while_memory_is_short_kubelets_and_administrators_wait_for_no_user() {
 fn a_panic_is_that_of_the_request() {
     run(async |large, _| {
         let request: Answering = Box::pin(async {
-            work::leave(Work::Expressions).await;
+            offload(Work::Expressions).await;
             panic!("as asked")
         });
         let ann = user("ann");
@@ -308,7 +308,7 @@ fn a_request_ends_with_its_client() {
         let (ended, dropped) = oneshot::channel::<()>();
         let request: Answering = Box::pin(async move {
             let _ended = ended;
-            work::leave(Work::Expressions).await;
+            offload(Work::Expressions).await;
             std::future::pending().await
         });
         let ann = user("ann");
