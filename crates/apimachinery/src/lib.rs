@@ -16,7 +16,6 @@ pub mod go_text;
 pub mod go_url;
 mod group_version;
 pub mod json_patch;
-pub mod last_minute;
 pub mod names;
 mod network;
 pub mod numbers;

@@ -10,20 +10,13 @@ pub mod current_credentials;
 pub mod endpoints;
 pub mod filters;
 pub mod health;
-mod numbered;
-pub mod open_watches;
 mod outgoing_call;
 mod remote_api;
-pub mod running_requests;
 mod service_addresses;
-pub mod shown_client;
-mod shown_text;
 pub mod shutdown;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod threads;
-pub mod traffic;
-pub mod webhook_calls;
 pub mod webhook_client;
 
 pub use self::remote_api::{RemoteApi, ServiceReference};

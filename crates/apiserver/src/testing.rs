@@ -17,6 +17,7 @@ use ringwatch_flowcontrol::Watches;
 use ringwatch_http::tls::ServingTls;
 use ringwatch_http::unauthenticated::{ConnectionLimits, Unauthenticated};
 use ringwatch_http::{CancellationFlag, Connections, ResponseBody};
+use ringwatch_observe::running_requests::RunningRequests;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_tls::certificates::{Certificates, Serving};
 use ringwatch_tls::pem;
@@ -30,7 +31,6 @@ use super::endpoints::{Impersonation, Metrics};
 use super::filters::{
     Filters, Handler, InFlight, LargeWork, Limits, Outer, OwnPaths, Start, service,
 };
-use super::running_requests::RunningRequests;
 
 /// A server without paths of its own.
 struct Nothing;

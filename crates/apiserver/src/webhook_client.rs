@@ -12,6 +12,7 @@ use http::{Request, StatusCode, Uri};
 use ringwatch::clock::Clock;
 use ringwatch_http::client::{Backend, ExchangeError, fetch, https_get};
 use ringwatch_http::full;
+use ringwatch_observe::webhook_calls::WebhookCalls;
 use ringwatch_spans::inject;
 use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::tls_client::BundleTls;
@@ -19,7 +20,6 @@ use ringwatch_webhook::{CallError, CallUrl, ClientConfig, Target, WebhookClient}
 
 use super::outgoing_call;
 use crate::ServiceAddresses;
-use crate::webhook_calls::WebhookCalls;
 
 /// Maximum number of bytes of a response's body.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
@@ -198,7 +198,8 @@ impl WebhookClient for NetworkClient {
             let late = || Err(prefixed(lasting("context deadline exceeded".to_owned())));
             answered.unwrap_or_else(|_| late())
         };
-        self.calls.counted(to, &self.clock, call).await
+        let calls = &self.calls;
+        calls.counted(&to.name, &to.target, &self.clock, call).await
     }
 }
 

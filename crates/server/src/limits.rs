@@ -5,8 +5,8 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 use ringwatch_apiserver::endpoints::Metrics;
 use ringwatch_apiserver::filters::{Drain, InFlight, LargeWork, Limits, Outer, TransportSecurity};
-use ringwatch_apiserver::running_requests::RunningRequests;
 use ringwatch_flowcontrol::{Fairness, Watches};
+use ringwatch_observe::running_requests::RunningRequests;
 use ringwatch_registry::object_counts::ObjectCounts;
 
 use super::flags::{LimitFlags, ServingFlags};

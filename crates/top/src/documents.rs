@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ringwatch::clock::Clock;
 use ringwatch_load::{Pieces, Remote, RemoteError};
-use ringwatch_state::findings::findings;
-use ringwatch_state::{STATE_PATH, STREAM_EVENT, STREAM_PATH, State};
+use ringwatch_observe::status::findings::findings;
+use ringwatch_observe::status::{STATE_PATH, STREAM_EVENT, STREAM_PATH, State};
 
 use crate::TopError;
 use crate::metrics;

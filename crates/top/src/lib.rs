@@ -7,7 +7,7 @@
 //! ```
 //!
 //! It is a pure client. A server without `/debug/ui/stream` is read by its metrics, which tell less; what they do not tell
-//! is shown as `-`. What the server tells is not decided here, but in `ringwatch-state` and `ringwatch-server`.
+//! is shown as `-`. What the server tells is not decided here, but in `ringwatch-observe` and `ringwatch-server`.
 
 mod documents;
 mod exposition;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use ringwatch_state::{LevelState, State, TypeState, WaitingReads, WatcherCounts, WindowState};
+use ringwatch_observe::status::{
+    LevelState, State, TypeState, WaitingReads, WatcherCounts, WindowState,
+};
 
 use crate::exposition::{Sample, samples};
 
@@ -122,7 +124,7 @@ fn type_name(sample: &Sample<'_>) -> Option<String> {
     }
     // Some metrics have the group in the resource.
     let group = if resource.contains('.') { "" } else { group };
-    Some(ringwatch_state::type_name((group, resource)))
+    Some(ringwatch_observe::status::type_name((group, resource)))
 }
 
 fn new_level(name: &str) -> LevelState {

@@ -1,7 +1,8 @@
 //! The state as plain text, for files, pipes and tests.
 
+use ringwatch_observe::status::State;
+
 use crate::sections::{self, Section};
-use ringwatch_state::State;
 
 /// The spaces between two columns.
 const GAP: &str = "  ";

@@ -6,7 +6,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Row, Table, TableState};
-use ringwatch_state::{State, Watcher, WatcherList};
+use ringwatch_observe::status::{State, Watcher, WatcherList};
 
 use crate::sections::{self, LeadsTo, Section};
 
@@ -163,7 +163,7 @@ impl Screen {
                 let total = list.as_ref().map(|it| it.total);
                 format!(
                     "watchers of {name}: {}",
-                    ringwatch_state::values::number(total)
+                    ringwatch_observe::status::values::number(total)
                 )
             }
             View::Watcher(id, None) => format!("watcher {id} has ended, or is not known yet"),

@@ -2,12 +2,12 @@
 
 use std::cmp::Reverse;
 
-use ringwatch_state::thresholds::Severity;
-use ringwatch_state::{
+use ringwatch_observe::status::thresholds::Severity;
+use ringwatch_observe::status::{
     ClientState, LevelState, RequestState, State, StoreKind, TypeState, Watcher, WebhookState,
 };
 
-use ringwatch_state::values::{UNKNOWN, bytes, number, rate, seconds};
+use ringwatch_observe::status::values::{UNKNOWN, bytes, number, rate, seconds};
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]

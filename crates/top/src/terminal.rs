@@ -6,7 +6,7 @@ use std::time::Duration;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ringwatch::clock::Clock;
 use ringwatch_load::Remote;
-use ringwatch_state::{State, WATCHERS_PATH};
+use ringwatch_observe::status::{State, WATCHERS_PATH};
 use tokio::runtime::Runtime;
 
 use crate::TopError;

@@ -7,10 +7,10 @@ use futures::FutureExt;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use ringwatch_http::Body;
-use ringwatch_server::InProcessServer;
-use ringwatch_state::{
+use ringwatch_observe::status::{
     ClientState, STATE_PATH, STREAM_PATH, State, TypeState, WATCHERS_PATH, Watcher, WatcherList,
 };
+use ringwatch_server::InProcessServer;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde::de::DeserializeOwned;
 use serde_json::json;

@@ -8,13 +8,13 @@ use ringwatch::clock::Clock;
 use ringwatch_authentication::Authenticator;
 use ringwatch_authentication::service_accounts::TokenIssuer;
 use ringwatch_authorization::Authorizer;
+use ringwatch_observe::open_watches::OpenWatches;
 use ringwatch_registry::{Resource, Store};
 
 use super::encoding::EncodingCache;
 use super::metrics::Metrics;
 use super::relay::Kubelets;
 use super::version::VersionInfo;
-use crate::open_watches::OpenWatches;
 
 /// The parts of an [`super::Api`].
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use ringwatch_apimachinery::{Error, GroupVersion, User};
 use ringwatch_authentication::service_accounts::TokenIssuer;
 use ringwatch_authorization::Attributes;
 use ringwatch_http::RequestBody;
+use ringwatch_observe::open_watches::OpenWatches;
 use ringwatch_registry::{RequestContext, Store, Verb};
 
 use super::api_config::{ApiConfig, ApiFeatures};
@@ -25,7 +26,6 @@ use super::patches::Patch;
 use super::relay::Kubelets;
 use super::request_info::RequestInfo;
 use super::routes::Routes;
-use crate::open_watches::OpenWatches;
 
 /// The subresources whose storage in kube-apiserver makes no tables.
 const SUBRESOURCES_WITHOUT_TABLE: [&str; 3] = ["approval", "ephemeralcontainers", "resize"];

@@ -14,10 +14,19 @@ use http::Method;
 use percent_encoding::percent_decode_str;
 use ringwatch_apimachinery::User;
 use ringwatch_authorization::Attributes;
+use ringwatch_observe::{ObservedRequest, ObservedResource};
 use ringwatch_registry::Verb;
 
 /// The path of the stream of what the server does, which lasts as watches do.
 const STATE_STREAM: &str = "/debug/ui/stream";
+
+/// The parameters by which a request asks for some objects, or for the next page of a list.
+const NARROWING: [&str; 4] = [
+    "labelSelector",
+    "fieldSelector",
+    "shardSelector",
+    "continue",
+];
 
 /// The resource, verb and names of a request, from its method and path alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -131,6 +140,20 @@ impl RequestInfo {
             )
     }
 
+    /// Returns true if the request asks for all objects of a resource, and not for the next page of them.
+    #[must_use]
+    pub fn is_of_everything(&self, query: &str) -> bool {
+        let of_collection = matches!(
+            self.verb.on_resource(),
+            Some(Verb::List | Verb::Watch | Verb::DeleteCollection)
+        );
+        let narrows = |name: &str| NARROWING.contains(&name);
+        let mut parameters = form_urlencoded::parse(query.as_bytes());
+        of_collection
+            && self.namespace.is_empty()
+            && !parameters.any(|(name, value)| narrows(&name) && !value.is_empty())
+    }
+
     /// Returns true if the request may change something.
     #[must_use]
     pub fn is_mutating(&self) -> bool {
@@ -180,6 +203,24 @@ impl RequestInfo {
             }
             Method::GET | Method::HEAD => Verb::Get,
             _ => return None,
+        })
+    }
+}
+
+impl ObservedRequest for RequestInfo {
+    fn verb(&self) -> &str {
+        self.verb.name()
+    }
+
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn resource(&self) -> Option<ObservedResource<'_>> {
+        self.is_resource.then_some(ObservedResource {
+            group: &self.group,
+            resource: &self.resource,
+            subresource: &self.subresource,
         })
     }
 }
@@ -270,6 +311,25 @@ mod tests {
         assert_eq!(delete("/api/v1/namespaces/ns/pods/p").name(), "delete");
         let options = RequestInfo::new(&Method::OPTIONS, "/api/v1/pods", "").verb;
         assert_eq!(options, RequestVerb::Unknown);
+    }
+
+    #[test]
+    fn everything_is_all_objects_from_the_first_page_on() {
+        let deployments = "/apis/apps/v1/deployments";
+        for (path, query, everything) in [
+            (deployments, "limit=500", true),
+            (deployments, "", true),
+            (deployments, "watch=1", true),
+            (deployments, "labelSelector=", true),
+            (deployments, "limit=500&continue=x", false),
+            (deployments, "labelSelector=a%3Db", false),
+            ("/apis/apps/v1/namespaces/a/deployments", "", false),
+            ("/api/v1/namespaces/a/pods/b/log", "", false),
+            ("/metrics", "", false),
+        ] {
+            let info = get(path, query);
+            assert_eq!(info.is_of_everything(query), everything, "{path}?{query}");
+        }
     }
 
     #[test]

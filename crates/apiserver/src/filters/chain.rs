@@ -17,6 +17,7 @@ use ringwatch_authorization::Authorizer;
 use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
 use ringwatch_flowcontrol::{Fairness, Requester, Watches};
 use ringwatch_http::{Body, BodyGuard, CancellationFlag, RequestBody, ResponseBody};
+use ringwatch_observe::running_requests::RunningRequests;
 use ringwatch_registry::Verb;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_spans::Tracer;
@@ -26,13 +27,10 @@ use super::drain::{Draining, OpenWatch};
 use super::handler::{Credentials, Handler, OwnPaths, answer_own};
 use super::{InFlight, LargeWork, Outer, Start, answer, deadline, impersonation};
 use crate::audit_id::{AUDIT_ID, audit_id};
-use crate::client_side::ClientSide;
+use crate::client_side::{ClientSide, client_summary};
 use crate::endpoints::{
     self, Impersonation, Metrics, ProxiedResponse, Refusal, RequestInfo, RequestVerb, TextError,
 };
-use crate::running_requests::RunningRequests;
-use crate::shown_client::ShownClient;
-use crate::traffic::is_of_everything;
 
 /// The outcome of a request's authentication, as far as its connection goes.
 #[derive(Clone, Copy, Debug)]
@@ -311,11 +309,12 @@ impl Filters {
             fairness.and_then(|fairness| fairness.classify(&info.attributes(&user)));
         let mut response = match info.is_long_running() {
             true => {
-                let everything = is_of_everything(info, request.uri().query().unwrap_or_default());
-                let client = ShownClient::of(&request, &user);
+                let query = request.uri().query().unwrap_or_default();
+                let everything = info.is_of_everything(query);
+                let client = client_summary(&request, &user);
                 let response = self.long_running(request, user, info).await;
                 let (running, code) = (&self.limits.running, response.status());
-                running.begun(info, everything, &client, code, self.clock.now());
+                running.begun(&**info, everything, &client, code, self.clock.now());
                 response
             }
             false => self.counted(request, user, info).await,
@@ -398,8 +397,10 @@ impl Filters {
     ) -> Response<Body> {
         let query = request.uri().query().unwrap_or_default();
         let recording = recording(&request).map(|it| (it, self.clock.now()));
-        let client = ShownClient::of(&request, &user);
-        let running = self.limits.running.begin(info, query, client, &self.clock);
+        let client = client_summary(&request, &user);
+        let (facts, everything) = (Arc::clone(info), info.is_of_everything(query));
+        let all = &self.limits.running;
+        let running = all.begin(facts, everything, client, &self.clock);
         let refused = || {
             let response = self.too_many(info);
             running.responded(response.status());

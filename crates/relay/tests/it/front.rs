@@ -16,10 +16,10 @@ use ringwatch_apiserver::endpoints::{
     Api, ApiConfig, ApiFeatures, EncodingCache, KubeletTls, Kubelets, Metrics, VersionInfo,
 };
 use ringwatch_apiserver::filters::Handler;
-use ringwatch_apiserver::open_watches::OpenWatches;
 use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_authorization::Authorizer;
 use ringwatch_http::{ResponseBody, full};
+use ringwatch_observe::open_watches::OpenWatches;
 use ringwatch_relay::{Caches, Front, FrontConfig, Upstream};
 use ringwatch_tls::tls_client::{self, Trust};
 use serde_json::Value;

@@ -112,7 +112,7 @@ mod tests {
     use std::path::Path;
 
     use http_body_util::BodyExt;
-    use ringwatch_state::thresholds::Thresholds;
+    use ringwatch_observe::status::thresholds::Thresholds;
 
     use super::*;
 

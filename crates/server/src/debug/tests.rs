@@ -8,7 +8,7 @@ use http::header::{CONTENT_DISPOSITION, LOCATION};
 use http_body_util::BodyExt;
 use ringwatch::budget::{Account, Ledger};
 use ringwatch_http::full;
-use ringwatch_state::thresholds::Thresholds;
+use ringwatch_observe::status::thresholds::Thresholds;
 use tokio::sync::Notify;
 
 use super::*;
@@ -219,7 +219,7 @@ async fn log_levels_are_set_and_shown() {
 #[test]
 fn streams_of_the_state_are_requests_that_last() {
     use ringwatch_apiserver::endpoints::RequestInfo;
-    let info = RequestInfo::new(&Method::GET, ringwatch_state::STREAM_PATH, "");
+    let info = RequestInfo::new(&Method::GET, ringwatch_observe::status::STREAM_PATH, "");
     assert!(info.is_long_running());
 }
 

@@ -14,12 +14,13 @@ use ringwatch_apiserver::endpoints::{
 };
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Start};
 use ringwatch_apiserver::health::Health;
-use ringwatch_apiserver::open_watches::OpenWatches;
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_authentication::oidc::Anonymous;
 use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_authorization::Authorizer;
 use ringwatch_http::Connections;
+use ringwatch_observe::open_watches::OpenWatches;
+use ringwatch_observe::webhook_calls::WebhookCalls;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_relay::{
     Caches, Front, FrontConfig, ReviewTtls, Upstream, access_reviews, token_reviews,
@@ -40,7 +41,6 @@ use crate::process_controls::ProcessControls;
 use crate::responses::Responses;
 use crate::server_paths::slis;
 use crate::spans::SpansConfig;
-use ringwatch_apiserver::webhook_calls::WebhookCalls;
 
 /// The inputs of a relay besides its credentials.
 pub(super) struct Assembly<'relay> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use futures::StreamExt;
 use http::Request;
-use ringwatch_state::{STATE_PATH, State};
+use ringwatch_observe::status::{STATE_PATH, State};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use ringwatch_tls::target::USER_AGENT;
 use serde_json::Value;

@@ -21,6 +21,8 @@ use ringwatch::meta::WatchEvent;
 use ringwatch::storage::{StorageError, WatchStream};
 use ringwatch_apimachinery::upgrade::is_web_socket;
 use ringwatch_http::{BoxError, EventStream, ResponseBody};
+use ringwatch_observe::ClientSummary;
+use ringwatch_observe::open_watches::{WatchEntry, WatchTarget};
 use ringwatch_registry::Verb;
 use ringwatch_spans::Span;
 
@@ -33,8 +35,6 @@ use crate::endpoints::negotiation::Format;
 use crate::endpoints::respond::respond;
 use crate::endpoints::spans::WatchSpans;
 use crate::endpoints::websocket;
-use crate::open_watches::{WatchEntry, WatchTarget};
-use crate::shown_client::ShownClient;
 
 /// Maximum number of bytes of a chunk of events: as many as fit into a TLS record and an HTTP/2 frame.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;
@@ -66,7 +66,7 @@ pub(crate) async fn watch(
         resource: (&call.info.group, &call.info.resource),
         namespace: call.namespace(),
         predicate: &options.predicate,
-        client: ShownClient::new(&call.context.user.name, call.headers, call.address),
+        client: ClientSummary::new(&call.context.user.name, call.headers, call.address),
         since: begun,
     });
     options.observer = Some(entry.observer());
@@ -304,6 +304,7 @@ mod tests {
     use ringwatch::budget::{Account, Ledger};
     use ringwatch::storage::SelectionPredicate;
     use ringwatch_apimachinery::User;
+    use ringwatch_observe::open_watches::OpenWatches;
     use ringwatch_registry::RequestContext;
     use ringwatch_registry::testing::MemoryStorage;
     use serde_json::Value;
@@ -318,7 +319,6 @@ mod tests {
     use crate::endpoints::request_info::RequestInfo;
     use crate::endpoints::routes::Routes;
     use crate::endpoints::testing::{config_map, config_maps, config_maps_in, kubelets};
-    use crate::open_watches::OpenWatches;
 
     /// The next item of a watch.
     #[derive(Clone, Debug)]
@@ -370,7 +370,7 @@ mod tests {
             resource: ("", "configmaps"),
             namespace: "",
             predicate: &SelectionPredicate::default(),
-            client: ShownClient::new("somebody", &HeaderMap::new(), None),
+            client: ClientSummary::new("somebody", &HeaderMap::new(), None),
             since: begun,
         });
         WatchBody {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ringwatch::clock::{Clock, Instant};
 use ringwatch::storage::cacher::{Feed, TypeFigures};
+use ringwatch_observe::status::FeedState;
 use ringwatch_relay::Caches;
-use ringwatch_state::FeedState;
 
 /// Maximum time that a document waits for the newest revision of the store.
 const STORE_TIMEOUT: Duration = Duration::from_millis(500);

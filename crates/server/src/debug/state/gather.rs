@@ -7,15 +7,15 @@ use ringwatch::budget::{Account, Ledger};
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_apiserver::current_credentials::CurrentCredentials;
 use ringwatch_apiserver::filters::Limits;
-use ringwatch_apiserver::open_watches::OpenWatches;
-use ringwatch_apiserver::running_requests::RunningRequests;
-use ringwatch_apiserver::webhook_calls::WebhookCalls;
 use ringwatch_flowcontrol::Fairness;
-use ringwatch_state::findings::findings;
-use ringwatch_state::thresholds::{Thresholds, certificate_level};
-use ringwatch_state::{
+use ringwatch_observe::open_watches::OpenWatches;
+use ringwatch_observe::running_requests::RunningRequests;
+use ringwatch_observe::status::findings::findings;
+use ringwatch_observe::status::thresholds::{Thresholds, certificate_level};
+use ringwatch_observe::status::{
     AccountState, CertificateState, MemoryState, State, StoreKind, Watcher, WatcherList, type_name,
 };
+use ringwatch_observe::webhook_calls::WebhookCalls;
 use ringwatch_tls::served_certificates::Expiry;
 
 use super::caches::CachesSource;

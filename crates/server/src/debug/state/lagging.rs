@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ringwatch::clock::Instant;
-use ringwatch_apiserver::open_watches::OpenWatch;
-use ringwatch_state::{Watcher, type_name};
+use ringwatch_observe::open_watches::OpenWatch;
+use ringwatch_observe::status::{Watcher, type_name};
 
 /// A watch with its lag, as both are sorted by it.
 pub(super) struct Lagging {

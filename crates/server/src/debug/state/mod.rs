@@ -23,7 +23,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
 use ringwatch_apiserver::endpoints::TextError;
 use ringwatch_http::{BoxError, ResponseBody, full, streamed};
-use ringwatch_state::{STATE_PATH, STREAM_PATH, WATCHERS_MAX, WATCHERS_PATH};
+use ringwatch_observe::status::{STATE_PATH, STREAM_PATH, WATCHERS_MAX, WATCHERS_PATH};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 
 pub(crate) use self::caches::CachesSource;

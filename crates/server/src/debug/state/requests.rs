@@ -1,11 +1,11 @@
 //! Requests, those who make them, and what they wait for.
 
-use ringwatch_apiserver::running_requests::ShownRequest;
-use ringwatch_apiserver::traffic::ClientTraffic;
-use ringwatch_apiserver::webhook_calls::WebhookFigures;
 use ringwatch_flowcontrol::fairness::LevelFigures;
-use ringwatch_state::thresholds::SLOW_SECONDS;
-use ringwatch_state::{ClientState, LevelState, RequestState, WebhookState, type_name};
+use ringwatch_observe::running_requests::RequestSummary;
+use ringwatch_observe::status::thresholds::SLOW_SECONDS;
+use ringwatch_observe::status::{ClientState, LevelState, RequestState, WebhookState, type_name};
+use ringwatch_observe::traffic::ClientTraffic;
+use ringwatch_observe::webhook_calls::WebhookFigures;
 
 pub(super) fn level(figures: LevelFigures) -> LevelState {
     LevelState {
@@ -19,7 +19,7 @@ pub(super) fn level(figures: LevelFigures) -> LevelState {
 }
 
 /// Returns requests, equal ones of a client as one: those that run first, the slowest of each first.
-pub(super) fn requests(mut shown: Vec<ShownRequest>, max: usize) -> Vec<RequestState> {
+pub(super) fn requests(mut shown: Vec<RequestSummary>, max: usize) -> Vec<RequestState> {
     shown.sort_by_key(|it| (!it.running, std::cmp::Reverse(it.took)));
     let mut rows: Vec<RequestState> = Vec::new();
     for request in shown {
@@ -37,7 +37,7 @@ pub(super) fn requests(mut shown: Vec<ShownRequest>, max: usize) -> Vec<RequestS
     rows
 }
 
-fn request_row(shown: &ShownRequest) -> RequestState {
+fn request_row(shown: &RequestSummary) -> RequestState {
     let client = &shown.client;
     let seconds = shown.took.as_secs_f64();
     RequestState {
@@ -103,15 +103,15 @@ pub(super) fn webhook(figures: WebhookFigures) -> WebhookState {
 mod tests {
     use std::time::Duration;
 
-    use ringwatch_apiserver::shown_client::ShownClient;
+    use ringwatch_observe::ClientSummary;
 
     use super::*;
 
-    fn update(milliseconds: u64) -> ShownRequest {
-        ShownRequest {
+    fn update(milliseconds: u64) -> RequestSummary {
+        RequestSummary {
             verb: "update".to_owned(),
             path: "/api/v1/nodes/a".into(),
-            client: ShownClient {
+            client: ClientSummary {
                 user: "jane".into(),
                 user_agent: "kubelet/1.36".into(),
                 address: None,

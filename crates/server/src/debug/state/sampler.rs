@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ringwatch_state::STREAM_EVENT;
+use ringwatch_observe::status::STREAM_EVENT;
 use serde::Serialize;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 

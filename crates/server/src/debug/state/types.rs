@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringwatch::storage::cacher::TypeFigures;
-use ringwatch_state::{TypeState, WaitingReads, WatcherCounts, WindowState, type_name};
+use ringwatch_observe::status::{TypeState, WaitingReads, WatcherCounts, WindowState, type_name};
 
 use super::lagging::Lagging;
 

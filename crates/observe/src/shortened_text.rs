@@ -1,4 +1,4 @@
-//! Texts that clients choose and that are kept for those who look at the server, cut off where they are long.
+//! Texts that clients choose, shortened for the status document.
 
 /// Maximum number of bytes that are kept of each.
 const TEXT_BYTES_MAX: usize = 256;
@@ -10,18 +10,18 @@ const DIRECTIONS: [char; 14] = [
 ];
 
 /// Returns the start of a text.
-pub(crate) fn start(text: &str) -> &str {
+pub(crate) fn prefix(text: &str) -> &str {
     &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
 }
 
 /// Returns a copy of the start of a text. A terminal or page shows it as one line from left to right: characters that would change that
 /// are replaced.
-pub(crate) fn start_of(text: &str) -> Box<str> {
+pub(crate) fn shortened(text: &str) -> Box<str> {
     let shown = |it: char| match it.is_control() || DIRECTIONS.contains(&it) {
         true => char::REPLACEMENT_CHARACTER,
         false => it,
     };
-    let text = start(text);
+    let text = prefix(text);
     // Nearly all are printable ASCII, and each request has some.
     match text.bytes().all(|it| matches!(it, b' '..=b'~')) {
         true => text.into(),
@@ -35,14 +35,14 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_off_between_characters() {
-        assert_eq!(&*start_of("short"), "short");
+        assert_eq!(&*shortened("short"), "short");
         let long = format!("a{}", "é".repeat(TEXT_BYTES_MAX));
-        assert_eq!(start_of(&long).len(), TEXT_BYTES_MAX - 1);
+        assert_eq!(shortened(&long).len(), TEXT_BYTES_MAX - 1);
     }
 
     #[test]
     fn a_text_stays_one_line_from_left_to_right() {
-        let shown = start_of("a\n!! forged\u{1b}[2J\u{202e}b");
+        let shown = shortened("a\n!! forged\u{1b}[2J\u{202e}b");
         assert_eq!(&*shown, "a\u{fffd}!! forged\u{fffd}[2J\u{fffd}b");
     }
 }

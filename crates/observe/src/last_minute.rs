@@ -1,4 +1,4 @@
-//! Figures of the last minute, for those who look at the server.
+//! Sliding figures of the last minute.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Figures of the last minute, in parts of ten seconds of which the oldest is forgotten as a whole.
 #[derive(Debug)]
-pub struct LastMinute<T> {
+pub(crate) struct LastMinute<T> {
     /// Each part with its beginning, the oldest first. There are no more than the minute has.
     parts: VecDeque<(Instant, T)>,
 }
@@ -28,7 +28,7 @@ impl<T> Default for LastMinute<T> {
 
 impl<T: Default> LastMinute<T> {
     /// Returns the part to which something is added that happens now.
-    pub fn part(&mut self, now: Instant) -> &mut T {
+    pub(crate) fn part(&mut self, now: Instant) -> &mut T {
         let newest = self.parts.back().map(|it| it.0);
         if newest.is_none_or(|since| now.saturating_duration_since(since) >= PART) {
             self.parts.retain(|(since, _)| is_recent(*since, now));
@@ -39,14 +39,13 @@ impl<T: Default> LastMinute<T> {
     }
 
     /// Returns the parts of the last minute, the oldest first.
-    pub fn parts(&self, now: Instant) -> impl Iterator<Item = &T> {
+    pub(crate) fn parts(&self, now: Instant) -> impl Iterator<Item = &T> {
         let recent = self.parts.iter().filter(move |it| is_recent(it.0, now));
         recent.map(|it| &it.1)
     }
 
     /// Returns true if nothing happened within the last minute.
-    #[must_use]
-    pub fn is_idle(&self, now: Instant) -> bool {
+    pub(crate) fn is_idle(&self, now: Instant) -> bool {
         self.parts(now).next().is_none()
     }
 }

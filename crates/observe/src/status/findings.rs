@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::thresholds::{SLOW_SECONDS, Severity, Thresholds};
-use crate::values::{bytes, seconds};
-use crate::{ClientState, LevelState, State, TypeState, Watcher, WebhookState};
+use super::thresholds::{SLOW_SECONDS, Severity, Thresholds};
+use super::values::{bytes, seconds};
+use super::{ClientState, LevelState, State, TypeState, Watcher, WebhookState};
 
 /// Maximum number of findings.
 pub const FINDINGS_MAX: usize = 10;

@@ -1,17 +1,16 @@
-//! The calls of webhooks that run, and those of the last minute, for those who look at the server.
+//! The calls of webhooks that run, and those of the last minute.
 
+use std::fmt::Display;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use indexmap::IndexMap;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch::sync::{Mutex, MutexGuard};
-use ringwatch_apimachinery::last_minute::LastMinute;
-use ringwatch_webhook::{CallError, ClientConfig};
 
-use crate::numbered::Numbered;
-use crate::shown_text::start_of;
+use crate::last_minute::LastMinute;
+use crate::sharded_registry::ShardedRegistry;
+use crate::shortened_text::shortened;
 
 /// Maximum number of webhooks whose ended calls are kept. Calls of more webhooks are shown while they run.
 const WEBHOOKS_MAX: usize = 256;
@@ -25,8 +24,8 @@ pub struct WebhookCalls(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    running: Numbered<Call>,
-    ended: Mutex<IndexMap<Webhook, LastMinute<Ended>>>,
+    running: ShardedRegistry<Call>,
+    ended: Mutex<IndexMap<Webhook, LastMinute<EndedCalls>>>,
 }
 
 /// A webhook, by the name in its configuration and by its address.
@@ -46,7 +45,7 @@ struct Call {
 
 /// Sums over calls that have ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedCalls {
     /// The number of calls.
     pub calls: u64,
     /// The number of those without an answer of success.
@@ -67,7 +66,7 @@ pub struct WebhookFigures {
     /// The time for which the first of them has run; 0 if none runs.
     pub running_for: Duration,
     /// The calls that ended within the last minute.
-    pub ended: Ended,
+    pub ended: EndedCalls,
 }
 
 /// A call that runs, until this is dropped.
@@ -81,20 +80,21 @@ struct RunningCall<'a> {
 }
 
 impl WebhookCalls {
-    /// Makes a call of a webhook, and counts it.
+    /// Makes a call of the webhook of a name and an address, and counts it.
     ///
     /// # Errors
     /// That of the call.
-    pub(crate) async fn counted(
+    pub async fn counted<T, E>(
         &self,
-        to: &ClientConfig,
+        name: &str,
+        target: &impl Display,
         clock: &Clock,
-        call: impl Future<Output = Result<Bytes, CallError>>,
-    ) -> Result<Bytes, CallError> {
+        call: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
         let (id, running) = self.0.running.add(|_| Call {
             webhook: Webhook {
-                name: start_of(&to.name),
-                target: start_of(&to.target.to_string()),
+                name: shortened(name),
+                target: shortened(&target.to_string()),
             },
             since: clock.now(),
         });
@@ -141,12 +141,12 @@ fn figures_of<'a>(
             webhook: it.clone(),
             running: 0,
             running_for: Duration::ZERO,
-            ended: Ended::default(),
+            ended: EndedCalls::default(),
         })
 }
 
 impl Shared {
-    fn ended(&self) -> MutexGuard<'_, IndexMap<Webhook, LastMinute<Ended>>> {
+    fn ended(&self) -> MutexGuard<'_, IndexMap<Webhook, LastMinute<EndedCalls>>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -164,7 +164,7 @@ impl Drop for RunningCall<'_> {
             }
         }
         let minute = ended.entry(self.call.webhook.clone()).or_default();
-        minute.part(now).add(&Ended {
+        minute.part(now).add(&EndedCalls {
             calls: 1,
             failed: u64::from(!self.succeeded.unwrap_or(took < ABANDONED_MIN)),
             took,
@@ -173,7 +173,7 @@ impl Drop for RunningCall<'_> {
     }
 }
 
-impl Ended {
+impl EndedCalls {
     fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.failed += other.failed;
@@ -186,38 +186,36 @@ impl Ended {
 mod tests {
     use std::pin::pin;
 
-    use ringwatch_webhook::Target;
-
     use super::*;
 
-    fn webhook(name: &str) -> ClientConfig {
-        ClientConfig {
-            name: name.to_owned(),
-            target: Target::Url("https://127.0.0.1:1/".to_owned()),
-            ca_bundle: None,
-            token: None,
-            pair: None,
-        }
-    }
+    /// The address of each webhook.
+    const TARGET: &str = "https://127.0.0.1:1/";
 
     #[tokio::test(start_paused = true)]
     async fn calls_are_shown_while_they_run_and_for_a_minute() {
         let (calls, clock) = (WebhookCalls::default(), Clock::real());
-        let (good, bad) = (webhook("good"), webhook("bad"));
         let answer = async {
             clock.sleep(Duration::from_secs(1)).await;
-            Ok(Bytes::new())
+            Ok::<_, ()>(())
         };
-        calls.counted(&good, &clock, answer).await.expect("answer");
+        calls
+            .counted("good", &TARGET, &clock, answer)
+            .await
+            .expect("answer");
         {
-            let mut hangs = pin!(calls.counted(&bad, &clock, std::future::pending()));
+            let mut hangs = pin!(calls.counted(
+                "bad",
+                &TARGET,
+                &clock,
+                std::future::pending::<Result<(), ()>>()
+            ));
             assert!(futures::poll!(&mut hangs).is_pending());
             clock.sleep(Duration::from_secs(2)).await;
             let figures = calls.figures(clock.now());
             assert_eq!(&*figures[0].webhook.name, "bad");
             let running = (figures[0].running, figures[0].running_for);
             assert_eq!(running, (1, Duration::from_secs(2)));
-            assert_eq!(figures[0].ended, Ended::default());
+            assert_eq!(figures[0].ended, EndedCalls::default());
             assert_eq!((figures[1].ended.calls, figures[1].ended.failed), (1, 0));
             assert_eq!(figures[1].ended.longest, Duration::from_secs(1));
         }
@@ -232,8 +230,8 @@ mod tests {
     async fn webhooks_that_are_called_no_more_make_room() {
         let (calls, clock) = (WebhookCalls::default(), Clock::real());
         let call = async |name: String| {
-            let answer = std::future::ready(Ok(Bytes::new()));
-            let called = calls.counted(&webhook(&name), &clock, answer).await;
+            let answer = std::future::ready(Ok::<_, ()>(()));
+            let called = calls.counted(&name, &TARGET, &clock, answer).await;
             called.expect("an answer");
         };
         for number in 0..=WEBHOOKS_MAX {

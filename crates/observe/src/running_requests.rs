@@ -1,5 +1,4 @@
-//! The requests that run, the slowest of those that have ended lately, and how many each client made, for those who look at
-//! the server.
+//! The requests that run, the slowest of those that have ended lately, and the number that each client made.
 //!
 //! A request is in a map while it runs, and is counted for its client when it has ended. Only of one that took long are its facts
 //! kept afterwards. Watches and streams are not among them, which are meant to last: of these the beginning is counted.
@@ -11,11 +10,11 @@ use http::StatusCode;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
-use crate::endpoints::RequestInfo;
-use crate::numbered::Numbered;
-use crate::shown_client::ShownClient;
-use crate::shown_text::start_of;
-use crate::traffic::{ClientTraffic, Sums, Traffic, is_of_everything};
+use crate::client_summary::ClientSummary;
+use crate::observed_request::ObservedRequest;
+use crate::sharded_registry::ShardedRegistry;
+use crate::shortened_text::shortened;
+use crate::traffic::{ClientTraffic, Sums, Traffic};
 
 /// Minimum time that a request takes to be kept when it has ended.
 const SLOW_MIN: Duration = Duration::from_millis(100);
@@ -32,17 +31,17 @@ pub struct RunningRequests(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    running: Numbered<Request>,
+    running: ShardedRegistry<Request>,
     /// The requests that took at least [`SLOW_MIN`], in no order.
-    ended: Mutex<Vec<Ended>>,
+    ended: Mutex<Vec<EndedRequest>>,
     traffic: Traffic,
 }
 
 /// The facts of a request that are known from its beginning.
 #[derive(Debug)]
 struct Request {
-    info: Arc<RequestInfo>,
-    client: ShownClient,
+    facts: Arc<dyn ObservedRequest>,
+    client: ClientSummary,
     /// True if it asks for all objects of a resource.
     everything: bool,
     since: Instant,
@@ -53,8 +52,8 @@ struct Request {
 }
 
 #[derive(Debug)]
-struct Ended {
-    shown: ShownRequest,
+struct EndedRequest {
+    summary: RequestSummary,
     at: Instant,
 }
 
@@ -67,15 +66,15 @@ pub struct RunningRequest {
     clock: Clock,
 }
 
-/// A request as it is shown.
+/// The summary of a request that runs or has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShownRequest {
+pub struct RequestSummary {
     /// The verb.
     pub verb: String,
     /// The start of the path, without parameters.
     pub path: Box<str>,
     /// The client.
-    pub client: ShownClient,
+    pub client: ClientSummary,
     /// The time that it took, or has taken so far.
     pub took: Duration,
     /// True if it runs.
@@ -85,17 +84,17 @@ pub struct ShownRequest {
 }
 
 impl RunningRequests {
-    /// Adds a request that begins.
-    pub(crate) fn begin(
+    /// Adds a request that begins. `everything` says whether it asks for all objects of a resource.
+    #[must_use]
+    pub fn begin(
         &self,
-        info: &Arc<RequestInfo>,
-        query: &str,
-        client: ShownClient,
+        facts: Arc<dyn ObservedRequest>,
+        everything: bool,
+        client: ClientSummary,
         clock: &Clock,
     ) -> RunningRequest {
-        let everything = is_of_everything(info, query);
         let (id, request) = self.0.running.add(|_| Request {
-            info: Arc::clone(info),
+            facts,
             client,
             everything,
             since: clock.now(),
@@ -111,16 +110,16 @@ impl RunningRequests {
     }
 
     /// Counts a watch or stream whose response begins with this status.
-    pub(crate) fn begun(
+    pub fn begun(
         &self,
-        info: &RequestInfo,
+        facts: &dyn ObservedRequest,
         everything: bool,
-        client: &ShownClient,
+        client: &ClientSummary,
         code: StatusCode,
         now: Instant,
     ) {
         let end = Sums::of_one(Some(code), 0, Duration::ZERO);
-        self.0.traffic.count(client, info, everything, &end, now);
+        self.0.traffic.count(client, facts, everything, &end, now);
     }
 
     /// Returns the requests of the last minute by client, verb and resource: those that make the most work, the most first.
@@ -131,16 +130,16 @@ impl RunningRequests {
 
     /// Returns the slowest requests that run or have ended within a minute, the slowest first.
     #[must_use]
-    pub fn slowest(&self, max: usize, now: Instant) -> Vec<ShownRequest> {
+    pub fn slowest(&self, max: usize, now: Instant) -> Vec<RequestSummary> {
         let mut running = self.0.running.all();
         // The others are not shown.
         running.sort_by_key(|it| it.since);
         running.truncate(max);
-        let running = running.iter().map(|it| it.shown(now, true));
+        let running = running.iter().map(|it| it.summary(now, true));
         let mut shown: Vec<_> = running.collect();
         let mut ended = self.ended();
         forget_old(&mut ended, now);
-        shown.extend(ended.iter().map(|it| it.shown.clone()));
+        shown.extend(ended.iter().map(|it| it.summary.clone()));
         drop(ended);
         shown.sort_by_key(|it| std::cmp::Reverse(it.took));
         shown.truncate(max);
@@ -148,34 +147,34 @@ impl RunningRequests {
     }
 
     /// Keeps a request that took long. If there is no room, it takes the place of the fastest that took less time than it.
-    fn keep(&self, ended: Ended) {
+    fn keep(&self, ended: EndedRequest) {
         let mut all = self.ended();
         forget_old(&mut all, ended.at);
         if all.len() < ENDED_MAX {
             all.push(ended);
             return;
         }
-        let fastest = all.iter_mut().min_by_key(|it| it.shown.took);
-        if let Some(fastest) = fastest.filter(|it| it.shown.took < ended.shown.took) {
+        let fastest = all.iter_mut().min_by_key(|it| it.summary.took);
+        if let Some(fastest) = fastest.filter(|it| it.summary.took < ended.summary.took) {
             *fastest = ended;
         }
     }
 
-    fn ended(&self) -> MutexGuard<'_, Vec<Ended>> {
+    fn ended(&self) -> MutexGuard<'_, Vec<EndedRequest>> {
         self.0.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl RunningRequest {
     /// Notes the status of the response, whose body is still to be sent.
-    pub(crate) fn responded(&self, code: StatusCode) {
+    pub fn responded(&self, code: StatusCode) {
         // Relaxed: a figure by itself, as where it is loaded.
         let code = u64::from(code.as_u16());
         self.request.code.store(code, Ordering::Relaxed);
     }
 
     /// Adds bytes of the body that were taken to be sent.
-    pub(crate) fn sent(&self, bytes: usize) {
+    pub fn sent(&self, bytes: usize) {
         // Relaxed: as above.
         let sent = &self.request.bytes;
         sent.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -191,20 +190,20 @@ impl Drop for RunningRequest {
         let end = Sums::of_one(request.code(), bytes, took);
         let traffic = &self.all.0.traffic;
         let (client, everything) = (&request.client, request.everything);
-        traffic.count(client, &request.info, everything, &end, at);
+        traffic.count(client, &*request.facts, everything, &end, at);
         if took >= SLOW_MIN {
-            let shown = request.shown(at, false);
-            self.all.keep(Ended { shown, at });
+            let summary = request.summary(at, false);
+            self.all.keep(EndedRequest { summary, at });
         }
     }
 }
 
 impl Request {
-    /// Returns the request as it is shown.
-    fn shown(&self, now: Instant, running: bool) -> ShownRequest {
-        ShownRequest {
-            verb: self.info.verb.name().to_owned(),
-            path: start_of(&self.info.path),
+    /// Returns the summary of the request.
+    fn summary(&self, now: Instant, running: bool) -> RequestSummary {
+        RequestSummary {
+            verb: self.facts.verb().to_owned(),
+            path: shortened(self.facts.path()),
             client: self.client.clone(),
             took: now.saturating_duration_since(self.since),
             running,
@@ -220,20 +219,25 @@ impl Request {
 }
 
 /// Forgets the requests that ended too long ago to be shown.
-fn forget_old(ended: &mut Vec<Ended>, now: Instant) {
+fn forget_old(ended: &mut Vec<EndedRequest>, now: Instant) {
     ended.retain(|it| now.saturating_duration_since(it.at) < ENDED_FOR);
 }
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderMap, Method};
+    use http::HeaderMap;
 
     use super::*;
+    use crate::observed_request::testing::PlainRequest;
 
-    fn begin(all: &RunningRequests, path: &str, clock: &Clock) -> RunningRequest {
-        let info = Arc::new(RequestInfo::new(&Method::GET, path, ""));
-        let client = ShownClient::new("jane", &HeaderMap::new(), None);
-        all.begin(&info, "", client, clock)
+    fn begin(all: &RunningRequests, path: &'static str, clock: &Clock) -> RunningRequest {
+        let facts = Arc::new(PlainRequest {
+            verb: "get",
+            path,
+            resource: None,
+        });
+        let client = ClientSummary::new("jane", &HeaderMap::new(), None);
+        all.begin(facts, false, client, clock)
     }
 
     #[tokio::test(start_paused = true)]
@@ -262,7 +266,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_slowest_are_kept() {
         let (all, clock) = (RunningRequests::default(), Clock::real());
-        let run = async |path: &str, time: Duration| {
+        let run = async |path: &'static str, time: Duration| {
             let request = begin(&all, path, &clock);
             clock.sleep(time).await;
             drop(request);

@@ -1,7 +1,7 @@
 //! Each rule finds its fault, and nothing that is usual.
 
 use super::*;
-use crate::{
+use crate::status::{
     AccountState, CertificateState, RequestState, WaitingReads, WatcherCounts, WindowState,
 };
 

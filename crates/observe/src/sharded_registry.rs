@@ -1,6 +1,6 @@
-//! Entries under numbers that are not reused, for those who look at the server.
+//! A registry of entries under numbers that are not reused, in several shards.
 //!
-//! They are divided among several maps, so that those who add and remove entries seldom wait for each other, or for somebody
+//! Entries are divided among several maps, so that those who add and remove entries seldom wait for each other, or for somebody
 //! who reads them all.
 
 use std::collections::HashMap;
@@ -11,14 +11,14 @@ use ringwatch::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 /// The number of maps.
 const SHARDS: usize = 16;
 
-/// Entries under numbers.
+/// A registry of entries under numbers.
 #[derive(Debug)]
-pub(crate) struct Numbered<T> {
+pub(crate) struct ShardedRegistry<T> {
     next: AtomicU64,
     shards: [Mutex<HashMap<u64, Arc<T>>>; SHARDS],
 }
 
-impl<T> Default for Numbered<T> {
+impl<T> Default for ShardedRegistry<T> {
     fn default() -> Self {
         Self {
             next: AtomicU64::new(0),
@@ -27,7 +27,7 @@ impl<T> Default for Numbered<T> {
     }
 }
 
-impl<T> Numbered<T> {
+impl<T> ShardedRegistry<T> {
     /// Adds an entry, which is made when its number is known, and returns both.
     pub(crate) fn add(&self, make: impl FnOnce(u64) -> T) -> (u64, Arc<T>) {
         // Relaxed: a number, which orders nothing.

@@ -1,17 +1,9 @@
-//! The document of what a server does now, as `/debug/ui/state` answers and `/debug/ui/stream` repeats it.
-//!
-//! The server writes it; the live page and `ringwatch top` read it. Durations are in seconds, sizes in bytes. Counters only
-//! rise, so that readers make rates of two documents. A figure that the server does not know is `null`. How figures are
-//! gathered does not belong here. [`findings`] says which of them an operator should look at first.
-
-pub mod findings;
-pub mod thresholds;
-pub mod values;
+//! The fields of the status document.
 
 use serde::{Deserialize, Serialize};
 
-use self::findings::Finding;
-use self::thresholds::{Severity, Thresholds};
+use super::findings::Finding;
+use super::thresholds::{Severity, Thresholds};
 
 /// The path of the document.
 pub const STATE_PATH: &str = "/debug/ui/state";
@@ -232,7 +224,7 @@ pub struct RequestState {
     /// The number of such requests of this client among those that run or took at least a tenth of a second, of which this is the slowest.
     #[serde(default)]
     pub times: u64,
-    /// The number of those that are slow: that took, or have run for, [`thresholds::SLOW_SECONDS`] or longer.
+    /// The number of those that are slow: that took, or have run for, [`super::thresholds::SLOW_SECONDS`] or longer.
     #[serde(default)]
     pub slow: u64,
     /// The time that it took, or has taken so far.

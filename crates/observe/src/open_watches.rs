@@ -1,4 +1,4 @@
-//! The watches that clients have open, each with who has it and how far it has come, for those who look at the server.
+//! The watches that clients have open, each with its client and its progress.
 //!
 //! A watch writes to its own entry once a chunk; everything else about it is known from its beginning, or asked of the
 //! watch cache when somebody looks. Entries are as many as there are watches, which have limits of their own.
@@ -9,13 +9,13 @@ use ringwatch::clock::Instant;
 use ringwatch::storage::{SelectionPredicate, WatchLag, WatchObserver, WatchPlace};
 use ringwatch::sync::{AtomicU64, Ordering};
 
-use crate::numbered::Numbered;
-use crate::shown_client::ShownClient;
-use crate::shown_text::start_of;
+use crate::client_summary::ClientSummary;
+use crate::sharded_registry::ShardedRegistry;
+use crate::shortened_text::shortened;
 
 /// The watches that clients have open. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct OpenWatches(Arc<Numbered<OpenWatch>>);
+pub struct OpenWatches(Arc<ShardedRegistry<OpenWatch>>);
 
 /// The selection of a watch, by what narrows it most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,17 +36,17 @@ pub enum WatchKind {
 
 /// The client of a watch, and its selection.
 #[derive(Clone, Debug)]
-pub(crate) struct WatchTarget<'a> {
+pub struct WatchTarget<'a> {
     /// The group and the plural resource that the request names.
-    pub(crate) resource: (&'a str, &'a str),
+    pub resource: (&'a str, &'a str),
     /// The namespace; empty for all.
-    pub(crate) namespace: &'a str,
+    pub namespace: &'a str,
     /// The selectors.
-    pub(crate) predicate: &'a SelectionPredicate,
+    pub predicate: &'a SelectionPredicate,
     /// The client.
-    pub(crate) client: ShownClient,
+    pub client: ClientSummary,
     /// The time of the request.
-    pub(crate) since: Instant,
+    pub since: Instant,
 }
 
 /// An open watch of a client.
@@ -55,7 +55,7 @@ pub struct OpenWatch {
     /// The number of the watch, which is not reused.
     pub id: u64,
     /// The client.
-    pub client: ShownClient,
+    pub client: ClientSummary,
     /// The namespace; empty for all.
     pub namespace: Box<str>,
     /// The selectors as text, cut off where it is long.
@@ -65,7 +65,7 @@ pub struct OpenWatch {
     /// The time of the request.
     pub since: Instant,
     /// The type that the request names.
-    asked: (Box<str>, Box<str>),
+    requested: (Box<str>, Box<str>),
     /// The place of the watch in its cache; unset if no cache serves it.
     place: OnceLock<Arc<dyn WatchPlace>>,
     sent: AtomicU64,
@@ -74,23 +74,24 @@ pub struct OpenWatch {
 
 /// An entry of an open watch, which is removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct WatchEntry {
+pub struct WatchEntry {
     watch: Arc<OpenWatch>,
     all: OpenWatches,
 }
 
 impl OpenWatches {
     /// Adds a watch that begins.
-    pub(crate) fn add(&self, target: WatchTarget<'_>) -> WatchEntry {
+    #[must_use]
+    pub fn add(&self, target: WatchTarget<'_>) -> WatchEntry {
         let (group, resource) = target.resource;
         let (_, watch) = self.0.add(|id| OpenWatch {
             id,
             client: target.client,
-            namespace: start_of(target.namespace),
-            selector: start_of(&selector(target.predicate)),
+            namespace: shortened(target.namespace),
+            selector: shortened(&selector(target.predicate)),
             kind: kind(target.namespace, target.predicate),
             since: target.since,
-            asked: (group.into(), resource.into()),
+            requested: (group.into(), resource.into()),
             place: OnceLock::new(),
             sent: AtomicU64::new(0),
             revision: AtomicU64::new(0),
@@ -118,8 +119,8 @@ impl OpenWatch {
     /// Returns the group and the plural resource of the type: of the cache that serves it, otherwise as the request names it.
     #[must_use]
     pub fn of_type(&self) -> (&str, &str) {
-        let asked = (&*self.asked.0, &*self.asked.1);
-        self.place.get().map_or(asked, |place| place.of_type())
+        let requested = (&*self.requested.0, &*self.requested.1);
+        self.place.get().map_or(requested, |place| place.of_type())
     }
 
     /// Returns how far behind it is; `None` if no cache serves it.
@@ -150,13 +151,14 @@ impl WatchObserver for OpenWatch {
 }
 
 impl WatchEntry {
-    /// Returns what the cache shows the watch's place to.
-    pub(crate) fn observer(&self) -> Arc<dyn WatchObserver> {
+    /// Returns the observer to which the cache tells the position of the watch.
+    #[must_use]
+    pub fn observer(&self) -> Arc<dyn WatchObserver> {
         Arc::clone(&self.watch) as _
     }
 
     /// Adds written events, of which the last has a revision.
-    pub(crate) fn sent(&self, events: u64, revision: u64) {
+    pub fn sent(&self, events: u64, revision: u64) {
         let sent = &self.watch.sent;
         // Relaxed: figures, which the watch's own task alone stores.
         sent.store(sent.load(Ordering::Relaxed) + events, Ordering::Relaxed);
@@ -255,7 +257,7 @@ mod tests {
                 resource: ("apps", "deployments"),
                 namespace,
                 predicate: &predicate(label, field),
-                client: ShownClient::new("jane", &headers, None),
+                client: ClientSummary::new("jane", &headers, None),
                 since,
             })
         };

@@ -1,4 +1,4 @@
-//! The requests of the last minute by client, verb and resource, for those who look at the server.
+//! The requests of the last minute by client, verb and resource.
 //!
 //! A request is counted once, when its response is sent; of a watch that is its beginning. Rows are in several maps, by
 //! their keys, so that requests of different clients seldom wait for each other. Each map has a maximum of rows: a new one takes
@@ -14,12 +14,11 @@ use http::StatusCode;
 use indexmap::{Equivalent, IndexMap};
 use ringwatch::clock::Instant;
 use ringwatch::sync::{Mutex, MutexGuard};
-use ringwatch_apimachinery::last_minute::LastMinute;
-use ringwatch_registry::Verb;
 
-use crate::endpoints::RequestInfo;
-use crate::shown_client::ShownClient;
-use crate::shown_text::{start, start_of};
+use crate::client_summary::ClientSummary;
+use crate::last_minute::LastMinute;
+use crate::observed_request::{ObservedRequest, ObservedResource};
+use crate::shortened_text::{prefix, shortened};
 
 /// The number of maps.
 const SHARDS: usize = 16;
@@ -30,14 +29,6 @@ const ROWS_MAX: usize = 64;
 /// The bytes for which a request counts besides those of its response, when clients are ranked: about the work of a
 /// request whose response is short.
 const REQUEST_BYTES: u64 = 4 << 10;
-
-/// The parameters by which a request asks for some objects, or for the next page of a list.
-const NARROWING: [&str; 4] = [
-    "labelSelector",
-    "fieldSelector",
-    "shardSelector",
-    "continue",
-];
 
 /// The requests of the last minute.
 #[derive(Debug, Default)]
@@ -113,24 +104,26 @@ impl Traffic {
     /// Counts a request. `everything` says whether it asks for all objects, `end` how it ended.
     pub(crate) fn count(
         &self,
-        client: &ShownClient,
-        info: &RequestInfo,
+        client: &ClientSummary,
+        facts: &dyn ObservedRequest,
         everything: bool,
         end: &Sums,
         now: Instant,
     ) {
-        let resource = match info.is_resource {
-            true => &info.resource,
-            false => beginning(&info.path),
+        let of_path = || ObservedResource {
+            group: "",
+            resource: beginning(facts.path()),
+            subresource: "",
         };
+        let resource = facts.resource().unwrap_or_else(of_path);
         let key = Key {
             user: &*client.user,
             user_agent: &*client.user_agent,
             address: client.address.map(|it| it.ip().to_canonical()),
-            verb: start(info.verb.name()),
-            group: start(&info.group),
-            resource: start(resource),
-            subresource: start(&info.subresource),
+            verb: prefix(facts.verb()),
+            group: prefix(resource.group),
+            resource: prefix(resource.resource),
+            subresource: prefix(resource.subresource),
             everything,
         };
         let shard = &self.shards[self.hasher.hash_one(&key) as usize % SHARDS];
@@ -161,19 +154,6 @@ impl Traffic {
         all.truncate(max);
         all
     }
-}
-
-/// Returns true if a request asks for all objects of a resource, and not for the next page of them.
-pub(crate) fn is_of_everything(info: &RequestInfo, query: &str) -> bool {
-    let of_collection = matches!(
-        info.verb.on_resource(),
-        Some(Verb::List | Verb::Watch | Verb::DeleteCollection)
-    );
-    let narrows = |name: &str| NARROWING.contains(&name);
-    let mut parameters = form_urlencoded::parse(query.as_bytes());
-    of_collection
-        && info.namespace.is_empty()
-        && !parameters.any(|(name, value)| narrows(&name) && !value.is_empty())
 }
 
 impl Shard {
@@ -236,10 +216,10 @@ impl Key<Box<str>> {
     fn shown(&self, sums: &LastMinute<Sums>, now: Instant) -> ClientTraffic {
         ClientTraffic {
             client: Some((self.user.clone(), self.user_agent.clone(), self.address)),
-            verb: start_of(&self.verb),
-            group: start_of(&self.group),
-            resource: start_of(&self.resource),
-            subresource: start_of(&self.subresource),
+            verb: shortened(&self.verb),
+            group: shortened(&self.group),
+            resource: shortened(&self.resource),
+            subresource: shortened(&self.subresource),
             everything: self.everything,
             sums: sum(sums, now),
         }
@@ -284,20 +264,32 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderMap, HeaderValue, Method, header};
+    use http::{HeaderMap, HeaderValue, header};
     use ringwatch::clock::Clock;
 
     use super::*;
+    use crate::observed_request::testing::PlainRequest;
 
-    fn client(agent: &str) -> ShownClient {
+    fn client(agent: &str) -> ClientSummary {
         let agent = HeaderValue::from_str(agent).expect("a header");
         let headers = HeaderMap::from_iter([(header::USER_AGENT, agent)]);
         let address = "[::ffff:10.0.0.1]:4321".parse().expect("an address");
-        ShownClient::new("jane", &headers, Some(address))
+        ClientSummary::new("jane", &headers, Some(address))
     }
 
-    fn list(path: &str) -> RequestInfo {
-        RequestInfo::new(&Method::GET, path, "")
+    fn request(
+        verb: &'static str,
+        (group, resource, subresource): (&'static str, &'static str, &'static str),
+    ) -> PlainRequest {
+        PlainRequest {
+            verb,
+            path: "/",
+            resource: Some(ObservedResource {
+                group,
+                resource,
+                subresource,
+            }),
+        }
     }
 
     fn one(code: u16, bytes: u64) -> Sums {
@@ -308,26 +300,23 @@ mod tests {
     #[test]
     fn requests_are_summed_by_client_verb_and_resource() {
         let (traffic, now) = (Traffic::default(), Clock::real().now());
-        let count = |path, query, end| {
-            let info = list(path);
-            let everything = is_of_everything(&info, query);
-            traffic.count(&client("nosy/1.2"), &info, everything, &end, now);
+        let count = |request: &PlainRequest, everything, end| {
+            traffic.count(&client("nosy/1.2"), request, everything, &end, now);
         };
-        count("/apis/apps/v1/deployments", "limit=500", one(200, 100_000));
-        count("/apis/apps/v1/deployments", "", one(429, 50));
-        count(
-            "/apis/apps/v1/deployments",
-            "limit=500&continue=x",
-            one(200, 20_000),
-        );
-        count(
-            "/apis/apps/v1/deployments",
-            "labelSelector=a%3Db",
-            one(404, 10),
-        );
-        count("/apis/apps/v1/namespaces/a/deployments", "", one(200, 10));
-        count("/api/v1/namespaces/a/pods/b/log", "", one(500, 10));
-        count("/metrics", "", one(200, 1));
+        let list = request("list", ("apps", "deployments", ""));
+        count(&list, true, one(200, 100_000));
+        count(&list, true, one(429, 50));
+        count(&list, false, one(200, 20_000));
+        count(&list, false, one(404, 10));
+        count(&list, false, one(200, 10));
+        let log = request("get", ("", "pods", "log"));
+        count(&log, false, one(500, 10));
+        let metrics = PlainRequest {
+            verb: "get",
+            path: "/metrics",
+            resource: None,
+        };
+        count(&metrics, false, one(200, 1));
         let busiest = traffic.busiest(10, now);
         let shown = busiest.iter().map(|it| {
             let kind = (&*it.verb, &*it.group, &*it.resource, &*it.subresource);
@@ -362,8 +351,8 @@ mod tests {
         let (traffic, now) = (Traffic::default(), Clock::real().now());
         let all = 4 * SHARDS * ROWS_MAX;
         let count = |agent: &str, bytes| {
-            let info = list("/api/v1/pods");
-            traffic.count(&client(agent), &info, true, &one(200, bytes), now);
+            let list = request("list", ("", "pods", ""));
+            traffic.count(&client(agent), &list, true, &one(200, bytes), now);
         };
         for number in 0..all {
             count(&format!("early-{number}"), 1);
