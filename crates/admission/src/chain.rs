@@ -124,10 +124,10 @@ impl Chain {
         object: &mut Value,
         round: &mut Round,
     ) -> Result<(), Error> {
-        let mut lap = Lap::new(self, Step::Admit, request);
+        let mut timer = Timer::new(self, Step::Admit, request);
         for member in self.taking_part(Step::Admit, request.operation) {
             let outcome = member.plugin.admit_in(request, object, round).await;
-            lap.end(member, outcome.is_err());
+            timer.observe(member, outcome.is_err());
             outcome?;
         }
         Ok(())
@@ -144,10 +144,10 @@ impl Chain {
     }
 
     async fn validate_all(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
-        let mut lap = Lap::new(self, Step::Validate, request);
+        let mut timer = Timer::new(self, Step::Validate, request);
         for member in self.taking_part(Step::Validate, request.operation) {
             let outcome = member.plugin.validate(request, object).await;
-            lap.end(member, outcome.is_err());
+            timer.observe(member, outcome.is_err());
             outcome?;
         }
         Ok(())
@@ -170,8 +170,8 @@ impl Chain {
     }
 }
 
-/// The times of plugins that are called one after the other: each ends where the next one begins.
-struct Lap<'a> {
+/// A timer of plugins that are called one after the other: each ends where the next one begins.
+struct Timer<'a> {
     metrics: &'a AdmissionMetrics,
     step: Step,
     operation: Operation,
@@ -179,7 +179,7 @@ struct Lap<'a> {
     since: Instant,
 }
 
-impl<'a> Lap<'a> {
+impl<'a> Timer<'a> {
     /// Begins the time of the first plugin.
     fn new(chain: &'a Chain, step: Step, request: &Request<'a>) -> Self {
         let clock = &request.context.clock;
@@ -193,7 +193,7 @@ impl<'a> Lap<'a> {
     }
 
     /// Measures a plugin that has ended, and begins the time of the next one.
-    fn end(&mut self, member: &Member, is_rejected: bool) {
+    fn observe(&mut self, member: &Member, is_rejected: bool) {
         let now = self.clock.now();
         let took = now - mem::replace(&mut self.since, now);
         let (name, call) = (member.plugin.name(), (self.step, self.operation));

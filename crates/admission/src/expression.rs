@@ -8,7 +8,7 @@ use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
-use super::judge::{RequestJudge, request_resource};
+use super::authorizer_check::{RequestAuthorizer, request_resource};
 use super::match_context::MatchContext;
 
 /// A compiled expression, or a message that says why it cannot be run.
@@ -48,12 +48,12 @@ impl Variables {
         request: &Request<'_>,
         resource: &Resource,
     ) {
-        let judge = RequestJudge {
+        let authorizer = RequestAuthorizer {
             authorizer: Arc::clone(&match_context.authorizer),
             user: request.context.user.clone(),
         };
         let checked = request_resource(request, resource);
-        self.scope.add_authorizer(Arc::new(judge), checked);
+        self.scope.add_authorizer(Arc::new(authorizer), checked);
     }
 
     /// Adds the variable `variables`, whose members are computed when they are first used.

@@ -15,12 +15,12 @@
 //! order in which they were named. It runs anew when an update is tried again, since what was admitted has
 //! changed meanwhile. What a plugin needs of the network or of other objects it is given when it is made.
 
+mod authorizer_check;
 mod chain;
 mod conditions;
 mod expression;
 mod expression_validation;
 mod expression_variables;
-mod judge;
 pub mod lookup;
 mod match_context;
 mod matching;

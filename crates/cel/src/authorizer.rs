@@ -13,14 +13,14 @@ use super::meter::Meter;
 const CHECK_COST: u64 = 350_000;
 
 /// Decides permission checks that expressions make by `authorizer`.
-pub trait Judge: Send + Sync + Debug {
+pub trait AuthorizerCheck: Send + Sync + Debug {
     /// Returns true if the request would be allowed, and the reason.
-    fn decide(&self, question: &Question) -> (bool, String);
+    fn decide(&self, attributes: &CheckAttributes) -> (bool, String);
 }
 
-/// An authorization check of an expression.
+/// The attributes of an authorization check of an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Question {
+pub struct CheckAttributes {
     /// The namespace and name of the service account whose permission is checked; `None` for the user of the request.
     pub account: Option<(String, String)>,
     /// The path that is checked; `None` for a check about a resource.
@@ -53,12 +53,12 @@ enum Stage {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct PartialQuestion {
+struct PartialCheck {
     stage: Stage,
-    question: Question,
+    attributes: CheckAttributes,
 }
 
-impl Opaque for PartialQuestion {
+impl Opaque for PartialCheck {
     fn runtime_type_name(&self) -> &'static str {
         match self.stage {
             Stage::Authorizer => "kubernetes.authorization.Authorizer",
@@ -83,21 +83,21 @@ impl Opaque for Decision {
 
 /// Returns the value of `authorizer`.
 pub(super) fn authorizer() -> CelValue {
-    asking(Stage::Authorizer, Question::default())
+    check(Stage::Authorizer, CheckAttributes::default())
 }
 
 /// Returns the value of `authorizer.requestResource`: a check about the object that the request writes.
-pub(super) fn about(question: Question) -> CelValue {
-    asking(Stage::Resource, question)
+pub(super) fn resource_check(attributes: CheckAttributes) -> CelValue {
+    check(Stage::Resource, attributes)
 }
 
-fn asking(stage: Stage, question: Question) -> CelValue {
-    CelValue::Opaque(Arc::new(PartialQuestion { stage, question }))
+fn check(stage: Stage, attributes: CheckAttributes) -> CelValue {
+    CelValue::Opaque(Arc::new(PartialCheck { stage, attributes }))
 }
 
 /// Calls a function of checks or decisions; returns `None` if it is none of them.
 pub(super) fn call(
-    judge: Option<&Arc<dyn Judge>>,
+    authorizer: Option<&Arc<dyn AuthorizerCheck>>,
     meter: &mut Meter,
     name: &str,
     target: &CelValue,
@@ -113,14 +113,16 @@ pub(super) fn call(
                 .and_then(|()| about_decision(decision, name)),
         );
     }
-    let asking = opaque.downcast_ref::<PartialQuestion>()?;
+    let partial = opaque.downcast_ref::<PartialCheck>()?;
     let texts: Option<Vec<&str>> = arguments.iter().map(text).collect();
     let Some(texts) = texts else {
         return Some(Err(Failure::NoOverload));
     };
     Some(match (name, texts.as_slice()) {
-        ("check", [verb]) => decide(judge, meter, asking, verb),
-        _ => meter.charge(1).and_then(|()| further(asking, name, &texts)),
+        ("check", [verb]) => decide(authorizer, meter, partial, verb),
+        _ => meter
+            .charge(1)
+            .and_then(|()| extended(partial, name, &texts)),
     })
 }
 
@@ -132,38 +134,38 @@ fn text(value: &CelValue) -> Option<&str> {
 }
 
 /// Returns the check with one more of its parts set.
-fn further(known: &PartialQuestion, name: &str, texts: &[&str]) -> Outcome {
-    let mut question = known.question.clone();
-    let stage = match (known.stage, name, texts) {
+fn extended(partial: &PartialCheck, name: &str, texts: &[&str]) -> Outcome {
+    let mut attributes = partial.attributes.clone();
+    let stage = match (partial.stage, name, texts) {
         (Stage::Authorizer, "serviceAccount", [namespace, name]) => {
-            question.account = Some(((*namespace).to_owned(), (*name).to_owned()));
+            attributes.account = Some(((*namespace).to_owned(), (*name).to_owned()));
             Stage::Authorizer
         }
         (Stage::Authorizer, "path", [path]) => {
             if path.is_empty() {
                 return Err(Failure::Other("path must not be empty".into()));
             }
-            question.path = Some((*path).to_owned());
+            attributes.path = Some((*path).to_owned());
             Stage::Path
         }
         (Stage::Authorizer, "group", [group]) => {
-            (*group).clone_into(&mut question.group);
+            (*group).clone_into(&mut attributes.group);
             Stage::Group
         }
         (Stage::Group, "resource", [resource]) => {
             if resource.is_empty() {
                 return Err(Failure::Other("resource must not be empty".into()));
             }
-            (*resource).clone_into(&mut question.resource);
+            (*resource).clone_into(&mut attributes.resource);
             Stage::Resource
         }
         (Stage::Resource, member, [value]) => {
             let field = match member {
-                "subresource" => &mut question.subresource,
-                "namespace" => &mut question.namespace,
-                "name" => &mut question.name,
-                "fieldSelector" => &mut question.fields,
-                "labelSelector" => &mut question.labels,
+                "subresource" => &mut attributes.subresource,
+                "namespace" => &mut attributes.namespace,
+                "name" => &mut attributes.name,
+                "fieldSelector" => &mut attributes.fields,
+                "labelSelector" => &mut attributes.labels,
                 _ => return Err(Failure::NoOverload),
             };
             (*value).clone_into(field);
@@ -171,23 +173,24 @@ fn further(known: &PartialQuestion, name: &str, texts: &[&str]) -> Outcome {
         }
         _ => return Err(Failure::NoOverload),
     };
-    Ok(asking(stage, question))
+    Ok(check(stage, attributes))
 }
 
 fn decide(
-    judge: Option<&Arc<dyn Judge>>,
+    authorizer: Option<&Arc<dyn AuthorizerCheck>>,
     meter: &mut Meter,
-    known: &PartialQuestion,
+    partial: &PartialCheck,
     verb: &str,
 ) -> Outcome {
-    if !matches!(known.stage, Stage::Path | Stage::Resource) {
+    if !matches!(partial.stage, Stage::Path | Stage::Resource) {
         return Err(Failure::NoOverload);
     }
     meter.charge(CHECK_COST)?;
-    let judge = judge.ok_or_else(|| Failure::Other("no such attribute(s): authorizer".into()))?;
-    let mut question = known.question.clone();
-    verb.clone_into(&mut question.verb);
-    let (allowed, reason) = judge.decide(&question);
+    let missing = || Failure::Other("no such attribute(s): authorizer".into());
+    let authorizer = authorizer.ok_or_else(missing)?;
+    let mut attributes = partial.attributes.clone();
+    verb.clone_into(&mut attributes.verb);
+    let (allowed, reason) = authorizer.decide(&attributes);
     Ok(CelValue::Opaque(Arc::new(Decision { allowed, reason })))
 }
 
@@ -195,7 +198,7 @@ fn about_decision(decision: &Decision, name: &str) -> Outcome {
     Ok(match name {
         "allowed" => CelValue::Bool(decision.allowed),
         "reason" => CelValue::from(decision.reason.as_str()),
-        // Here every question has an answer.
+        // Here every check has an answer.
         "errored" => CelValue::Bool(false),
         "error" => CelValue::from(""),
         _ => return Err(Failure::NoOverload),

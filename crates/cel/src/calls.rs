@@ -32,7 +32,8 @@ pub(super) fn call(
         return made;
     }
     if let Some(target) = &target
-        && let Some(made) = authorizer::call(scope.judge.as_ref(), meter, name, target, &arguments)
+        && let Some(made) =
+            authorizer::call(scope.authorizer.as_ref(), meter, name, target, &arguments)
     {
         return made;
     }

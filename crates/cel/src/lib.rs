@@ -38,7 +38,7 @@ mod urls;
 mod values;
 mod versions;
 
-pub use authorizer::{Judge, Question};
+pub use authorizer::{AuthorizerCheck, CheckAttributes};
 pub use calls::convert;
 pub use check::{Names, check, check_program};
 pub use compile::{CompileError, Program, compile};

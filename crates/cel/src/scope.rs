@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value as CelValue;
 
-use super::authorizer::{self, Judge, Question};
+use super::authorizer::{self, AuthorizerCheck, CheckAttributes};
 use super::compile::Program;
 use super::failure::{Failure, Outcome};
 use super::functions::TYPES;
@@ -18,7 +18,7 @@ pub struct Scope {
     values: HashMap<String, CelValue>,
     computed: Computed,
     pub(super) patterns: Patterns,
-    pub(super) judge: Option<Arc<dyn Judge>>,
+    pub(super) authorizer: Option<Arc<dyn AuthorizerCheck>>,
 }
 
 /// Members of one variable that are computed when they are first used.
@@ -55,12 +55,15 @@ impl Scope {
         self.values.insert(name.to_owned(), value);
     }
 
-    /// Adds `authorizer`, whose checks `judge` decides, and `authorizer.requestResource`, the check that `request` is
+    /// Adds `authorizer`, whose checks `check` decides, and `authorizer.requestResource`, the check that `request` is
     /// about.
-    pub fn add_authorizer(&mut self, judge: Arc<dyn Judge>, request: Question) {
+    pub fn add_authorizer(&mut self, check: Arc<dyn AuthorizerCheck>, request: CheckAttributes) {
         self.add("authorizer", authorizer::authorizer());
-        self.add("authorizer.requestResource", authorizer::about(request));
-        self.judge = Some(judge);
+        self.add(
+            "authorizer.requestResource",
+            authorizer::resource_check(request),
+        );
+        self.authorizer = Some(check);
     }
 
     /// Adds a variable of this name whose members are computed by expressions when they are first used.
@@ -87,7 +90,7 @@ impl Scope {
 
     /// Returns the value of a name that has a point in it.
     pub(super) fn qualified(&self, first: &str, second: &str) -> Option<CelValue> {
-        self.judge.as_ref()?;
+        self.authorizer.as_ref()?;
         self.values.get(&format!("{first}.{second}")).cloned()
     }
 

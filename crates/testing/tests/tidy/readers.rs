@@ -21,7 +21,7 @@ const OTHERS: [&str; 5] = ["cli", "load", "store", "testing", "top"];
 
 /// The request has asked to be offloaded, as every one that reads a body or converts an object for its answer has.
 const HAS_OFFLOADED: &[&str] = &[
-    "admission/src/judge.rs",
+    "admission/src/authorizer_check.rs",
     "admission/src/policies/params.rs",
     "admission/src/webhooks/answer.rs",
     "admission/src/webhooks/mutating.rs",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ringwatch::meta::{FieldSelector, LabelSelector};
 use ringwatch_apimachinery::User;
 use ringwatch_authorization::{Attributes, Authorizer};
-use ringwatch_cel::{Judge, Question};
+use ringwatch_cel::{AuthorizerCheck, CheckAttributes};
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -15,24 +15,24 @@ use super::match_context::namespace_name;
 
 /// Answers permission checks for the user of a request.
 #[derive(Debug)]
-pub(super) struct RequestJudge {
+pub(super) struct RequestAuthorizer {
     pub(super) authorizer: Arc<Authorizer>,
     pub(super) user: User,
 }
 
-impl RequestJudge {
-    /// Returns the attributes of a question about a user but for its selectors.
-    fn attributes<'a>(&'a self, user: &'a User, question: &'a Question) -> Attributes<'a> {
-        let attributes = match &question.path {
-            Some(path) => Attributes::of_path(user, &question.verb, path),
+impl RequestAuthorizer {
+    /// Returns the attributes of a check of a user but for its selectors.
+    fn attributes<'a>(&'a self, user: &'a User, check: &'a CheckAttributes) -> Attributes<'a> {
+        let attributes = match &check.path {
+            Some(path) => Attributes::of_path(user, &check.verb, path),
             None => Attributes {
-                namespace: &question.namespace,
-                subresource: &question.subresource,
-                name: &question.name,
-                ..Attributes::of_resource(user, &question.verb, &question.group, &question.resource)
+                namespace: &check.namespace,
+                subresource: &check.subresource,
+                name: &check.name,
+                ..Attributes::of_resource(user, &check.verb, &check.group, &check.resource)
             },
         };
-        // An expression may ask about any account: the calls to webhooks are of the user whose request it is.
+        // An expression may check any account: the calls to webhooks are of the user whose request it is.
         Attributes {
             asker: &self.user,
             ..attributes
@@ -40,9 +40,9 @@ impl RequestJudge {
     }
 }
 
-impl Judge for RequestJudge {
-    fn decide(&self, question: &Question) -> (bool, String) {
-        let account = question.account.as_ref().map(|(namespace, name)| User {
+impl AuthorizerCheck for RequestAuthorizer {
+    fn decide(&self, check: &CheckAttributes) -> (bool, String) {
+        let account = check.account.as_ref().map(|(namespace, name)| User {
             name: format!("system:serviceaccount:{namespace}:{name}"),
             groups: vec![
                 "system:serviceaccounts".to_owned(),
@@ -53,15 +53,15 @@ impl Judge for RequestJudge {
         });
         let user = account.as_ref().unwrap_or(&self.user);
         // What cannot be read is left out, which requires more than is meant.
-        let fields = FieldSelector::parse(&question.fields).ok();
-        let labels = LabelSelector::parse(&question.labels).ok();
+        let fields = FieldSelector::parse(&check.fields).ok();
+        let labels = LabelSelector::parse(&check.labels).ok();
         let attributes = Attributes {
             fields: fields.as_ref().filter(|it| !it.is_empty()),
             labels: labels.as_ref().filter(|it| !it.is_empty()),
-            ..self.attributes(user, question)
+            ..self.attributes(user, check)
         };
         let decision = match Handle::try_current() {
-            // It waits for another server, for as long as a question may take, so this thread's other tasks go on
+            // It waits for another server, for as long as a check may take, so this thread's other tasks go on
             // elsewhere.
             Ok(runtime)
                 if self.authorizer.asks_webhooks()
@@ -76,14 +76,14 @@ impl Judge for RequestJudge {
 }
 
 /// Returns the attributes that `authorizer.requestResource` checks.
-pub(super) fn request_resource(request: &Request<'_>, resource: &Resource) -> Question {
-    Question {
+pub(super) fn request_resource(request: &Request<'_>, resource: &Resource) -> CheckAttributes {
+    CheckAttributes {
         group: resource.group_version.group.clone(),
         resource: resource.plural.clone(),
         subresource: request.subresource().to_owned(),
         namespace: namespace_name(request).to_owned(),
         name: request.name.to_owned(),
-        ..Question::default()
+        ..CheckAttributes::default()
     }
 }
 
@@ -97,17 +97,17 @@ mod tests {
             name: name.to_owned(),
             ..User::default()
         };
-        let judge = RequestJudge {
+        let authorizer = RequestAuthorizer {
             authorizer: Arc::new(Authorizer::new(Vec::new())),
             user: user("mallory"),
         };
         let account = user("system:serviceaccount:default:ann");
         for path in [Some("/metrics".to_owned()), None] {
-            let question = Question {
+            let check = CheckAttributes {
                 path,
-                ..Question::default()
+                ..CheckAttributes::default()
             };
-            let attributes = judge.attributes(&account, &question);
+            let attributes = authorizer.attributes(&account, &check);
             assert_eq!(attributes.user.name, account.name);
             assert_eq!(attributes.asker.name, "mallory");
         }
