@@ -4,6 +4,7 @@
 //! priority and fairness, deadlines; [`threads`] has the runtimes that all of this runs on. Rules of kinds do not belong
 //! here, nor tasks that follow stored objects, which are in `ringwatch-controllers`. `ringwatch-server` composes a server.
 
+mod aggregated_api;
 mod audit_id;
 mod client_side;
 pub mod current_credentials;
@@ -11,7 +12,6 @@ pub mod endpoints;
 pub mod filters;
 pub mod health;
 mod outgoing_call;
-mod remote_api;
 mod service_addresses;
 pub mod shutdown;
 #[cfg(any(test, feature = "testing"))]
@@ -19,7 +19,7 @@ pub mod testing;
 pub mod threads;
 pub mod webhook_client;
 
-pub use self::remote_api::{RemoteApi, ServiceReference};
+pub use self::aggregated_api::{AggregatedApi, ServiceReference};
 pub use self::service_addresses::ServiceAddresses;
 
 /// The target of this crate's log lines, which requests of clients cause.

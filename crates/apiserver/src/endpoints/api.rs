@@ -16,7 +16,7 @@ use ringwatch_audit::Recording;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{Resource, Store, Verb};
 
-use super::aggregation::{self, Remotes};
+use super::aggregation::{self, AggregatedServers};
 use super::api_config::ApiConfig;
 use super::call::{Call, WatchTerms};
 use super::discovery::Discovery;
@@ -59,7 +59,7 @@ pub struct Api {
 #[derive(Debug, Default)]
 struct DynamicResources {
     custom: Vec<Arc<Store>>,
-    remotes: Remotes,
+    servers: AggregatedServers,
 }
 
 /// The resources and documents that are served at one time. A request uses those that were served when it arrived.
@@ -68,7 +68,7 @@ struct Served {
     routes: Routes,
     discovery: Discovery,
     openapi: OpenApi,
-    remotes: Remotes,
+    servers: AggregatedServers,
 }
 
 impl Served {
@@ -76,9 +76,9 @@ impl Served {
         let stores = [config.stores.as_slice(), &dynamic.custom].concat();
         Self {
             routes: Routes::new(&stores, &config.storeless),
-            discovery: Discovery::new(config, &stores, &dynamic.remotes),
-            openapi: OpenApi::new(config, &stores, dynamic.remotes.openapi()),
-            remotes: dynamic.remotes.clone(),
+            discovery: Discovery::new(config, &stores, &dynamic.servers),
+            openapi: OpenApi::new(config, &stores, dynamic.servers.openapi()),
+            servers: dynamic.servers.clone(),
         }
     }
 }
@@ -129,8 +129,8 @@ impl Api {
     }
 
     /// Replaces the APIs that other servers serve.
-    pub fn serve_remote(&self, remotes: Remotes) {
-        self.serve(|dynamic| dynamic.remotes = remotes);
+    pub fn serve_aggregated(&self, servers: AggregatedServers) {
+        self.serve(|dynamic| dynamic.servers = servers);
     }
 
     fn serve(&self, change: impl FnOnce(&mut DynamicResources)) {
@@ -167,7 +167,7 @@ impl Api {
                 .and_then(|it| it.address),
             recording: parts.extensions.get(),
         };
-        let (mut response, kind) = if let Some(remote) = served.remotes.serving(parts.uri.path()) {
+        let (mut response, kind) = if let Some(server) = served.servers.serving(parts.uri.path()) {
             let path = parts.uri.path_and_query();
             let head = aggregation::RequestHead {
                 method: &parts.method,
@@ -175,7 +175,7 @@ impl Api {
                 headers: &parts.headers,
                 clock: &self.config.clock,
             };
-            let response = aggregation::proxy(&served.remotes, remote, head, body, &user).await;
+            let response = aggregation::proxy(&served.servers, server, head, body, &user).await;
             (response, RequestKind::unknown(&info))
         } else {
             self.answer(&served, &head, body, user).await

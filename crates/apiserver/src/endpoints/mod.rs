@@ -44,8 +44,8 @@ mod websocket;
 pub mod zpages;
 
 pub use aggregation::{
-    DiscoveryError, NotNameable, Remote, Remotes, ResourceDiscovery, aggregated, legacy,
-    set_identity, set_impersonation,
+    AggregatedServer, AggregatedServers, DiscoveryError, NotNameable, ResourceDiscovery,
+    aggregated, legacy, set_identity, set_impersonation,
 };
 pub use api::Api;
 pub use api_config::{ApiConfig, ApiFeatures};

@@ -8,6 +8,7 @@ use futures::stream::FuturesUnordered;
 use http::Request;
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::ServiceAddresses;
+use ringwatch_apiserver::endpoints::{AggregatedServer, full, probe, set_identity};
 use ringwatch_apiserver::endpoints::{Remote, set_identity};
 use ringwatch_http::client::probe;
 use ringwatch_http::full;
@@ -24,12 +25,12 @@ const PLACES_MAX: usize = 5;
 
 /// Asks the server for what it must have. Who it is does not matter yet: clients are told when they ask.
 pub(super) async fn check(
-    remote: &Remote,
+    server: &AggregatedServer,
     services: &ServiceAddresses,
     anyone: &Arc<ClientConfig>,
     clock: &Clock,
 ) -> Availability {
-    let service = &remote.api.service;
+    let service = &server.api.service;
     if let Some(lack) = services.lack(service).await {
         return lack;
     }
@@ -39,7 +40,7 @@ pub(super) async fn check(
         Ok(places) => places.into_iter().take(PLACES_MAX),
         Err(why) => return failed(why),
     };
-    let attempts = places.map(|place| attempt(remote, place, anyone, clock));
+    let attempts = places.map(|place| attempt(server, place, anyone, clock));
     let mut attempts: FuturesUnordered<_> = attempts.collect();
     let mut last = String::new();
     while let Some(tried) = attempts.next().await {
@@ -58,14 +59,14 @@ pub(super) async fn check(
 }
 
 async fn attempt(
-    remote: &Remote,
+    server: &AggregatedServer,
     place: (String, u16),
     anyone: &Arc<ClientConfig>,
     clock: &Clock,
 ) -> Result<(), String> {
     let (host, port) = place;
-    let backend = remote.backend(host, port, Arc::clone(anyone), clock);
-    let path = remote.api.path();
+    let backend = server.backend(host, port, Arc::clone(anyone), clock);
+    let path = server.api.path();
     let url = format!("https://{}{path}", backend.authority());
     let missing = |why: String| format!("failing or missing response from {url}: {why}");
     let mut request = Request::new(full(""));

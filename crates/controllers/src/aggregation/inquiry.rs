@@ -9,7 +9,7 @@ use http::{Request, Response, StatusCode};
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::ServiceAddresses;
 use ringwatch_apiserver::endpoints::{
-    DiscoveryError, Remote, ResourceDiscovery, aggregated, legacy, set_identity,
+    AggregatedServer, DiscoveryError, ResourceDiscovery, aggregated, legacy, set_identity,
 };
 use ringwatch_http::client::{ExchangeError, fetch};
 use ringwatch_http::full;
@@ -61,37 +61,37 @@ pub(super) enum InquiryError {
 /// # Errors
 /// [`InquiryError`]
 pub(super) async fn ask(
-    remote: &Remote,
+    server: &AggregatedServer,
     services: &ServiceAddresses,
     clock: &Clock,
 ) -> Result<Discovered, InquiryError> {
     Ok(Discovered {
-        resources: resources(remote, services, clock).await?,
-        openapi: openapi(remote, services, clock).await?,
+        resources: resources(server, services, clock).await?,
+        openapi: openapi(server, services, clock).await?,
     })
 }
 
 /// Reads the resources from aggregated discovery, or else from the discovery document of the version alone.
 async fn resources(
-    remote: &Remote,
+    server: &AggregatedServer,
     services: &ServiceAddresses,
     clock: &Clock,
 ) -> Result<Vec<ResourceDiscovery>, InquiryError> {
-    let wanted = &remote.api.group_version;
+    let wanted = &server.api.group_version;
     let path = if wanted.group.is_empty() {
         "/api"
     } else {
         "/apis"
     };
-    let answer = get(remote, services, path, AGGREGATED, clock).await?;
+    let answer = get(server, services, path, AGGREGATED, clock).await?;
     if answer.status() == StatusCode::OK && is_aggregated(&answer) {
         let found = aggregated(answer.body(), wanted)?;
         return found.ok_or_else(|| InquiryError::NotServed(wanted.to_string()));
     }
     let answer = get(
-        remote,
+        server,
         services,
-        &remote.api.path(),
+        &server.api.path(),
         "application/json",
         clock,
     )
@@ -122,18 +122,18 @@ struct Place {
 
 /// Reads the URL of the OpenAPI document from the index, if the server has one that names a document of the API.
 async fn openapi(
-    remote: &Remote,
+    server: &AggregatedServer,
     services: &ServiceAddresses,
     clock: &Clock,
 ) -> Result<Option<String>, InquiryError> {
-    let answer = get(remote, services, "/openapi/v3", "application/json", clock).await?;
+    let answer = get(server, services, "/openapi/v3", "application/json", clock).await?;
     if answer.status() != StatusCode::OK {
         return Ok(None);
     }
     let Ok(mut index) = serde_json::from_slice::<Index>(answer.body()) else {
         return Ok(None);
     };
-    let path = remote.api.path();
+    let path = server.api.path();
     let place = index.paths.remove(path.trim_start_matches('/'));
     let place = place.map(|it| it.server_relative_url);
     Ok(place.filter(|place| {
@@ -144,17 +144,17 @@ async fn openapi(
 }
 
 async fn get(
-    remote: &Remote,
+    server: &AggregatedServer,
     services: &ServiceAddresses,
     path: &str,
     accept: &'static str,
     clock: &Clock,
 ) -> Result<Response<Bytes>, InquiryError> {
-    let tls = remote.tls.clone().map_err(InquiryError::Unreachable)?;
-    let service = &remote.api.service;
+    let tls = server.tls.clone().map_err(InquiryError::Unreachable)?;
+    let service = &server.api.service;
     let place = services.address(&service.namespace, &service.name, service.port);
     let (host, port) = place.await.map_err(InquiryError::Unreachable)?;
-    let backend = remote.backend(host, port, tls, clock);
+    let backend = server.backend(host, port, tls, clock);
     let request = Request::get(path).header(ACCEPT, accept).body(full(""));
     let mut request = request.map_err(|error| InquiryError::Unreachable(error.to_string()))?;
     set_identity(request.headers_mut(), &aggregator());

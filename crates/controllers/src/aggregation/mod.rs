@@ -1,11 +1,11 @@
 //! The APIService controller: checks whether the APIs of other servers are available, and discovers their resources.
 //!
 //! ```text
-//!   APIServices, services, slices --watch--> RemoteApis --due--> availability --> inquiry
-//!                                               ^                                   |
-//!        condition Available <--tell------------+----------- what the server says <-+
-//!                                               |
-//!                                               +--> Api::serve_remote
+//!   APIServices, services, slices --watch--> TrackedApis --due--> availability --> inquiry
+//!                                                ^                                  |
+//!        condition Available <--tell-------------+----------- the server's answer <-+
+//!                                                |
+//!                                                +--> Api::serve_aggregated
 //! ```
 //!
 //! Services and slices are followed only while there is such an API.
@@ -13,7 +13,7 @@
 mod availability;
 mod availability_metrics;
 mod inquiry;
-mod remote_apis;
+mod tracked_apis;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch_apimachinery::{Error, User};
-use ringwatch_apiserver::endpoints::{Api, Remote, Remotes};
+use ringwatch_apiserver::endpoints::{AggregatedServer, AggregatedServers, Api};
 use ringwatch_apiserver::health::Done;
-use ringwatch_apiserver::{RemoteApi, ServiceAddresses};
+use ringwatch_apiserver::{AggregatedApi, ServiceAddresses};
 use ringwatch_registry::informer::{Change, Listed};
 use ringwatch_registry::{Informer, ListWatch, Store, Stores};
 use ringwatch_resources::{Availability, tell_availability};
@@ -38,7 +38,7 @@ use rustls::ClientConfig;
 
 pub use self::availability_metrics::AvailabilityMetrics;
 use self::inquiry::Discovered;
-use self::remote_apis::RemoteApis;
+use self::tracked_apis::TrackedApis;
 use super::work_queue::WorkQueueMetrics;
 
 /// Maximum number of APIs that are checked at the same time.
@@ -81,7 +81,7 @@ impl ProxyTls {
     ///
     /// # Errors
     /// A line that says why its authorities cannot be used.
-    fn config(&self, api: &RemoteApi) -> Result<Arc<ClientConfig>, String> {
+    fn config(&self, api: &AggregatedApi) -> Result<Arc<ClientConfig>, String> {
         if api.insecure {
             return Ok(Arc::clone(&self.anyone));
         }
@@ -125,7 +125,7 @@ pub struct Aggregation {
 
 /// The result of a check or of a write.
 enum Outcome {
-    Looked(Arc<Remote>, Availability, Option<Discovered>),
+    Looked(Arc<AggregatedServer>, Availability, Option<Discovered>),
     Wrote,
 }
 
@@ -186,7 +186,7 @@ impl Aggregation {
 
     /// Runs the controller until it is dropped.
     pub async fn run(self) {
-        let mut apis = RemoteApis::default();
+        let mut apis = TrackedApis::default();
         let via = format!("ringwatch-{}", uuid::Uuid::new_v4());
         let api_services = self.store.as_ref() as &dyn ListWatch;
         let sources = [(Source::ApiServices, api_services)];
@@ -201,7 +201,7 @@ impl Aggregation {
     async fn follow(
         &self,
         informer: &Informer<'_, Source>,
-        apis: &mut RemoteApis,
+        apis: &mut TrackedApis,
         via: &str,
     ) -> Result<(), Error> {
         let Listed {
@@ -225,19 +225,19 @@ impl Aggregation {
                 changes.add(Source::Places, &self.slices).await?;
                 follows_places = true;
             }
-            if let Some(remotes) = apis.changed() {
-                let remotes = Remotes::new(remotes, services.clone(), via);
-                let remotes = remotes.passing_redirects(self.passes_redirects);
-                self.api.serve_remote(remotes);
+            if let Some(servers) = apis.changed() {
+                let servers = AggregatedServers::new(servers, services.clone(), via);
+                let servers = servers.passing_redirects(self.passes_redirects);
+                self.api.serve_aggregated(servers);
             }
             self.synced.set();
             let now = self.clock.now();
             queue.set_waiting(apis.due(now));
             while work.len() < LOOKS_MAX
-                && let Some(remote) = apis.begin(now)
+                && let Some(server) = apis.begin(now)
             {
-                queue.begin(&remote.api.name, now);
-                work.push(self.look(remote, &services).boxed());
+                queue.begin(&server.api.name, now);
+                work.push(self.look(server, &services).boxed());
             }
             let next = apis.next_due().filter(|_| work.len() < LOOKS_MAX);
             let at_next = async {
@@ -254,12 +254,12 @@ impl Aggregation {
                     }
                 }
                 Some(done) = work.next(), if !work.is_empty() => {
-                    if let Outcome::Looked(remote, said, discovered) = done {
+                    if let Outcome::Looked(server, said, discovered) = done {
                         let now = self.clock.now();
-                        queue.end(&remote.api.name, now);
-                        if apis.finish(&remote, discovered, now) {
-                            self.metrics.found(&remote.api.name, &said);
-                            work.push(self.write_condition(remote, said).boxed());
+                        queue.end(&server.api.name, now);
+                        if apis.finish(&server, discovered, now) {
+                            self.metrics.found(&server.api.name, &said);
+                            work.push(self.write_condition(server, said).boxed());
                         }
                     }
                 }
@@ -276,23 +276,23 @@ impl Aggregation {
     }
 
     /// Checks whether a server is available, and if so asks it for discovery and OpenAPI.
-    async fn look(&self, remote: Arc<Remote>, services: &ServiceAddresses) -> Outcome {
-        let said = availability::check(&remote, services, &self.tls.anyone, &self.clock);
+    async fn look(&self, server: Arc<AggregatedServer>, services: &ServiceAddresses) -> Outcome {
+        let said = availability::check(&server, services, &self.tls.anyone, &self.clock);
         let said = said.await;
         if said.status != "True" {
-            return Outcome::Looked(remote, said, None);
+            return Outcome::Looked(server, said, None);
         }
-        let discovered = inquiry::ask(&remote, services, &self.clock).await;
+        let discovered = inquiry::ask(&server, services, &self.clock).await;
         let discovered = discovered.map_err(|error| {
-            let api = &remote.api.name;
+            let api = &server.api.name;
             tracing::warn!(%error, api, "discovery of an aggregated API failed");
         });
-        Outcome::Looked(remote, said, discovered.ok())
+        Outcome::Looked(server, said, discovered.ok())
     }
 
     /// Writes the condition Available of an APIService. If that fails it is written after the next check.
-    async fn write_condition(&self, remote: Arc<Remote>, said: Availability) -> Outcome {
-        let name = &remote.api.name;
+    async fn write_condition(&self, server: Arc<AggregatedServer>, said: Availability) -> Outcome {
+        let name = &server.api.name;
         let write = tell_availability(&self.store, name, &said, &self.clock);
         tokio::select! {
             biased;
@@ -307,7 +307,7 @@ impl Aggregation {
         Outcome::Wrote
     }
 
-    fn note(&self, apis: &mut RemoteApis, source: Source, change: &Change) {
+    fn note(&self, apis: &mut TrackedApis, source: Source, change: &Change) {
         match (source, change) {
             (Source::ApiServices, Change::Upserted(object)) => self.define(apis, object),
             (Source::ApiServices, Change::Deleted(object)) => {
@@ -321,9 +321,9 @@ impl Aggregation {
     }
 
     /// Applies the current state of an APIService. One that cannot be read is ignored.
-    fn define(&self, apis: &mut RemoteApis, object: &Object) {
+    fn define(&self, apis: &mut TrackedApis, object: &Object) {
         let api = match self.store.served_value(object) {
-            Ok(value) => RemoteApi::read(&value),
+            Ok(value) => AggregatedApi::read(&value),
             Err(error) => {
                 let name = object.name();
                 tracing::warn!(%error, name, "an APIService cannot be read and is ignored");
@@ -340,7 +340,7 @@ impl Aggregation {
     }
 
     /// Schedules checks after a change of a service or a slice.
-    fn note_place(&self, apis: &mut RemoteApis, object: &Object) {
+    fn note_place(&self, apis: &mut TrackedApis, object: &Object) {
         let (namespace, now) = (object.namespace(), self.clock.now());
         if !apis.is_in(namespace) {
             return;

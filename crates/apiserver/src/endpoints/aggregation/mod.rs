@@ -1,9 +1,9 @@
 //! APIs that other servers serve (API aggregation): their discovery, and the proxy of their requests.
 //!
 //! ```text
-//!   APIService, with a service ------controllers------> Remote --+-- discovery, the index of OpenAPI
-//!                                                                |
-//!   client --request, authorised here--> proxy --X-Remote-User---+--> the service's server
+//!   APIService, with a service --controllers--> AggregatedServer --+-- discovery, the index of OpenAPI
+//!                                                                  |
+//!   client --request, authorised here--> proxy --X-Remote-User-----+--> the service's server
 //! ```
 //!
 //! The server's controller checks that those servers are available, and fetches their discovery.
@@ -26,8 +26,8 @@ use ringwatch_apimachinery::GroupVersion;
 use ringwatch_http::client::Backend;
 
 use super::openapi;
+use crate::{AggregatedApi, ServiceAddresses};
 use super::relay::PROXY_CONNECT_TIMEOUT;
-use crate::{RemoteApi, ServiceAddresses};
 
 /// Number of path segments after the version that authorization uses:
 /// `watch/namespaces/{namespace}/{resource}/{name}/{subresource}`.
@@ -35,9 +35,9 @@ const AUTHORISED_PARTS: usize = 6;
 
 /// An API that another server serves, with that server's discovery.
 #[derive(Clone, Debug)]
-pub struct Remote {
+pub struct AggregatedServer {
     /// The APIService object, parsed.
-    pub api: RemoteApi,
+    pub api: AggregatedApi,
     /// The client's side of TLS for the server, or the message that says why the APIService's settings cannot be used.
     pub tls: Result<Arc<ClientConfig>, String>,
     /// The resources that the server's discovery document lists; empty until it has answered once.
@@ -48,10 +48,10 @@ pub struct Remote {
     pub openapi: Option<String>,
 }
 
-impl Remote {
+impl AggregatedServer {
     /// Returns an API whose server has not been asked for its resources yet.
     #[must_use]
-    pub fn new(tls: Result<Arc<ClientConfig>, String>, api: RemoteApi) -> Self {
+    pub fn new(tls: Result<Arc<ClientConfig>, String>, api: AggregatedApi) -> Self {
         Self {
             api,
             tls,
@@ -88,8 +88,8 @@ impl Remote {
 
 /// All APIs that other servers serve.
 #[derive(Clone, Debug, Default)]
-pub struct Remotes {
-    by_version: BTreeMap<GroupVersion, Arc<Remote>>,
+pub struct AggregatedServers {
+    by_version: BTreeMap<GroupVersion, Arc<AggregatedServer>>,
     /// Resolves a service to an address; `None` while no APIs of other servers are known.
     services: Option<ServiceAddresses>,
     /// The name of this server in the `Via` header of proxied requests.
@@ -98,15 +98,15 @@ pub struct Remotes {
     passes_redirects: bool,
 }
 
-impl Remotes {
+impl AggregatedServers {
     /// Collects these APIs, whose services `services` resolves.
     #[must_use]
     pub fn new(
-        remotes: impl IntoIterator<Item = Arc<Remote>>,
+        servers: impl IntoIterator<Item = Arc<AggregatedServer>>,
         services: ServiceAddresses,
         via: &str,
     ) -> Self {
-        let filed = remotes.into_iter();
+        let filed = servers.into_iter();
         Self {
             by_version: filed.map(|it| (it.api.group_version.clone(), it)).collect(),
             services: Some(services),
@@ -125,12 +125,12 @@ impl Remotes {
     }
 
     /// Returns all aggregated APIs, ordered by group and version.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Remote>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<AggregatedServer>> {
         self.by_version.values()
     }
 
     /// Returns the other server that serves a path, or the document that describes it; `None` if that is this server.
-    pub(super) fn serving(&self, path: &str) -> Option<&Arc<Remote>> {
+    pub(super) fn serving(&self, path: &str) -> Option<&Arc<AggregatedServer>> {
         if self.by_version.is_empty() {
             return None;
         }
@@ -154,9 +154,9 @@ impl Remotes {
 
     /// Returns the URLs of the OpenAPI documents, by roots such as `apis/apps/v1`.
     pub(super) fn openapi(&self) -> BTreeMap<String, String> {
-        let documents = self.iter().filter_map(|remote| {
-            let root = remote.api.path().trim_start_matches('/').to_owned();
-            Some((root, remote.openapi.clone()?))
+        let documents = self.iter().filter_map(|server| {
+            let root = server.api.path().trim_start_matches('/').to_owned();
+            Some((root, server.openapi.clone()?))
         });
         documents.collect()
     }

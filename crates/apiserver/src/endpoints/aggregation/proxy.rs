@@ -10,7 +10,7 @@ use ringwatch_apimachinery::upgrade::is_upgrade;
 use ringwatch_http::{RequestBody, ResponseBody, full};
 
 use super::identity::set_identity;
-use super::{Remote, Remotes};
+use super::{AggregatedServer, AggregatedServers};
 use crate::endpoints::errors::{self, TextError};
 use crate::endpoints::relay::{FORWARDED_URI, pass_on, passed_on, upgrade};
 use crate::endpoints::respond::respond;
@@ -33,28 +33,28 @@ pub(crate) struct RequestHead<'a> {
 
 /// Proxies a request.
 pub(crate) async fn proxy(
-    remotes: &Remotes,
-    remote: &Remote,
+    servers: &AggregatedServers,
+    server: &AggregatedServer,
     head: RequestHead<'_>,
     body: RequestBody,
     user: &User,
 ) -> Response<ResponseBody> {
-    if !remote.api.available {
+    if !server.api.available {
         return unavailable("service unavailable");
     }
-    let tls = match &remote.tls {
+    let tls = match &server.tls {
         Ok(tls) => tls,
         Err(why) => return TextError::Internal(why).response(),
     };
     // A proxy loop would end only at a timeout.
-    let via = format!("1.1 {}", remotes.via);
+    let via = format!("1.1 {}", servers.via);
     if head.headers.get_all(VIA).iter().any(|it| *it == via) {
         return unavailable("error trying to reach service: the request came from this server");
     }
-    let Some((host, port)) = remotes.place(remote).await else {
+    let Some((host, port)) = servers.place(server).await else {
         return unavailable("service unavailable");
     };
-    let backend = remote.backend(host, port, tls.clone(), head.clock);
+    let backend = server.backend(host, port, tls.clone(), head.clock);
     let request = passed_on(head.method, head.headers, head.path_and_query, body);
     let mut request = match request {
         Ok(request) => request,
@@ -76,7 +76,7 @@ pub(crate) async fn proxy(
         Err(error) => return unreachable(&error.to_string()),
     };
     let redirects = answer.status().is_redirection() && answer.headers().contains_key(LOCATION);
-    if redirects && !remotes.passes_redirects {
+    if redirects && !servers.passes_redirects {
         let text = "text/plain; charset=utf-8";
         return respond(errors::REDIRECTED, text, full(REDIRECTED));
     }
@@ -91,16 +91,16 @@ fn unreachable(why: &str) -> Response<ResponseBody> {
     unavailable(&format!("error trying to reach service: {why}"))
 }
 
-impl Remotes {
+impl AggregatedServers {
     /// Returns the host and port of one endpoint of the API's service; `None` if it has none.
-    async fn place(&self, remote: &Remote) -> Option<(String, u16)> {
-        let service = &remote.api.service;
+    async fn place(&self, server: &AggregatedServer) -> Option<(String, u16)> {
+        let service = &server.api.service;
         let addresses = self.services.as_ref()?;
         let place = addresses.address(&service.namespace, &service.name, service.port);
         match place.await {
             Ok(place) => Some(place),
             Err(error) => {
-                let api = &remote.api.name;
+                let api = &server.api.name;
                 tracing::warn!(error, api, "cannot find the service of an APIService");
                 None
             }

@@ -66,8 +66,8 @@ fn version_value(version: &Version) -> Value {
             let resources: Vec<Value> = resources.iter().map(|it| resource_value(it)).collect();
             (json!(resources), "Current")
         }
-        Content::Remote(remote) if remote.is_stale => (json!(*remote.resources), "Stale"),
-        Content::Remote(remote) => (json!(*remote.resources), "Current"),
+        Content::Aggregated(server) if server.is_stale => (json!(*server.resources), "Stale"),
+        Content::Aggregated(server) => (json!(*server.resources), "Current"),
     };
     let mut value = json!({"version": name, "freshness": freshness});
     if resources.as_array().is_some_and(|it| !it.is_empty()) {

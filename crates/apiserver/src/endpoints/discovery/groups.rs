@@ -9,7 +9,7 @@ use ringwatch_resources::built_in;
 use ringwatch_resources::local_priorities;
 use serde_json::{Value, json};
 
-use crate::endpoints::aggregation::{Remote, Remotes};
+use crate::endpoints::aggregation::{AggregatedServer, AggregatedServers};
 
 /// An API group in discovery, such as `apps`.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) enum Content {
     /// Resources of this server, by name.
     Local(Vec<Arc<Resource>>),
     /// Resources that another server serves.
-    Remote(Arc<Remote>),
+    Aggregated(Arc<AggregatedServer>),
 }
 
 impl Group {
@@ -53,7 +53,7 @@ impl Version {
     pub(super) fn is_built_in(&self) -> bool {
         match &self.content {
             Content::Local(resources) => !resources.iter().any(|it| it.is_custom()),
-            Content::Remote(_) => false,
+            Content::Aggregated(_) => false,
         }
     }
 
@@ -61,7 +61,7 @@ impl Version {
     fn priorities(&self) -> (i64, i64) {
         match &self.content {
             Content::Local(_) => local_priorities(&self.group_version),
-            Content::Remote(remote) => (remote.api.group_priority, remote.api.version_priority),
+            Content::Aggregated(server) => (server.api.group_priority, server.api.version_priority),
         }
     }
 
@@ -89,13 +89,13 @@ impl Version {
 pub(super) fn groups(
     stores: &[Arc<Store>],
     storeless: &[Arc<Resource>],
-    remotes: &Remotes,
+    servers: &AggregatedServers,
 ) -> Vec<Group> {
     let mut groups = local(stores, storeless);
-    for remote in remotes.iter() {
+    for server in servers.iter() {
         let version = Version {
-            group_version: remote.api.group_version.clone(),
-            content: Content::Remote(Arc::clone(remote)),
+            group_version: server.api.group_version.clone(),
+            content: Content::Aggregated(Arc::clone(server)),
         };
         let group = of_name(&mut groups, &version.group_version.group);
         // Resources of this server in that group version are not reachable.
@@ -108,7 +108,7 @@ pub(super) fn groups(
             .versions
             .sort_by(|one, other| one.place().cmp(&other.place()));
     }
-    if remotes.iter().next().is_some() {
+    if servers.iter().next().is_some() {
         groups.sort_by(|one, other| one.place().cmp(&other.place()));
     }
     groups
@@ -214,7 +214,7 @@ mod tests {
             Arc::new(resource)
         };
         let resources = ["v1beta1", "v1", "v1alpha1", "v2", "v1beta2"].map(resource);
-        let groups = groups(&[], &resources, &Remotes::default());
+        let groups = groups(&[], &resources, &AggregatedServers::default());
         let found = group_value(&groups[0]);
         assert_eq!(found["preferredVersion"]["version"], "v2");
         let versions = groups[0].versions.iter();

@@ -19,7 +19,7 @@ use ringwatch_registry::Store;
 
 use self::aggregated::{AGGREGATED_MEDIA_TYPE, AGGREGATED_PROTOBUF_MEDIA_TYPE};
 use self::groups::{Content, Version};
-use super::aggregation::Remotes;
+use super::aggregation::AggregatedServers;
 use super::api_config::ApiConfig;
 use super::errors::Failure;
 use super::negotiation::{self, Format, OBJECT_MEDIA_TYPES};
@@ -62,8 +62,12 @@ enum Wanted {
 
 impl Discovery {
     /// Builds the documents.
-    pub(super) fn new(config: &ApiConfig, stores: &[Arc<Store>], remotes: &Remotes) -> Self {
-        let groups = groups::groups(stores, &config.storeless, remotes);
+    pub(super) fn new(
+        config: &ApiConfig,
+        stores: &[Arc<Store>],
+        servers: &AggregatedServers,
+    ) -> Self {
+        let groups = groups::groups(stores, &config.storeless, servers);
         let mut documents = HashMap::new();
         let mut add = |path: String, json: Vec<u8>, any_method: bool| {
             let document = Document::new(json, false);

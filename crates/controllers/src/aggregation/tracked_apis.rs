@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringwatch::clock::Instant;
-use ringwatch_apiserver::RemoteApi;
-use ringwatch_apiserver::endpoints::Remote;
+use ringwatch_apiserver::AggregatedApi;
+use ringwatch_apiserver::endpoints::AggregatedServer;
 
 use super::inquiry::Discovered;
 
@@ -23,7 +23,7 @@ const PERIOD_MIN: Duration = Duration::from_millis(100);
 /// An API, and the state of its checks.
 #[derive(Debug)]
 pub(super) struct TrackedApi {
-    remote: Arc<Remote>,
+    server: Arc<AggregatedServer>,
     /// The instant at which the next check is due.
     due: Instant,
     /// The instant at which the last check began; `None` before the first.
@@ -38,13 +38,13 @@ pub(super) struct TrackedApi {
 
 /// All APIs by the name of their APIServices.
 #[derive(Debug, Default)]
-pub(super) struct RemoteApis {
+pub(super) struct TrackedApis {
     apis: BTreeMap<String, TrackedApi>,
     /// True if what clients see has changed.
     has_changed: bool,
 }
 
-impl RemoteApis {
+impl TrackedApis {
     /// Returns true if there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.apis.is_empty()
@@ -68,28 +68,28 @@ impl RemoteApis {
     /// Adds or changes an API by its APIService.
     pub(super) fn define(
         &mut self,
-        api: RemoteApi,
+        api: AggregatedApi,
         now: Instant,
-        tls: impl FnOnce(&RemoteApi) -> Result<Arc<rustls::ClientConfig>, String>,
+        tls: impl FnOnce(&AggregatedApi) -> Result<Arc<rustls::ClientConfig>, String>,
     ) {
         let Some(tracked) = self.apis.get_mut(&api.name) else {
             let name = api.name.clone();
-            let tracked = TrackedApi::new(Remote::new(tls(&api), api), now);
+            let tracked = TrackedApi::new(AggregatedServer::new(tls(&api), api), now);
             self.apis.insert(name, tracked);
             self.has_changed = true;
             return;
         };
-        if tracked.remote.api == api {
+        if tracked.server.api == api {
             return;
         }
         self.has_changed = true;
-        let same = tracked.remote.api.is_reached_like(&api);
-        let remote = Arc::make_mut(&mut tracked.remote);
+        let same = tracked.server.api.is_reached_like(&api);
+        let server = Arc::make_mut(&mut tracked.server);
         if !same {
-            remote.tls = tls(&api);
-            remote.is_stale = true;
+            server.tls = tls(&api);
+            server.is_stale = true;
         }
-        remote.api = api;
+        server.api = api;
         if !same {
             tracked.check_soon(now);
         }
@@ -98,7 +98,7 @@ impl RemoteApis {
     /// Schedules a check of the APIs of a service, whose endpoints may have changed.
     pub(super) fn service_changed(&mut self, namespace: &str, name: &str, now: Instant) {
         for tracked in self.apis.values_mut() {
-            let service = &tracked.remote.api.service;
+            let service = &tracked.server.api.service;
             if service.namespace == namespace && service.name == name {
                 tracked.check_soon(now);
             }
@@ -108,7 +108,7 @@ impl RemoteApis {
     /// Returns true if the service of an API is in this namespace.
     pub(super) fn is_in(&self, namespace: &str) -> bool {
         let mut apis = self.apis.values();
-        apis.any(|it| it.remote.api.service.namespace == namespace)
+        apis.any(|it| it.server.api.service.namespace == namespace)
     }
 
     /// Returns the APIs whose check is due and does not run, each with the time since when it is due.
@@ -119,13 +119,13 @@ impl RemoteApis {
     }
 
     /// Returns the API whose check is overdue the longest, which counts as being checked from now on.
-    pub(super) fn begin(&mut self, now: Instant) -> Option<Arc<Remote>> {
+    pub(super) fn begin(&mut self, now: Instant) -> Option<Arc<AggregatedServer>> {
         let waiting = self.apis.values_mut().filter(|it| !it.is_checked);
         let first = waiting.min_by_key(|it| it.due).filter(|it| it.due <= now)?;
         first.is_checked = true;
         first.has_changed = false;
         first.begun = Some(now);
-        Some(Arc::clone(&first.remote))
+        Some(Arc::clone(&first.server))
     }
 
     /// Returns when the next check is due.
@@ -138,7 +138,7 @@ impl RemoteApis {
     /// so that what was found does not count.
     pub(super) fn finish(
         &mut self,
-        checked: &Remote,
+        checked: &AggregatedServer,
         discovered: Option<Discovered>,
         now: Instant,
     ) -> bool {
@@ -146,7 +146,7 @@ impl RemoteApis {
             return false;
         };
         tracked.is_checked = false;
-        if !tracked.remote.api.is_reached_like(&checked.api) {
+        if !tracked.server.api.is_reached_like(&checked.api) {
             tracked.check_soon(now);
             return false;
         }
@@ -165,16 +165,16 @@ impl RemoteApis {
     }
 
     /// Returns all APIs if what clients see has changed since the last call.
-    pub(super) fn changed(&mut self) -> Option<Vec<Arc<Remote>>> {
-        let all = self.apis.values().map(|it| Arc::clone(&it.remote));
+    pub(super) fn changed(&mut self) -> Option<Vec<Arc<AggregatedServer>>> {
+        let all = self.apis.values().map(|it| Arc::clone(&it.server));
         std::mem::take(&mut self.has_changed).then(|| all.collect())
     }
 }
 
 impl TrackedApi {
-    fn new(remote: Remote, now: Instant) -> Self {
+    fn new(server: AggregatedServer, now: Instant) -> Self {
         Self {
-            remote: Arc::new(remote),
+            server: Arc::new(server),
             due: now,
             begun: None,
             is_checked: false,
@@ -203,7 +203,7 @@ impl TrackedApi {
 
     /// Stores a server's resources; returns true if they changed. Keeps the last ones while the server does not answer.
     fn take(&mut self, discovered: Option<Discovered>) -> bool {
-        let tracked = &self.remote;
+        let tracked = &self.server;
         let same = match &discovered {
             None => tracked.is_stale,
             Some(discovered) => {
@@ -215,11 +215,11 @@ impl TrackedApi {
         if same {
             return false;
         }
-        let remote = Arc::make_mut(&mut self.remote);
-        remote.is_stale = discovered.is_none();
+        let server = Arc::make_mut(&mut self.server);
+        server.is_stale = discovered.is_none();
         if let Some(discovered) = discovered {
-            remote.resources = Arc::new(discovered.resources);
-            remote.openapi = discovered.openapi;
+            server.resources = Arc::new(discovered.resources);
+            server.openapi = discovered.openapi;
         }
         true
     }
@@ -233,8 +233,8 @@ mod tests {
 
     use super::*;
 
-    fn api(port: u16) -> RemoteApi {
-        RemoteApi {
+    fn api(port: u16) -> AggregatedApi {
+        AggregatedApi {
             name: "v1.example.com".to_owned(),
             group_version: GroupVersion::new("example.com", "v1"),
             group_priority: 1,
@@ -257,21 +257,21 @@ mod tests {
         })
     }
 
-    fn define(apis: &mut RemoteApis, api: RemoteApi, now: Instant) {
+    fn define(apis: &mut TrackedApis, api: AggregatedApi, now: Instant) {
         apis.define(api, now, |_| Err(String::new()));
     }
 
     /// Looks at the API, which takes no time. How long it is left alone then.
-    fn look(apis: &mut RemoteApis, now: Instant, discovered: Option<Discovered>) -> Duration {
-        let remote = apis.begin(now).expect("due");
+    fn look(apis: &mut TrackedApis, now: Instant, discovered: Option<Discovered>) -> Duration {
+        let server = apis.begin(now).expect("due");
         assert!(apis.begin(now).is_none(), "it is looked at already");
-        assert!(apis.finish(&remote, discovered, now));
+        assert!(apis.finish(&server, discovered, now));
         apis.next_due().expect("one") - now
     }
 
     #[test]
     fn a_server_that_fails_is_asked_less_and_less_often() {
-        let (mut apis, mut now) = (RemoteApis::default(), Clock::real().now());
+        let (mut apis, mut now) = (TrackedApis::default(), Clock::real().now());
         define(&mut apis, api(1), now);
         let mut pauses = Vec::new();
         for _ in 0..9 {
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn what_changes_is_looked_at_soon_but_not_all_the_time() {
-        let (mut apis, now) = (RemoteApis::default(), Clock::real().now());
+        let (mut apis, now) = (TrackedApis::default(), Clock::real().now());
         define(&mut apis, api(1), now);
         look(&mut apis, now, discovered());
         apis.service_changed("ns", "other", now);
@@ -297,15 +297,15 @@ mod tests {
         assert_eq!(apis.next_due(), Some(now + PERIOD_MIN));
         let later = now + PERIOD_MIN;
         // A change during the look counts after it, and what was found meanwhile is of another service.
-        let remote = apis.begin(later).expect("due");
+        let server = apis.begin(later).expect("due");
         define(&mut apis, api(2), later);
-        assert!(!apis.finish(&remote, discovered(), later));
+        assert!(!apis.finish(&server, discovered(), later));
         assert_eq!(apis.next_due(), Some(later + PERIOD_MIN));
     }
 
     #[test]
     fn clients_see_only_what_has_changed() {
-        let (mut apis, now) = (RemoteApis::default(), Clock::real().now());
+        let (mut apis, now) = (TrackedApis::default(), Clock::real().now());
         define(&mut apis, api(1), now);
         let seen = apis.changed().expect("it is new");
         assert!(seen[0].is_stale && !seen[0].api.available);
@@ -313,7 +313,7 @@ mod tests {
         let seen = apis.changed().expect("it says what it has");
         assert!(!seen[0].is_stale);
         look(&mut apis, now + PERIOD, discovered());
-        let available = RemoteApi {
+        let available = AggregatedApi {
             available: true,
             ..api(1)
         };

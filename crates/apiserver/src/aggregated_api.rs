@@ -13,7 +13,7 @@ const OWN_GROUP: &str = "apiregistration.k8s.io";
 
 /// One group version that another server serves, as an APIService describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteApi {
+pub struct AggregatedApi {
     /// The name of the APIService.
     pub name: String,
     /// The group and version that the other server serves.
@@ -43,7 +43,7 @@ pub struct ServiceReference {
     pub port: u16,
 }
 
-impl RemoteApi {
+impl AggregatedApi {
     /// Reads an APIService; returns `None` if this server serves its API itself.
     #[must_use]
     pub fn read(object: &Value) -> Option<Self> {
