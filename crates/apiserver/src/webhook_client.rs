@@ -49,7 +49,7 @@ pub struct NetworkClient {
 
 /// The address of a webhook, and the request's target there.
 #[derive(Debug)]
-struct Place {
+struct CallTarget {
     backend: Backend,
     /// The authority of the request, `host:port`.
     authority: String,
@@ -68,22 +68,22 @@ impl NetworkClient {
         }
     }
 
-    async fn place(
+    async fn target(
         &self,
         to: &ClientConfig,
         CallUrl { authority, path }: CallUrl,
         timeout: Duration,
-    ) -> Result<Place, String> {
+    ) -> Result<CallTarget, String> {
         let bundle = to.ca_bundle.as_deref();
         let tls = match &to.pair {
             None => self.tls.config(bundle)?,
             Some(pair) => {
                 let certificate = String::from_utf8_lossy(&pair.certificate);
-                let shown = BundleTls {
+                let with_identity = BundleTls {
                     identity: Some(ClientIdentity::read(&certificate, &pair.key)?),
                     ..BundleTls::default()
                 };
-                shown.config(bundle)?
+                with_identity.config(bundle)?
             }
         };
         match &to.target {
@@ -91,7 +91,7 @@ impl NetworkClient {
                 let uri = format!("https://{authority}/");
                 let uri: Uri = uri.parse().map_err(|error| format!("{error}"))?;
                 let backend = https_get::backend(&uri, &tls, timeout, &self.clock);
-                Ok(Place {
+                Ok(CallTarget {
                     backend: backend.ok_or("the url has no host")?,
                     authority,
                     path,
@@ -105,7 +105,7 @@ impl NetworkClient {
             } => {
                 let (host, found) = self.services.address(namespace, name, *port).await?;
                 let server = format!("{name}.{namespace}.svc");
-                Ok(Place {
+                Ok(CallTarget {
                     authority,
                     path,
                     backend: Backend {
@@ -125,12 +125,12 @@ impl NetworkClient {
     }
 
     async fn exchange(
-        place: &Place,
+        target: &CallTarget,
         token: Option<&str>,
         review: Bytes,
     ) -> Result<Bytes, CallError> {
-        let mut request = Request::post(&place.path)
-            .header(HOST, &place.authority)
+        let mut request = Request::post(&target.path)
+            .header(HOST, &target.authority)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json")
             .header(USER_AGENT, "kube-apiserver-admission");
@@ -139,12 +139,12 @@ impl NetworkClient {
         }
         let request = request.body(full(review));
         let request = request.map_err(|error| lasting(error.to_string()))?;
-        let span = outgoing_call::start(request.method(), &place.authority, &place.path);
+        let span = outgoing_call::start(request.method(), &target.authority, &target.path);
         let answer = span
             .within(async {
                 let mut request = request;
                 inject(request.headers_mut());
-                fetch(&place.backend, request, ANSWER_BYTES_MAX).await
+                fetch(&target.backend, request, ANSWER_BYTES_MAX).await
             })
             .await;
         let answer = answer.map_err(|error| {
@@ -188,9 +188,9 @@ impl WebhookClient for NetworkClient {
             ..error
         };
         let call = async {
-            let place = self.place(to, url.clone(), timeout).await;
-            let place = place.map_err(lasting)?;
-            let answered = Self::exchange(&place, to.token.as_deref(), review).await;
+            let target = self.target(to, url.clone(), timeout).await;
+            let target = target.map_err(lasting)?;
+            let answered = Self::exchange(&target, to.token.as_deref(), review).await;
             answered.map_err(prefixed)
         };
         let call = async {

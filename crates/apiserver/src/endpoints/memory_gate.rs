@@ -54,7 +54,7 @@ pub(super) struct MemoryGate {
 /// The memory that a response takes until it is sent, beside what it shares with others. The handler puts it into the
 /// response's extensions.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct ResponseMemory {
     /// The bytes that the budget has not admitted yet.
     pub(super) bytes: u64,
     /// The share of the budget that covers its objects already.
@@ -145,7 +145,7 @@ impl MemoryGate {
         mut share: Share,
         mut response: Response<ResponseBody>,
     ) -> Result<Response<ResponseBody>, Failure> {
-        let held: Option<Held> = response.extensions_mut().remove();
+        let held: Option<ResponseMemory> = response.extensions_mut().remove();
         if let Some(held) = &held {
             share
                 .admit(held.bytes)
@@ -241,7 +241,7 @@ mod tests {
         let mut response = Response::new(full("items"));
         let mut objects = ledger.share(Account::Requests);
         objects.set(500);
-        response.extensions_mut().insert(Held {
+        response.extensions_mut().insert(ResponseMemory {
             bytes: 1_000,
             objects: Some(Arc::new(objects)),
         });
@@ -291,7 +291,7 @@ mod tests {
         let (gate, ledger) = gate(1 << 20);
         let share = gate.list().expect("room");
         let mut response = Response::new(full("items"));
-        response.extensions_mut().insert(Held {
+        response.extensions_mut().insert(ResponseMemory {
             bytes: 1 << 20,
             objects: None,
         });

@@ -18,7 +18,7 @@ use super::encoding::{
     GZIP_MIN_BYTES, GzipListBody, Items, ListBody, PiecewiseBody, Tables, frame,
 };
 use super::errors::Failure;
-use super::memory_gate::Held;
+use super::memory_gate::ResponseMemory;
 use super::negotiation::{Form, Format, Output, accepts_gzip};
 use super::respond::respond;
 use super::response::{document, mark_compressed};
@@ -118,7 +118,9 @@ pub(super) async fn list(
         let body = ListBody::new(encoder, list.items, head).await?;
         respond(StatusCode::OK, media_type, body.boxed_unsync())
     };
-    response.extensions_mut().insert(Held { bytes, objects });
+    response
+        .extensions_mut()
+        .insert(ResponseMemory { bytes, objects });
     Ok(response)
 }
 
@@ -149,7 +151,7 @@ fn in_pieces(
 ) -> Result<Response<ResponseBody>, Failure> {
     let items_bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
     let body = PiecewiseBody::new(items, format, list.items, head)?;
-    let held = Held {
+    let held = ResponseMemory {
         bytes: items_bytes + body.size_hint().lower(),
         objects: list.memory,
     };
