@@ -5,7 +5,7 @@ use ringwatch_http::BodyGuard;
 
 use super::Permit;
 use super::drain::OpenWatch;
-use crate::running_requests::RunningRequest;
+use ringwatch_observe::running_requests::RunningRequest;
 
 /// A place among the requests in flight, the request's seats, and its place among those that run.
 #[derive(Debug)]
