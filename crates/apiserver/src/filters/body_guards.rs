@@ -1,7 +1,7 @@
 //! Places that the body of a response holds until it is sent or dropped.
 
 use ringwatch_flowcontrol::fairness::{Turn, WatchPlace};
-use ringwatch_http::BodyGuard;
+use ringwatch_http::{Body, BodyGuard, CancellationFlag, ResponseBody};
 
 use super::Permit;
 use super::drain::OpenWatch;
@@ -9,10 +9,10 @@ use ringwatch_observe::running_requests::RunningRequest;
 
 /// A place among the requests in flight, the request's seats, and its place among those that run.
 #[derive(Debug)]
-pub(super) struct RequestGuard {
-    pub(super) _permit: Permit,
-    pub(super) _turn: Option<Turn>,
-    pub(super) running: RunningRequest,
+struct RequestGuard {
+    _permit: Permit,
+    _turn: Option<Turn>,
+    running: RunningRequest,
 }
 
 impl BodyGuard for RequestGuard {
@@ -23,9 +23,42 @@ impl BodyGuard for RequestGuard {
 
 /// A place among the watches of a user, and one among the watches that end one by one.
 #[derive(Debug)]
-pub(super) struct WatchGuard {
-    pub(super) _place: Option<WatchPlace>,
-    pub(super) _open: Option<OpenWatch>,
+struct WatchGuard {
+    _place: Option<WatchPlace>,
+    _open: Option<OpenWatch>,
 }
 
 impl BodyGuard for WatchGuard {}
+
+/// Returns a body that holds a place among the requests in flight, the request's seats, and its place among those that run.
+pub(super) fn guard_request(
+    body: ResponseBody,
+    permit: Permit,
+    turn: Option<Turn>,
+    running: RunningRequest,
+) -> Body {
+    let guard = RequestGuard {
+        _permit: permit,
+        _turn: turn,
+        running,
+    };
+    Body::holding(body, Box::new(guard))
+}
+
+/// Returns the body of a watch or stream, which ends when it is its turn, or else when all watches do.
+pub(super) fn guard_watch(
+    body: ResponseBody,
+    open: Option<OpenWatch>,
+    place: Option<WatchPlace>,
+    end_of_watches: &CancellationFlag,
+) -> Body {
+    let end = open.as_ref().map_or(end_of_watches, OpenWatch::end).clone();
+    if open.is_none() && place.is_none() {
+        return Body::until(body, &end, None);
+    }
+    let guard = WatchGuard {
+        _place: place,
+        _open: open,
+    };
+    Body::until(body, &end, Some(Box::new(guard)))
+}

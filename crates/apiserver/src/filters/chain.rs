@@ -16,14 +16,14 @@ use ringwatch_authentication::{Authenticator, Peer, is_anonymous};
 use ringwatch_authorization::Authorizer;
 use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
 use ringwatch_flowcontrol::{Fairness, Requester, Watches};
-use ringwatch_http::{Body, BodyGuard, CancellationFlag, RequestBody, ResponseBody};
+use ringwatch_http::{Body, CancellationFlag, RequestBody, ResponseBody};
 use ringwatch_observe::running_requests::RunningRequests;
 use ringwatch_registry::Verb;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_spans::Tracer;
 
-use super::body_guards::{RequestGuard, WatchGuard};
-use super::drain::{Draining, OpenWatch};
+use super::body_guards::{guard_request, guard_watch};
+use super::drain::Draining;
 use super::handler::{Credentials, Handler, OwnPaths, answer_own};
 use super::{InFlight, LargeWork, Outer, Start, answer, deadline, impersonation};
 use crate::audit_id::{AUDIT_ID, audit_id};
@@ -343,19 +343,7 @@ impl Filters {
             };
         }
         let response = self.authorized(request, user, info).await;
-        response.map(|body| {
-            let end = open
-                .as_ref()
-                .map_or(&self.end_of_watches, OpenWatch::end)
-                .clone();
-            let guard = (place.is_some() || open.is_some()).then(|| {
-                Box::new(WatchGuard {
-                    _place: place,
-                    _open: open,
-                }) as Box<dyn BodyGuard>
-            });
-            Body::until(body, &end, guard)
-        })
+        response.map(|body| guard_watch(body, open, place, &self.end_of_watches))
     }
 
     /// Refuses a request because there are too many, and counts it.
@@ -418,12 +406,7 @@ impl Filters {
         };
         let response = self.authorized(request, user, info).await;
         running.responded(response.status());
-        let guard = RequestGuard {
-            _permit: permit,
-            _turn: turn,
-            running,
-        };
-        response.map(|body| Body::holding(body, Box::new(guard)))
+        response.map(|body| guard_request(body, permit, turn, running))
     }
 
     /// Authorizes a request and passes it on. Both may move to the threads for large work.
