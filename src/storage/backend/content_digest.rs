@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use aws_lc_rs::digest::{Context, SHA256};
+use sha2::{Digest, Sha256};
 
 use super::{KeyValue, LeaseId};
 
@@ -15,13 +15,14 @@ use super::{KeyValue, LeaseId};
 pub struct ContentDigest([u8; 32]);
 
 /// A [`ContentDigest`] that is computed key by key.
-pub struct ContentHasher(Context);
+#[derive(Default)]
+pub struct ContentHasher(Sha256);
 
 impl ContentHasher {
     /// Begins the digest of a store without keys.
     #[must_use]
     pub fn new() -> Self {
-        Self(Context::new(&SHA256))
+        Self::default()
     }
 
     /// Adds the next key in their order.
@@ -44,29 +45,21 @@ impl ContentHasher {
         revisions: [u64; 3],
         lease: Option<LeaseId>,
     ) {
-        let context = &mut self.0;
-        context.update(&(key.len() as u64).to_le_bytes());
-        context.update(key.as_bytes());
-        context.update(&(value.len() as u64).to_le_bytes());
-        context.update(value);
+        let hasher = &mut self.0;
+        hasher.update((key.len() as u64).to_le_bytes());
+        hasher.update(key);
+        hasher.update((value.len() as u64).to_le_bytes());
+        hasher.update(value);
         for revision in revisions {
-            context.update(&revision.to_le_bytes());
+            hasher.update(revision.to_le_bytes());
         }
-        context.update(&lease.map_or(0, |lease| lease.0).to_le_bytes());
+        hasher.update(lease.map_or(0, |lease| lease.0).to_le_bytes());
     }
 
     /// Returns the digest of the keys that were added.
     #[must_use]
     pub fn finish(self) -> ContentDigest {
-        let mut digest = [0; 32];
-        digest.copy_from_slice(self.0.finish().as_ref());
-        ContentDigest(digest)
-    }
-}
-
-impl Default for ContentHasher {
-    fn default() -> Self {
-        Self::new()
+        ContentDigest(self.0.finalize().into())
     }
 }
 

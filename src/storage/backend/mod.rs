@@ -10,12 +10,17 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
+#[cfg(any(feature = "embedded", feature = "etcd"))]
 mod content_digest;
+#[cfg(any(feature = "embedded", feature = "etcd"))]
 pub mod copy;
+#[cfg(feature = "embedded")]
 pub mod embedded;
 mod error;
+#[cfg(feature = "etcd")]
 pub mod etcd;
 
+#[cfg(any(feature = "embedded", feature = "etcd"))]
 pub use content_digest::{ContentDigest, ContentHasher};
 pub use error::BackendError;
 

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::config::EncryptionConfig;
-use super::providers::{Providers, TransformError};
+use super::providers::Providers;
+use super::stored_value::TransformError;
 use crate::sync::{Arc, ArcSwap};
 
 /// The encryption of each type. Clones share the configuration.

@@ -12,13 +12,27 @@
 //! ([`Encryption`]). The hard part is that
 //! no encrypted value may pass for a plain one: a value that no key decrypts is an error, and one with the prefix of
 //! encrypted values is never taken for an object.
+//!
+//! Without the feature `encryption` nothing is encrypted ([`Transformer`] passes values on), and that rule alone holds.
 
+#[cfg(feature = "encryption")]
 mod cipher;
+#[cfg(feature = "encryption")]
 mod config;
+#[cfg(feature = "encryption")]
 mod current;
+#[cfg(feature = "encryption")]
 mod kms;
+#[cfg(not(feature = "encryption"))]
+mod plain;
+#[cfg(feature = "encryption")]
 mod providers;
+mod stored_value;
 
+#[cfg(feature = "encryption")]
 pub use config::{ConfigError, EncryptionConfig};
+#[cfg(feature = "encryption")]
 pub use current::{Encryption, Reader, Transformer};
-pub use providers::{ENCRYPTED, TransformError};
+#[cfg(not(feature = "encryption"))]
+pub use plain::{Encryption, Reader, Transformer};
+pub use stored_value::{ENCRYPTED, TransformError};

@@ -10,9 +10,7 @@ use bytes::Bytes;
 
 use super::cipher::Cipher;
 use super::kms::{KmsProvider, OpenError};
-
-/// The prefix of every encrypted value.
-pub const ENCRYPTED: &[u8] = b"k8s:enc:";
+use super::stored_value::{ENCRYPTED, NO_KEYS, TransformError};
 
 /// The providers of a type's values. The first one encrypts.
 #[derive(Clone, Debug)]
@@ -42,17 +40,6 @@ pub(super) struct NamedKey {
     /// The name of the key and a colon.
     pub(super) prefix: String,
     pub(super) cipher: Cipher,
-}
-
-/// An error about a value that cannot be decrypted or encrypted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TransformError {
-    /// No provider can read the value.
-    #[error("{0}")]
-    Unreadable(String),
-    /// The value cannot be encrypted or decrypted now, since a KMS plugin does not answer. Retry later.
-    #[error("{0}")]
-    Unavailable(String),
 }
 
 impl Default for Providers {
@@ -89,7 +76,7 @@ impl Providers {
             }
         }
         let unknown = if self.is_identity() {
-            "identity transformer tried to read encrypted data"
+            NO_KEYS
         } else {
             "no matching prefix found"
         };

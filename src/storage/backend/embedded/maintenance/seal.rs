@@ -1,9 +1,9 @@
 //! The seal of a snapshot: its last bytes are the SHA-256 of those before them.
 
-use aws_lc_rs::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
+use sha2::{Digest, Sha256};
 
 /// The length of the seal in bytes.
-pub(super) const SEAL_BYTES: usize = SHA256_OUTPUT_LEN;
+pub(super) const SEAL_BYTES: usize = 32;
 
 /// The stream ended early, or a byte of it is another than was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,10 +11,10 @@ pub(super) const SEAL_BYTES: usize = SHA256_OUTPUT_LEN;
 pub struct Unsealed;
 
 /// A check of the seal of a stream of bytes that comes in pieces.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Seal {
     /// The digest of all bytes but the last ones.
-    context: Context,
+    hasher: Sha256,
     /// The last bytes so far, which may be the seal.
     last: Vec<u8>,
 }
@@ -25,25 +25,16 @@ impl std::fmt::Debug for Seal {
     }
 }
 
-impl Default for Seal {
-    fn default() -> Self {
-        Self {
-            context: Context::new(&SHA256),
-            last: Vec::new(),
-        }
-    }
-}
-
 impl Seal {
     /// Takes the next bytes of the stream.
     pub fn update(&mut self, bytes: &[u8]) {
         let (before, last) = bytes.split_at(bytes.len().saturating_sub(SEAL_BYTES));
         let kept = SEAL_BYTES - last.len();
         let passed = self.last.len().saturating_sub(kept);
-        self.context.update(&self.last[..passed]);
+        self.hasher.update(&self.last[..passed]);
         self.last.drain(..passed);
         if !before.is_empty() {
-            self.context.update(before);
+            self.hasher.update(before);
         }
         self.last.extend_from_slice(last);
     }
@@ -53,7 +44,7 @@ impl Seal {
     /// # Errors
     /// [`Unsealed`].
     pub fn verify(self) -> Result<(), Unsealed> {
-        match self.context.finish().as_ref() == self.last {
+        match self.hasher.finalize().as_slice() == self.last {
             true => Ok(()),
             false => Err(Unsealed),
         }
@@ -65,8 +56,7 @@ mod tests {
     use super::*;
 
     fn sealed(content: &[u8]) -> Vec<u8> {
-        let digest = aws_lc_rs::digest::digest(&SHA256, content);
-        [content, digest.as_ref()].concat()
+        [content, Sha256::digest(content).as_slice()].concat()
     }
 
     fn verified(stream: &[u8], piece: usize) -> Result<(), Unsealed> {

@@ -16,10 +16,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::vec::IntoIter;
 
-use aws_lc_rs::digest::{Context, SHA256};
 use bytes::{Bytes, BytesMut};
 use imbl::OrdMap;
 use prost::Message;
+use sha2::{Digest, Sha256};
 
 use super::error::MaintenanceError;
 use super::stopped_store;
@@ -49,7 +49,7 @@ pub struct Chunks {
     older: IntoIter<Arc<Version>>,
     /// The revision of the history that comes next.
     next: u64,
-    context: Context,
+    hasher: Sha256,
     position: Position,
 }
 
@@ -103,7 +103,7 @@ impl Snapshot {
         Chunks {
             older: Vec::new().into_iter(),
             next: 0,
-            context: Context::new(&SHA256),
+            hasher: Sha256::new(),
             position: Position::Head,
             snapshot: self,
         }
@@ -170,10 +170,10 @@ impl Iterator for Chunks {
             self.begin(&mut out);
         }
         self.add_records(&mut out);
-        self.context.update(&out);
+        self.hasher.update(&out);
         if self.position == Position::End {
-            let digest = self.context.clone().finish();
-            out.extend_from_slice(digest.as_ref());
+            let digest = self.hasher.clone().finalize();
+            out.extend_from_slice(&digest);
         }
         Some(out.freeze())
     }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use bytes::Bytes;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::*;
@@ -163,11 +163,11 @@ fn a_snapshot_whose_records_end_elsewhere_than_its_head_says_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = snapshot_of(&store(&folder));
     let mut bytes = fs::read(&path).expect("bytes");
-    bytes.truncate(bytes.len() - SHA256_OUTPUT_LEN);
+    bytes.truncate(bytes.len() - seal::SEAL_BYTES);
     // The revision stands behind the magic and the format.
     bytes[20..28].copy_from_slice(&9u64.to_le_bytes());
-    let seal = digest(&SHA256, &bytes);
-    bytes.extend_from_slice(seal.as_ref());
+    let seal = Sha256::digest(&bytes);
+    bytes.extend_from_slice(&seal);
     fs::write(&path, bytes).expect("a file");
     let says = "its head says revision 9, its records end at 8";
     let refused = [
