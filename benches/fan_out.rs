@@ -19,13 +19,12 @@ use futures::StreamExt;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch::meta::{FieldSchema, Object};
+use ringwatch::meta::Object;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::{Backend, KeyRange, WatchRequest};
-use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
+use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig};
 use ringwatch::storage::{
-    Interface, ListOptions, Rejection, TryUpdate, UpdateOptions, Updated, Versioner, WatchStream,
-    etcd3,
+    Interface, ListOptions, Rejection, TryUpdate, UpdateOptions, Updated, WatchStream, etcd3,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -80,14 +79,7 @@ impl World {
         let source = Arc::new(etcd3::Changes::new(backend, PATH_PREFIX));
         let metrics = CacheMetrics::register(&mut Registry::default());
         let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
-        let cacher = feed.add_type(TypeConfig {
-            group: String::new(),
-            resource: "pods".to_owned(),
-            prefix: "/pods/".to_owned(),
-            versioner: Versioner::new(FieldSchema::default()),
-            window: WindowLimits::default(),
-            shard_indexes: false,
-        });
+        let cacher = feed.add_type(TypeConfig::new("", "pods"));
         let running = tokio::spawn(reflector.run(std::future::pending()));
         cacher.ready().await.unwrap();
         let delegator = CacheDelegator::new(cacher, Arc::new(store.clone()));
@@ -128,13 +120,7 @@ impl Drop for World {
 }
 
 async fn store_with_object(backend: &Arc<dyn Backend>) -> etcd3::Store {
-    let config = etcd3::Config {
-        path_prefix: PATH_PREFIX.to_owned(),
-        resource_prefix: "/pods".to_owned(),
-        versioner: Versioner::new(FieldSchema::default()),
-        clock: Clock::real(),
-        compact_revision: None,
-    };
+    let config = etcd3::Config::new(PATH_PREFIX, "/pods", Clock::real());
     let store = etcd3::Store::new(Arc::clone(backend), config);
     store.create(KEY, &pod(0), None).await.unwrap();
     store

@@ -34,7 +34,7 @@ use ringwatch::clock::Clock;
 use ringwatch::meta::FieldSchema;
 use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
 use ringwatch::storage::backend::{Backend, Compare, Op, RangeRequest, Txn};
-use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
+use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig};
 use ringwatch::storage::{Interface, ListOptions, Versioner, etcd3};
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -164,21 +164,9 @@ async fn cached_stores(backend: Arc<dyn Backend>) -> [CacheDelegator; 2] {
     let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
     let stores = ["pods", "nodes"].map(|resource| {
         let versioner = Versioner::new(FieldSchema::default());
-        let cacher = feed.add_type(TypeConfig {
-            group: String::new(),
-            resource: resource.to_owned(),
-            prefix: format!("/{resource}/"),
-            versioner: versioner.clone(),
-            window: WindowLimits::default(),
-            shard_indexes: false,
-        });
-        let config = etcd3::Config {
-            path_prefix: PATH_PREFIX.to_owned(),
-            resource_prefix: format!("/{resource}"),
-            versioner,
-            clock: Clock::real(),
-            compact_revision: None,
-        };
+        let cacher = feed.add_type(TypeConfig::new("", resource).with_versioner(versioner.clone()));
+        let config = etcd3::Config::new(PATH_PREFIX, format!("/{resource}"), Clock::real())
+            .with_versioner(versioner);
         let store = etcd3::Store::new(Arc::clone(&backend), config);
         (cacher.clone(), CacheDelegator::new(cacher, Arc::new(store)))
     });

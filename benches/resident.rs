@@ -26,11 +26,10 @@ use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::codec;
-use ringwatch::meta::FieldSchema;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::{Backend, Compare, Op, Txn};
 use ringwatch::storage::cacher::{CacheMetrics, Feed, TypeConfig, WindowLimits};
-use ringwatch::storage::{Versioner, etcd3};
+use ringwatch::storage::etcd3;
 use serde_json::json;
 use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Runtime;
@@ -147,17 +146,10 @@ async fn served(backend: &Arc<dyn Backend>, events_max: usize) -> Feed {
     let source = Arc::new(etcd3::Changes::new(Arc::clone(backend), PATH_PREFIX));
     let metrics = CacheMetrics::register(&mut Registry::default());
     let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
-    let cacher = feed.add_type(TypeConfig {
-        group: String::new(),
-        resource: "configmaps".to_owned(),
-        prefix: "/configmaps/".to_owned(),
-        versioner: Versioner::new(FieldSchema::default()),
-        window: WindowLimits {
-            events_max,
-            ..WindowLimits::default()
-        },
-        shard_indexes: false,
-    });
+    let cacher = feed.add_type(TypeConfig::new("", "configmaps").with_window(WindowLimits {
+        events_max,
+        ..WindowLimits::default()
+    }));
     tokio::spawn(reflector.run(std::future::pending()));
     cacher.ready().await.unwrap();
     feed

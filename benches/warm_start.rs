@@ -24,12 +24,12 @@ use futures::StreamExt;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch::meta::{FieldSchema, ResourceVersion};
+use ringwatch::meta::ResourceVersion;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
 use ringwatch::storage::backend::{Backend, Compare, KeyRange, Op, Txn, WatchRequest};
 use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
-use ringwatch::storage::{Interface, ListOptions, Versioner, etcd3};
+use ringwatch::storage::{Interface, ListOptions, etcd3};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -185,17 +185,10 @@ async fn serve(backend: &Arc<dyn Backend>, from: u64) {
     let source = Arc::new(etcd3::Changes::new(Arc::clone(backend), PATH_PREFIX));
     let metrics = CacheMetrics::register(&mut Registry::default());
     let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
-    let cacher = feed.add_type(TypeConfig {
-        group: String::new(),
-        resource: "pods".to_owned(),
-        prefix: "/pods/".to_owned(),
-        versioner: Versioner::new(FieldSchema::default()),
-        window: WindowLimits {
-            bytes_max: usize::MAX,
-            ..WindowLimits::default()
-        },
-        shard_indexes: false,
-    });
+    let cacher = feed.add_type(TypeConfig::new("", "pods").with_window(WindowLimits {
+        bytes_max: usize::MAX,
+        ..WindowLimits::default()
+    }));
     let running = tokio::spawn(reflector.run(std::future::pending()));
     cacher.ready().await.unwrap();
     let store = etcd3::Store::new(Arc::clone(backend), store_config());
@@ -215,13 +208,7 @@ async fn serve(backend: &Arc<dyn Backend>, from: u64) {
 }
 
 fn store_config() -> etcd3::Config {
-    etcd3::Config {
-        path_prefix: PATH_PREFIX.to_owned(),
-        resource_prefix: "/pods".to_owned(),
-        versioner: Versioner::new(FieldSchema::default()),
-        clock: Clock::real(),
-        compact_revision: None,
-    }
+    etcd3::Config::new(PATH_PREFIX, "/pods", Clock::real())
 }
 
 criterion_group!(benches, warm_start);

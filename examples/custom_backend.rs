@@ -21,8 +21,8 @@ use ringwatch::storage::backend::{
     Backend, BackendError, Compare, Event, EventKind, KeyRange, KeyValue, LeaseId, Op,
     RangeRequest, RangeResponse, Txn, TxnResponse, WatchRequest, WatchResponse, WatchResponses,
 };
-use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
-use ringwatch::storage::{Interface, ListOptions, Versioner, etcd3};
+use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig};
+use ringwatch::storage::{Interface, ListOptions, etcd3};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -220,24 +220,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Ledger::unlimited(),
     );
     let reflecting = tokio::spawn(reflector.run(std::future::pending()));
-    let cacher = feed.add_type(TypeConfig {
-        group: String::new(),
-        resource: "configmaps".to_owned(),
-        prefix: "/configmaps/".to_owned(),
-        versioner: Versioner::default(),
-        window: WindowLimits::default(),
-        shard_indexes: false,
-    });
+    let cacher = feed.add_type(TypeConfig::new("", "configmaps"));
     cacher.ready().await?;
     let store = etcd3::Store::new(
         backend,
-        etcd3::Config {
-            path_prefix: "/registry".to_owned(),
-            resource_prefix: "/configmaps".to_owned(),
-            versioner: Versioner::default(),
-            clock,
-            compact_revision: None,
-        },
+        etcd3::Config::new("/registry", "/configmaps", clock),
     );
     let config_maps = CacheDelegator::new(cacher, Arc::new(store));
     let everything = ListOptions {

@@ -17,10 +17,10 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::meta::ResourceVersion;
 use ringwatch::storage::backend::embedded::Embedded;
-use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
+use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig};
 use ringwatch::storage::{
     Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, Interface,
-    ListOptions, RawObject, StorageError, Versioner, etcd3,
+    ListOptions, RawObject, StorageError, etcd3,
 };
 use tokio::sync::watch;
 
@@ -117,25 +117,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Ledger::unlimited(),
     );
     let reflecting = tokio::spawn(reflector.run(std::future::pending()));
-    let cacher = feed.add_type(TypeConfig {
-        group: "example.com".to_owned(),
-        resource: "counters".to_owned(),
-        prefix: "/counters/".to_owned(),
-        versioner: Versioner::default(),
-        window: WindowLimits::default(),
-        shard_indexes: false,
-    });
+    let cacher = feed.add_type(TypeConfig::new("example.com", "counters"));
     cacher.ready().await?;
     // What the cache cannot answer goes to a store; here there is none beside the source, so it is an empty one.
     let store = etcd3::Store::new(
         Arc::new(Embedded::in_memory(clock.clone())),
-        etcd3::Config {
-            path_prefix: "/registry".to_owned(),
-            resource_prefix: "/counters".to_owned(),
-            versioner: Versioner::default(),
-            clock,
-            compact_revision: None,
-        },
+        etcd3::Config::new("/registry", "/counters", clock),
     );
     let counters = CacheDelegator::new(cacher, Arc::new(store));
     let mut watches = Vec::new();

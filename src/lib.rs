@@ -23,8 +23,8 @@
 //! use ringwatch::clock::Clock;
 //! use ringwatch::meta::WatchEvent;
 //! use ringwatch::storage::backend::embedded::Embedded;
-//! use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
-//! use ringwatch::storage::{Interface, ListOptions, Versioner, etcd3};
+//! use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig};
+//! use ringwatch::storage::{Interface, ListOptions, etcd3};
 //! use serde_json::json;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -41,22 +41,9 @@
 //! // A type: its store, its cache, and both as one store.
 //! let store = etcd3::Store::new(
 //!     backend,
-//!     etcd3::Config {
-//!         path_prefix: "/registry".to_owned(),
-//!         resource_prefix: "/configmaps".to_owned(),
-//!         versioner: Versioner::default(),
-//!         clock,
-//!         compact_revision: None,
-//!     },
+//!     etcd3::Config::new("/registry", "/configmaps", clock),
 //! );
-//! let cacher = feed.add_type(TypeConfig {
-//!     group: String::new(),
-//!     resource: "configmaps".to_owned(),
-//!     prefix: "/configmaps/".to_owned(),
-//!     versioner: Versioner::default(),
-//!     window: WindowLimits::default(),
-//!     shard_indexes: false,
-//! });
+//! let cacher = feed.add_type(TypeConfig::new("", "configmaps"));
 //! cacher.ready().await?;
 //! let storage = CacheDelegator::new(cacher, Arc::new(store));
 //!

@@ -431,21 +431,18 @@ fn cached_store(
 ) -> CacheDelegator {
     let versioner = Versioner::new(FieldSchema::default());
     let prefix = prefix(number);
-    let config = etcd3::Config {
-        path_prefix: PATH_PREFIX.to_owned(),
-        resource_prefix: prefix.trim_end_matches('/').to_owned(),
-        versioner: versioner.clone(),
-        clock: Clock::real(),
-        compact_revision: None,
-    };
-    let cacher = feed.add_type(TypeConfig {
-        group: String::new(),
-        resource: format!("leases-{number}"),
-        prefix,
-        versioner,
-        window,
-        shard_indexes: false,
-    });
+    let config = etcd3::Config::new(
+        PATH_PREFIX,
+        prefix.trim_end_matches('/').to_owned(),
+        Clock::real(),
+    )
+    .with_versioner(versioner.clone());
+    let cacher = feed.add_type(
+        TypeConfig::new("", format!("leases-{number}"))
+            .with_prefix(prefix)
+            .with_versioner(versioner)
+            .with_window(window),
+    );
     CacheDelegator::new(cacher, Arc::new(etcd3::Store::new(backend, config)))
 }
 

@@ -18,9 +18,7 @@ use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch::meta::{FieldPath, FieldSchema, ResourceVersion, WatchEvent};
 use ringwatch::storage::backend::embedded::Embedded;
-use ringwatch::storage::cacher::{
-    CacheDelegator, CacheMetrics, Cacher, Feed, TypeConfig, WindowLimits,
-};
+use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Cacher, Feed, TypeConfig};
 use ringwatch::storage::{
     Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, Interface, List,
     ListOptions, StorageError, Versioner, WatchStream, etcd3,
@@ -157,14 +155,11 @@ fn feed(
     let source = Arc::clone(script);
     let metrics = CacheMetrics::register(&mut Registry::default());
     let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
-    let cacher = feed.add_type(TypeConfig {
-        group: String::new(),
-        resource: "pods".to_owned(),
-        prefix: "/pods/".to_owned(),
-        versioner: Versioner::new(schema()),
-        window: WindowLimits::default(),
-        shard_indexes,
-    });
+    let cacher = feed.add_type(
+        TypeConfig::new("", "pods")
+            .with_versioner(Versioner::new(schema()))
+            .with_shard_indexes(shard_indexes),
+    );
     (cacher, Box::pin(reflector.run(std::future::pending())))
 }
 
@@ -181,13 +176,7 @@ pub fn schema() -> FieldSchema {
 
 /// Returns a store that is never called.
 fn store() -> etcd3::Store {
-    let config = etcd3::Config {
-        path_prefix: "/registry".to_owned(),
-        resource_prefix: "/pods".to_owned(),
-        versioner: Versioner::new(FieldSchema::default()),
-        clock: Clock::real(),
-        compact_revision: None,
-    };
+    let config = etcd3::Config::new("/registry", "/pods", Clock::real());
     etcd3::Store::new(Arc::new(Embedded::in_memory(Clock::real())), config)
 }
 

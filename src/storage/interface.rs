@@ -166,7 +166,7 @@ pub struct Stats {
 /// use ringwatch::meta::Object;
 /// use ringwatch::storage::backend::embedded::Embedded;
 /// use ringwatch::storage::{
-///     Interface, Rejection, TryUpdate, UpdateOptions, Updated, Versioner, etcd3,
+///     Interface, Rejection, TryUpdate, UpdateOptions, Updated, etcd3,
 /// };
 /// use serde_json::{Value, json};
 ///
@@ -196,13 +196,7 @@ pub struct Stats {
 /// let backend = Arc::new(Embedded::in_memory(clock.clone()));
 /// let store = etcd3::Store::new(
 ///     backend,
-///     etcd3::Config {
-///         path_prefix: "/registry".to_owned(),
-///         resource_prefix: "/counters".to_owned(),
-///         versioner: Versioner::default(),
-///         clock,
-///         compact_revision: None,
-///     },
+///     etcd3::Config::new("/registry", "/counters", clock),
 /// );
 /// for expected in [1, 2] {
 ///     let options = UpdateOptions {

@@ -201,7 +201,6 @@ fn addresses(slice: &Value, port_name: &str) -> Vec<(String, u16)> {
 #[cfg(test)]
 mod tests {
     use ringwatch::clock::Clock;
-    use ringwatch::storage::Versioner;
     use ringwatch::storage::backend::embedded::Embedded;
     use ringwatch::storage::etcd3::{Config, Store};
     use serde_json::json;
@@ -213,13 +212,7 @@ mod tests {
         let clock = Clock::real();
         let backend = Arc::new(Embedded::in_memory(clock.clone()));
         let store = |prefix: &str| {
-            let config = Config {
-                path_prefix: "/registry".to_owned(),
-                resource_prefix: prefix.to_owned(),
-                versioner: Versioner::default(),
-                clock: clock.clone(),
-                compact_revision: None,
-            };
+            let config = Config::new("/registry", prefix, clock.clone());
             Arc::new(Store::new(Arc::clone(&backend) as _, config)) as Arc<dyn Interface>
         };
         let found = ServiceAddresses {

@@ -245,7 +245,7 @@ fn shown(number: u64) -> i64 {
 mod tests {
     use prometheus_client::encoding::text::encode;
     use ringwatch::storage::backend::embedded::Embedded;
-    use ringwatch::storage::{Versioner, etcd3};
+    use ringwatch::storage::etcd3;
     use serde_json::json;
 
     use super::*;
@@ -256,13 +256,7 @@ mod tests {
 
     /// Returns a storage with a deployment, and how many bytes that has.
     async fn storage(clock: &Clock) -> (Arc<dyn Interface>, u64) {
-        let config = etcd3::Config {
-            path_prefix: "/registry".to_owned(),
-            resource_prefix: "/deployments".to_owned(),
-            versioner: Versioner::default(),
-            clock: clock.clone(),
-            compact_revision: None,
-        };
+        let config = etcd3::Config::new("/registry", "/deployments", clock.clone());
         let store = etcd3::Store::new(Arc::new(Embedded::in_memory(clock.clone())), config);
         let bytes = create(&store, "a").await;
         (Arc::new(store), bytes)

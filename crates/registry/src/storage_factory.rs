@@ -224,14 +224,13 @@ impl StorageFactory {
                 cacher: None,
             };
         }
-        let cacher = feed.add_type(TypeConfig {
-            group: group.to_owned(),
-            resource: plural.to_owned(),
-            prefix: format!("/{prefix}/"),
-            versioner,
-            window: WindowLimits::within(self.ledger.limit()),
-            shard_indexes: self.shard_indexes,
-        });
+        let cacher = feed.add_type(
+            TypeConfig::new(group, plural)
+                .with_prefix(format!("/{prefix}/"))
+                .with_versioner(versioner)
+                .with_window(WindowLimits::within(self.ledger.limit()))
+                .with_shard_indexes(self.shard_indexes),
+        );
         let storage = Arc::new(CacheDelegator::new(Arc::clone(&cacher), store));
         Joined {
             storage: self.traced(storage, Layer::Cache, group, plural),
@@ -263,13 +262,13 @@ impl StorageFactory {
     ) -> etcd3::Store {
         etcd3::Store::new(
             Arc::clone(backend),
-            etcd3::Config {
-                path_prefix: self.prefix.clone(),
-                resource_prefix: format!("/{prefix}"),
-                versioner,
-                clock: self.clock.clone(),
-                compact_revision: Some(compacted.clone()),
-            },
+            etcd3::Config::new(
+                self.prefix.clone(),
+                format!("/{prefix}"),
+                self.clock.clone(),
+            )
+            .with_versioner(versioner)
+            .with_compact_revision(compacted.clone()),
         )
         .sharing_leases(self.lease_reuse)
     }

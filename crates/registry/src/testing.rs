@@ -77,13 +77,7 @@ impl MemoryStorage {
     pub fn new(prefix: &str) -> Arc<Self> {
         let clock = clock();
         let backend = Arc::new(Embedded::in_memory(clock.clone()));
-        let config = Config {
-            path_prefix: "/registry".to_owned(),
-            resource_prefix: prefix.to_owned(),
-            versioner: Versioner::default(),
-            clock,
-            compact_revision: None,
-        };
+        let config = Config::new("/registry", prefix, clock);
         Arc::new(Self {
             store: Store3::new(Arc::clone(&backend) as _, config),
             backend,

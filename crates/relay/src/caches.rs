@@ -175,14 +175,12 @@ impl Caches {
         let clock = self.upstream.clock().clone();
         let (feed, reflector) = Feed::new(source, clock, self.metrics.clone(), self.ledger.clone());
         let versioner = Versioner::new(schema.clone());
-        let cacher = feed.add_type(TypeConfig {
-            group: resource.group.clone(),
-            resource: resource.resource.clone(),
-            prefix: resource.prefix.clone(),
-            versioner: versioner.clone(),
-            window: WindowLimits::within(self.ledger.limit()),
-            shard_indexes: false,
-        });
+        let cacher = feed.add_type(
+            TypeConfig::new(resource.group.clone(), resource.resource.clone())
+                .with_prefix(resource.prefix.clone())
+                .with_versioner(versioner.clone())
+                .with_window(WindowLimits::within(self.ledger.limit())),
+        );
         let store = Store::new(upstream(), resource.clone(), versioner);
         let (stop, stopped) = oneshot::channel();
         let follower = reflector.run(stopped.map(|_: Result<(), _>| ()));

@@ -34,8 +34,8 @@ const UNREACHED_WAIT_MAX: Duration = Duration::from_millis(100);
 /// use ringwatch::budget::Ledger;
 /// use ringwatch::clock::Clock;
 /// use ringwatch::storage::backend::embedded::Embedded;
-/// use ringwatch::storage::cacher::{CacheMetrics, Feed, Readiness, TypeConfig, WindowLimits};
-/// use ringwatch::storage::{Versioner, etcd3};
+/// use ringwatch::storage::cacher::{CacheMetrics, Feed, Readiness, TypeConfig};
+/// use ringwatch::storage::etcd3;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,14 +44,7 @@ const UNREACHED_WAIT_MAX: Duration = Duration::from_millis(100);
 /// let changes = Arc::new(etcd3::Changes::new(backend, "/registry"));
 /// let (feed, reflector) =
 ///     Feed::new(changes, clock, CacheMetrics::default(), Ledger::unlimited());
-/// let pods = feed.add_type(TypeConfig {
-///     group: String::new(),
-///     resource: "pods".to_owned(),
-///     prefix: "/pods/".to_owned(),
-///     versioner: Versioner::default(),
-///     window: WindowLimits::default(),
-///     shard_indexes: false,
-/// });
+/// let pods = feed.add_type(TypeConfig::new("", "pods"));
 ///
 /// // Nothing is served before the reflector has listed the type.
 /// assert!(pods.check_ready().is_err());

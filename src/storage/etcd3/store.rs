@@ -38,6 +38,7 @@ pub struct Store {
 
 /// The configuration of the store of a type.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// The prefix of all keys of all types, without a slash at the end: `/registry`.
     pub path_prefix: String,
@@ -50,6 +51,40 @@ pub struct Config {
     /// The revision up to which history is compacted, from [`super::Compactor::compact_revision`]; `None` where no
     /// compactor runs.
     pub compact_revision: Option<watch::Receiver<u64>>,
+}
+
+impl Config {
+    /// Returns the configuration of a type without selectable fields but name and namespace, in a store that no compactor
+    /// compacts.
+    #[must_use]
+    pub fn new(
+        path_prefix: impl Into<String>,
+        resource_prefix: impl Into<String>,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            path_prefix: path_prefix.into(),
+            resource_prefix: resource_prefix.into(),
+            versioner: Versioner::default(),
+            clock,
+            compact_revision: None,
+        }
+    }
+
+    /// Returns this configuration with another versioner.
+    #[must_use]
+    pub fn with_versioner(self, versioner: Versioner) -> Self {
+        Self { versioner, ..self }
+    }
+
+    /// Returns this configuration with the revision up to which a compactor compacts history.
+    #[must_use]
+    pub fn with_compact_revision(self, compact_revision: watch::Receiver<u64>) -> Self {
+        Self {
+            compact_revision: Some(compact_revision),
+            ..self
+        }
+    }
 }
 
 impl Store {

@@ -227,20 +227,13 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
-    use crate::storage::Versioner;
     use crate::storage::backend::embedded::Embedded;
     use crate::storage::etcd3::Config;
 
     /// Progress is reported to watches that want it, and never for a revision before the one that they have reached.
     #[tokio::test]
     async fn progress_becomes_bookmarks_that_are_wanted_and_new() {
-        let config = Config {
-            path_prefix: "/registry".to_owned(),
-            resource_prefix: "/pods".to_owned(),
-            versioner: Versioner::default(),
-            clock: Clock::real(),
-            compact_revision: None,
-        };
+        let config = Config::new("/registry", "/pods", Clock::real());
         let backend = Arc::new(Embedded::in_memory(Clock::real()));
         let store = Store::new(backend, config);
         let values = store.values().reader([]).await;

@@ -135,18 +135,15 @@ async fn cacher(
     let source = Arc::new(etcd3::Changes::new(Arc::clone(&backend), PATH_PREFIX));
     let metrics = CacheMetrics::register(&mut Registry::default());
     let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
-    let cacher = feed.add_type(TypeConfig {
-        group: String::new(),
-        resource: "pods".to_owned(),
-        prefix: "/pods/".to_owned(),
-        versioner: Versioner::new(schema()),
-        window: WindowLimits {
-            events_min: WINDOW_EVENTS,
-            events_max: WINDOW_EVENTS,
-            ..WindowLimits::default()
-        },
-        shard_indexes: false,
-    });
+    let cacher = feed.add_type(
+        TypeConfig::new("", "pods")
+            .with_versioner(Versioner::new(schema()))
+            .with_window(WindowLimits {
+                events_min: WINDOW_EVENTS,
+                events_max: WINDOW_EVENTS,
+                ..WindowLimits::default()
+            }),
+    );
     support.tasks.spawn(async move {
         reflector.run(std::future::pending()).await;
     });
@@ -161,13 +158,8 @@ async fn cacher(
 fn raw_store(backend: &Arc<dyn Backend>, media_type: StorageMediaType) -> etcd3::Store {
     etcd3::Store::new(
         Arc::clone(backend),
-        etcd3::Config {
-            path_prefix: PATH_PREFIX.to_owned(),
-            resource_prefix: "/pods".to_owned(),
-            versioner: Versioner::new(schema()).writing(media_type),
-            clock: Clock::real(),
-            compact_revision: None,
-        },
+        etcd3::Config::new(PATH_PREFIX, "/pods", Clock::real())
+            .with_versioner(Versioner::new(schema()).writing(media_type)),
     )
 }
 

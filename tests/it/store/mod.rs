@@ -19,7 +19,7 @@ use ringwatch::storage::backend::etcd::{Config as EtcdConfig, Etcd, TlsFiles};
 use ringwatch::storage::backend::{Backend, Compare, Op, Txn};
 use ringwatch::storage::etcd3::{Config, Store};
 use ringwatch::storage::{
-    Interface as _, Rejection, StorageError, TryUpdate, Updated, Versioner, WatchStream,
+    Interface as _, Rejection, StorageError, TryUpdate, Updated, WatchStream,
 };
 use ringwatch_testing::eventually::DEADLINE;
 use serde_json::{Value, json};
@@ -52,13 +52,7 @@ impl Fixture {
     }
 
     fn over(backend: Arc<dyn Backend>, etcd: Option<etcd::Etcd>) -> Self {
-        let config = Config {
-            path_prefix: "/registry".to_owned(),
-            resource_prefix: "/configmaps".to_owned(),
-            versioner: Versioner::default(),
-            clock: Clock::real(),
-            compact_revision: None,
-        };
+        let config = Config::new("/registry", "/configmaps", Clock::real());
         Self {
             store: Store::new(Arc::clone(&backend), config),
             backend,

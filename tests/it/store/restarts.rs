@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::meta::ResourceVersion;
 use ringwatch::storage::ListOptions;
-use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
+use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig};
 use ringwatch::storage::etcd3::Changes;
 use tokio::task::JoinSet;
 
@@ -36,14 +36,7 @@ impl Server {
         let source = Arc::new(Changes::new(Arc::clone(&fixture.backend), "/registry"));
         let metrics = CacheMetrics::register(&mut Registry::default());
         let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
-        let cacher = feed.add_type(TypeConfig {
-            group: String::new(),
-            resource: "configmaps".to_owned(),
-            prefix: ALL.to_owned(),
-            versioner: Versioner::default(),
-            window: WindowLimits::default(),
-            shard_indexes: false,
-        });
+        let cacher = feed.add_type(TypeConfig::new("", "configmaps").with_prefix(ALL));
         let mut running = JoinSet::new();
         running.spawn(reflector.run(std::future::pending()));
         let ready = tokio::time::timeout(DEADLINE, cacher.ready()).await;

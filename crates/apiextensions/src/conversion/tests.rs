@@ -13,10 +13,10 @@ use ringwatch::budget::{Account, Ledger};
 use ringwatch::clock::Clock;
 use ringwatch::meta::{LabelSelector, Object, ResourceVersion, WatchEvent};
 use ringwatch::storage::backend::embedded::Embedded;
-use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
+use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig};
 use ringwatch::storage::{
     DeleteOptions, GetOptions, Interface, ListOptions, NoCheck, Rejection, StorageError, TryUpdate,
-    UpdateOptions, Updated, Versioner, WatchStream, etcd3,
+    UpdateOptions, Updated, WatchStream, etcd3,
 };
 use ringwatch_apimachinery::path::{list, text};
 use ringwatch_webhook::{CallError, ClientConfig, WebhookClient};
@@ -94,21 +94,8 @@ impl World {
         let changes = Arc::new(etcd3::Changes::new(Arc::clone(&backend) as _, "/registry"));
         let metrics = CacheMetrics::default();
         let (feed, reflector) = Feed::new(changes, clock.clone(), metrics, ledger.clone());
-        let cacher = feed.add_type(TypeConfig {
-            group: "example.com".to_owned(),
-            resource: "gates".to_owned(),
-            prefix: FOLDER.to_owned(),
-            versioner: Versioner::default(),
-            window: WindowLimits::default(),
-            shard_indexes: false,
-        });
-        let config = etcd3::Config {
-            path_prefix: "/registry".to_owned(),
-            resource_prefix: "/example.com/gates".to_owned(),
-            versioner: Versioner::default(),
-            clock,
-            compact_revision: None,
-        };
+        let cacher = feed.add_type(TypeConfig::new("example.com", "gates").with_prefix(FOLDER));
+        let config = etcd3::Config::new("/registry", "/example.com/gates", clock);
         let store = Arc::new(etcd3::Store::new(backend, config));
         let mut running = JoinSet::new();
         if is_filled_later {

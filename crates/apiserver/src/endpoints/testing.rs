@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringwatch::clock::Clock;
 use ringwatch::meta::{FieldSchema, Object};
 use ringwatch::storage::backend::embedded::Embedded;
-use ringwatch::storage::{Interface, Versioner, etcd3};
+use ringwatch::storage::{Interface, etcd3};
 use ringwatch_registry::Store;
 use ringwatch_tls::tls_client::{Trust, config};
 use serde_json::json;
@@ -17,13 +17,7 @@ use super::relay::{KubeletTls, Kubelets};
 pub(super) fn config_maps(clock: &Clock) -> Arc<Store> {
     let storage = etcd3::Store::new(
         Arc::new(Embedded::in_memory(clock.clone())),
-        etcd3::Config {
-            path_prefix: "/registry".to_owned(),
-            resource_prefix: "/configmaps".to_owned(),
-            versioner: Versioner::default(),
-            clock: clock.clone(),
-            compact_revision: None,
-        },
+        etcd3::Config::new("/registry", "/configmaps", clock.clone()),
     );
     config_maps_in(Arc::new(storage))
 }

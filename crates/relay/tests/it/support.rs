@@ -84,14 +84,12 @@ pub(crate) fn relayed(
     let source = Arc::new(Source::new(Arc::clone(upstream), resource.clone()));
     let metrics = CacheMetrics::register(&mut Registry::default());
     let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
-    let cacher = feed.add_type(TypeConfig {
-        group: resource.group.clone(),
-        resource: resource.resource.clone(),
-        prefix: resource.prefix.clone(),
-        versioner: Versioner::new(schema.clone()),
-        window,
-        shard_indexes: false,
-    });
+    let cacher = feed.add_type(
+        TypeConfig::new(resource.group.clone(), resource.resource.clone())
+            .with_prefix(resource.prefix.clone())
+            .with_versioner(Versioner::new(schema.clone()))
+            .with_window(window),
+    );
     let mut tasks = JoinSet::new();
     tasks.spawn(reflector.run(std::future::pending()));
     let store = Store::new(Arc::clone(upstream), resource, Versioner::new(schema));

@@ -122,14 +122,10 @@ impl World {
 }
 
 fn of_type(resource: &str, prefix: &str, window: WindowLimits) -> TypeConfig {
-    TypeConfig {
-        group: String::new(),
-        resource: resource.to_owned(),
-        prefix: prefix.to_owned(),
-        versioner: Versioner::default(),
-        window,
-        shard_indexes: true,
-    }
+    TypeConfig::new("", resource)
+        .with_prefix(prefix)
+        .with_window(window)
+        .with_shard_indexes(true)
 }
 
 /// Returns the options of a watch or list after a revision.

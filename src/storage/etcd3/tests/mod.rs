@@ -31,13 +31,7 @@ fn backend() -> Arc<Embedded> {
 
 /// Returns the configuration of a store of config maps.
 fn config() -> Config {
-    Config {
-        path_prefix: "/registry".to_owned(),
-        resource_prefix: "/configmaps".to_owned(),
-        versioner: Versioner::default(),
-        clock: Clock::real(),
-        compact_revision: None,
-    }
+    Config::new("/registry", "/configmaps", Clock::real())
 }
 
 fn config_map(name: &str, app: &str) -> Value {

@@ -7,7 +7,6 @@ use shuttle::future::{JoinHandle, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::budget::Ledger;
 use shuttle_tests::clock::{Clock, Instant};
-use shuttle_tests::storage::Versioner;
 use shuttle_tests::storage::cacher::{
     CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits,
 };
@@ -151,14 +150,7 @@ fn add_type(
     resource: &str,
     window: WindowLimits,
 ) -> Arc<CacheDelegator> {
-    let cacher = feed.add_type(TypeConfig {
-        group: String::new(),
-        resource: resource.to_owned(),
-        prefix: format!("/{resource}/"),
-        versioner: Versioner::default(),
-        window,
-        shard_indexes: false,
-    });
+    let cacher = feed.add_type(TypeConfig::new("", resource).with_window(window));
     let store = Arc::clone(store);
     Arc::new(CacheDelegator::new(cacher, store))
 }

@@ -10,7 +10,6 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch::storage::Versioner;
 use ringwatch::storage::cacher::{
     CacheDelegator, CacheMetrics, Feed, Reflector, TypeConfig, WindowLimits,
 };
@@ -66,17 +65,10 @@ impl World {
         let metrics = CacheMetrics::register(&mut registry);
         let follow = Arc::new(source.clone());
         let (feed, reflector) = Feed::new(follow, clock.clone(), metrics, Ledger::unlimited());
-        let pods = feed.add_type(TypeConfig {
-            group: String::new(),
-            resource: "pods".to_owned(),
-            prefix: "/pods/".to_owned(),
-            versioner: Versioner::default(),
-            window: WindowLimits {
-                events_max: WINDOW_EVENTS,
-                ..WindowLimits::default()
-            },
-            shard_indexes: false,
-        });
+        let pods = feed.add_type(TypeConfig::new("", "pods").with_window(WindowLimits {
+            events_max: WINDOW_EVENTS,
+            ..WindowLimits::default()
+        }));
         let world = Self {
             store,
             feed,
