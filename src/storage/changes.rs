@@ -15,6 +15,9 @@ pub type ChangeStream = BoxStream<'static, Result<ChangeBatch, StorageError>>;
 
 /// A source of raw objects and changes. Keys are the [`super::Interface`]'s, without the store's
 /// own prefix.
+///
+/// The methods that need not be written are right for a source whose history begins with each start of the cache, is never
+/// replaced by an older state, and follows every revision by a batch.
 #[async_trait]
 pub trait ChangeSource: Send + Sync + Debug {
     /// Reads at most `limit` objects whose keys begin with `prefix`, after the key `after` if given, at `revision` (0:
@@ -41,7 +44,9 @@ pub trait ChangeSource: Send + Sync + Debug {
     ///
     /// # Errors
     /// Transport errors.
-    async fn request_progress(&self) -> Result<(), StorageError>;
+    async fn request_progress(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
 
     /// Returns the newest revision as of some moment after the call.
     ///
@@ -53,14 +58,18 @@ pub trait ChangeSource: Send + Sync + Debug {
     ///
     /// # Errors
     /// Transport errors.
-    async fn oldest_revision(&self) -> Result<u64, StorageError>;
+    async fn oldest_revision(&self) -> Result<u64, StorageError> {
+        self.current_revision().await
+    }
 
     /// Returns true if a key was written at a revision. Returns true as well if that is not known any more, because the
     /// revision is compacted.
     ///
     /// # Errors
     /// Transport errors.
-    async fn has_written(&self, key: &str, revision: u64) -> Result<bool, StorageError>;
+    async fn has_written(&self, _key: &str, _revision: u64) -> Result<bool, StorageError> {
+        Ok(true)
+    }
 
     /// Reads the value of a change that is [`ChangeKind::Encrypted`].
     ///
@@ -71,7 +80,9 @@ pub trait ChangeSource: Send + Sync + Debug {
     }
 
     /// Returns true if a progress notice never overtakes an event: false for etcd before 3.4.31 and 3.5.13.
-    fn progress_is_trusted(&self) -> bool;
+    fn progress_is_trusted(&self) -> bool {
+        true
+    }
 
     /// Returns true if the followed stream comes to the newest revision soon, by the change that made it or by a progress
     /// notice on request. False if revisions count changes that the stream does not have, and it cannot be asked.
@@ -91,6 +102,18 @@ pub struct ChangePage {
     pub more: bool,
 }
 
+impl ChangePage {
+    /// Returns the last page of a list.
+    #[must_use]
+    pub fn last(revision: u64, items: Vec<RawObject>) -> Self {
+        Self {
+            revision,
+            items,
+            more: false,
+        }
+    }
+}
+
 /// A stored object, undecoded.
 #[derive(Clone, Debug)]
 pub struct RawObject {
@@ -100,6 +123,17 @@ pub struct RawObject {
     pub value: Bytes,
     /// The revision that wrote it.
     pub revision: u64,
+}
+
+impl RawObject {
+    /// Returns an object by its key, its stored form, and the revision that wrote it.
+    pub fn new(key: impl Into<String>, value: impl Into<Bytes>, revision: u64) -> Self {
+        Self {
+            key: key.into(),
+            value: value.into(),
+            revision,
+        }
+    }
 }
 
 /// The changes up to a revision, after those of the previous batch.
@@ -122,8 +156,26 @@ pub struct Change {
     pub kind: ChangeKind,
 }
 
+impl Change {
+    /// Returns the change that wrote an object, which is new if it was `created`.
+    #[must_use]
+    pub fn put(object: RawObject, created: bool) -> Self {
+        let RawObject {
+            key,
+            value,
+            revision,
+        } = object;
+        Self {
+            key,
+            revision,
+            kind: ChangeKind::Put { value, created },
+        }
+    }
+}
+
 /// A kind of change of a key.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum ChangeKind {
     /// It was written.
     Put {

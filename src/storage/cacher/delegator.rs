@@ -8,8 +8,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::answer::Answer;
 use super::decide;
-use super::handle::{Cacher, ListAnswer};
+use super::handle::Cacher;
 use super::state_of_store::watch_from_store;
 use crate::meta::{Object, ResourceVersion};
 use crate::storage::{
@@ -68,7 +69,7 @@ impl Interface for CacheDelegator {
         if self.cacher.needs_state_of_store(&options).await {
             return watch_from_store(&self.cacher, &*self.store, key, options).await;
         }
-        self.cacher.watch(key, options).await
+        self.cacher.start_watch(key, options).await
     }
 
     async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {
@@ -76,9 +77,10 @@ impl Interface for CacheDelegator {
         let Some(fresh) = fresh else {
             return self.store.get(key, options).await;
         };
-        match self.cacher.get(key, fresh).await? {
-            Some(object) => Ok(object),
-            None => self.store.get(key, options).await,
+        match self.cacher.answer_get(key, fresh).await? {
+            Answer::Here(object) => Ok(object),
+            Answer::AskStore(_) => self.store.get(key, options).await,
+            Answer::Lagging(_permit, _) => self.store.get(key, options).await,
         }
     }
 
@@ -102,10 +104,11 @@ impl Interface for CacheDelegator {
             return Err(not_ready);
         }
         let recursive = options.recursive;
-        match self.cacher.list(key, recursive, predicate, &plan).await? {
-            ListAnswer::Here(list) => Ok(list),
-            ListAnswer::AskStore => self.store.get_list(key, options).await,
-            ListAnswer::Lagging(_permit) => self.store.get_list(key, options).await,
+        let answer = self.cacher.answer_list(key, recursive, predicate, &plan);
+        match answer.await? {
+            Answer::Here(list) => Ok(list),
+            Answer::AskStore(_) => self.store.get_list(key, options).await,
+            Answer::Lagging(_permit, _) => self.store.get_list(key, options).await,
         }
     }
 

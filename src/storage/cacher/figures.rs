@@ -13,6 +13,7 @@ use crate::storage::StorageError;
 
 /// The figures of one type of a feed.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TypeFigures {
     /// The API group; empty for the core.
     pub group: String,
@@ -40,6 +41,7 @@ pub struct TypeFigures {
 
 /// The content of a window, and its limits.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct WindowFill {
     /// The number of events.
     pub events: u64,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 
+use super::answer::{Answer, needs_store};
 use super::decide::{self, Fresh, ListPlan, WatchPlan};
 use super::dispatch::attachment::Attachment;
 use super::dispatch::bookmark::Bookmarks;
@@ -20,7 +21,7 @@ use crate::meta::Object;
 use crate::storage::{
     CORRUPT_KEYS_MAX, List, ListOptions, SelectionPredicate, StorageError, WatchStream,
 };
-use crate::sync::{ArcSwap, OwnedSemaphorePermit};
+use crate::sync::ArcSwap;
 
 /// Maximum time that a read waits for a revision to which the feed may not come soon. A change that is on its way comes
 /// in that time; that there is none would show much later, and the store can answer.
@@ -65,16 +66,6 @@ pub struct Cacher {
     present: Arc<ArcSwap<WatchCache>>,
     /// The feed that fills the cache.
     feed: Arc<FeedShared>,
-}
-
-/// The cache's answer to a list.
-pub(super) enum ListAnswer {
-    /// The list, answered from memory.
-    Here(List),
-    /// Only the store can answer.
-    AskStore,
-    /// The cache lags. The reader may list from the store as long as it holds the permit.
-    Lagging(OwnedSemaphorePermit),
 }
 
 impl Cacher {
@@ -169,26 +160,30 @@ impl Cacher {
         }
     }
 
-    /// Reads one object; `None` if only the store can answer.
+    /// Reads one object, or says that the store has to.
     ///
     /// # Errors
     /// [`StorageError::KeyNotFound`]; [`StorageError::TooLargeResourceVersion`].
-    pub(super) async fn get(
+    pub(super) async fn answer_get(
         &self,
         key: &str,
         fresh: Fresh,
-    ) -> Result<Option<Arc<Object>>, StorageError> {
+    ) -> Result<Answer<Arc<Object>>, StorageError> {
+        if fresh == Fresh::MostRecent && !self.feed.progress_is_trusted() {
+            return Ok(Answer::AskStore(untrusted()));
+        }
         let cache = self.cache();
         match self.wait(&cache, fresh).await {
-            Err(error) if self.is_for_store(&error) => return Ok(None),
+            Err(error) if self.is_for_store(&error) => return Ok(Answer::AskStore(error)),
             waited => waited?,
         }
-        let Ok((view, revision)) = cache.served() else {
-            return Ok(None);
+        let (view, revision) = match cache.served() {
+            Ok(served) => served,
+            Err(error) => return Ok(Answer::AskStore(error)),
         };
         match view.state().get(key) {
-            Some(Entry::Readable(object)) => Ok(Some(Arc::clone(object))),
-            Some(Entry::Unreadable { .. }) => Ok(None),
+            Some(Entry::Readable(object)) => Ok(Answer::Here(Arc::clone(object))),
+            Some(Entry::Unreadable { .. }) => Ok(Answer::AskStore(unreadable([key]))),
             None => Err(StorageError::KeyNotFound {
                 key: key.to_owned(),
                 revision,
@@ -201,43 +196,48 @@ impl Cacher {
     /// # Errors
     /// [`StorageError::NotReady`], also when the cache lags and as many readers as may already read from the store;
     /// [`StorageError::TooLargeResourceVersion`], except for a list of the newest state and for one that is continued.
-    pub(super) async fn list(
+    pub(super) async fn answer_list(
         &self,
         key: &str,
         recursive: bool,
         predicate: &SelectionPredicate,
         plan: &ListPlan,
-    ) -> Result<ListAnswer, StorageError> {
+    ) -> Result<Answer<List>, StorageError> {
         let cache = self.cache();
         if plan.fresh == Fresh::MostRecent {
-            let trusted = self.feed.progress_is_trusted();
-            let fresh = trusted && self.wait(&cache, plan.fresh).await.is_ok();
-            cache.metrics.count_consistent_read(fresh, !fresh);
-            if !trusted {
-                return Ok(ListAnswer::AskStore);
+            if !self.feed.progress_is_trusted() {
+                cache.metrics.count_consistent_read(false, true);
+                return Ok(Answer::AskStore(untrusted()));
             }
-            if !fresh {
-                return Ok(ListAnswer::Lagging(self.feed.permit_lagging_list()?));
+            let waited = self.wait(&cache, plan.fresh).await;
+            let fresh = waited.is_ok();
+            cache.metrics.count_consistent_read(fresh, !fresh);
+            if let Err(error) = waited {
+                return Ok(Answer::Lagging(self.feed.permit_lagging_list()?, error));
             }
         } else if let Err(error) = self.wait(&cache, plan.fresh).await {
             if self.is_for_store(&error) {
-                return Ok(ListAnswer::AskStore);
+                return Ok(Answer::AskStore(error));
             }
             // The pages before may be the store's, which was ahead of the cache.
             let lags = matches!(error, StorageError::TooLargeResourceVersion { .. });
             if !lags || plan.start.is_none() {
                 return Err(error);
             }
-            return Ok(ListAnswer::Lagging(self.feed.permit_lagging_list()?));
+            return Ok(Answer::Lagging(self.feed.permit_lagging_list()?, error));
         }
         let (view, newest) = cache.served()?;
         let state = match plan.exact {
             Some(revision) => view.state_at(revision),
             None => Some(view.state().as_ref().clone()),
         };
-        let Some(state) = state.filter(|state| !state.has_unreadable()) else {
-            return Ok(ListAnswer::AskStore);
+        let Some(state) = state else {
+            return Ok(Answer::AskStore(StorageError::ListExpired));
         };
+        if state.has_unreadable() {
+            let why = "a value of the type cannot be decrypted or decoded";
+            return Ok(Answer::AskStore(needs_store(why)));
+        }
         drop(view);
         let revision = plan.exact.unwrap_or(newest);
         let listed = if recursive {
@@ -251,7 +251,7 @@ impl Cacher {
             listed.objects_read,
             returned,
         );
-        Ok(ListAnswer::Here(listed.list))
+        Ok(Answer::Here(listed.list))
     }
 
     /// Returns true if the initial state of a watch is to be the store's: the watch demands a state so new that the cache
@@ -280,7 +280,7 @@ impl Cacher {
     ///
     /// # Errors
     /// [`StorageError::NotReady`].
-    pub(super) async fn watch(
+    pub(super) async fn start_watch(
         &self,
         key: &str,
         options: ListOptions,
@@ -403,16 +403,25 @@ fn check_readable(state: &SnapshotMap, scope: &str) -> Result<(), StorageError> 
     if !state.has_unreadable() {
         return Ok(());
     }
-    let why = "the stored value cannot be decrypted or decoded".to_owned();
-    let keys: Vec<_> = state
-        .unreadable_in(scope)
-        .take(CORRUPT_KEYS_MAX + 1)
-        .map(|key| (key.to_string(), why.clone()))
-        .collect();
-    if keys.is_empty() {
+    let mut keys = state.unreadable_in(scope).peekable();
+    if keys.peek().is_none() {
         return Ok(());
     }
-    Err(StorageError::Corrupt { keys })
+    Err(unreadable(keys))
+}
+
+/// Returns the error about values that cannot be decoded.
+fn unreadable(keys: impl IntoIterator<Item = impl ToString>) -> StorageError {
+    let why = "the stored value cannot be decrypted or decoded";
+    let keys = keys.into_iter().take(CORRUPT_KEYS_MAX + 1);
+    StorageError::Corrupt {
+        keys: keys.map(|key| (key.to_string(), why.to_owned())).collect(),
+    }
+}
+
+/// Returns the error of a read of the newest state where the cache cannot know that it has that.
+fn untrusted() -> StorageError {
+    needs_store("its progress notices may overtake changes")
 }
 
 /// Returns the start of a watch in a view of `revision`. `newest` is the store's revision, for a plan that needs it.

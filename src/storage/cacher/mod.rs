@@ -2,7 +2,7 @@
 //!
 //! One [`Feed`] follows all changes of a store. For each type it keeps the objects and a window of
 //! events in memory, from which a [`Cacher`] answers gets, lists and watches. A
-//! [`CacheDelegator`] puts that in front of the type's store.
+//! [`CacheDelegator`] puts that in front of the type's store; without one, a [`Cacher`] answers what it can.
 //!
 //! ```text
 //!  ChangeSource --> Reflector --> CacheWriter (a type's writer)
@@ -45,6 +45,7 @@
 //! Of one type's cache, [`Cacher`] is the handle, `WatchCache` the shared state, `CacheWriter` its
 //! single writer, and `CacheView` the snapshot that one read works on.
 
+mod answer;
 mod config;
 mod decide;
 mod delegator;
@@ -57,6 +58,7 @@ mod handle;
 mod list_snapshot;
 mod metrics;
 mod readiness;
+mod reads;
 mod state_of_store;
 mod window;
 

@@ -53,7 +53,7 @@ pub(super) async fn watch_from_store(
         send_initial_events: None,
         ..options
     };
-    let events = cacher.watch(key, after).await?;
+    let events = cacher.start_watch(key, after).await?;
     let memory = state.memory;
     let objects = state.items.into_iter().map(move |object| {
         // The objects are counted until the last has been taken.

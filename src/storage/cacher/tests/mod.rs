@@ -41,6 +41,7 @@ mod suggestions;
 mod types;
 mod watching;
 mod window;
+mod without_store;
 
 /// A feed of pods over a scripted source.
 struct World {
