@@ -40,6 +40,7 @@ const LARGE_SIXTEENTHS: u64 = 13;
 /// An account of the budget, to which bytes are attributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
+#[non_exhaustive]
 pub enum Account {
     /// The newest state of all types: keys, objects, and the map's nodes.
     Objects,

@@ -4,12 +4,26 @@
 //! history in memory, and serves lists and watches to many clients. Read the modules in this order:
 //!
 //! 1. [`meta`]: the words every layer speaks: versions, keys, objects, selectors, events, statuses.
-//! 2. [`codec`]: Kubernetes' protobuf, to JSON trees and back.
-//! 3. [`storage`]: the [`storage::Interface`] that every store implements, and its options.
-//! 4. [`storage::backend`]: the key-value stores underneath, in etcd's own terms.
-//! 5. [`storage::etcd3`]: Kubernetes' storage semantics over any backend.
-//! 6. [`storage::cacher`]: the watch cache in front of it.
-//! 7. [`ring`]: the lock-minimised structures of the watch cache, checked with loom.
+//! 2. [`storage`]: the [`storage::Interface`] that every store implements, and its options.
+//! 3. [`storage::backend`]: the key-value stores underneath, in etcd's own terms.
+//! 4. [`storage::etcd3`]: Kubernetes' storage semantics over any backend.
+//! 5. [`storage::cacher`]: the watch cache in front of it, or over a [`storage::ChangeSource`] alone.
+//!
+//! [`clock`] and [`budget`] are what all of it is given: the time, and the memory that it may take.
+//!
+//! # Features
+//!
+//! | feature | has | needs |
+//! |---|---|---|
+//! | none | the watch cache, the store over any backend | |
+//! | `embedded` | `storage::backend::embedded`: a store in this process, in memory or in a file | |
+//! | `etcd` | `storage::backend::etcd`: a cluster of etcd | a C compiler, for TLS |
+//! | `encryption` | encryption at rest, with keys of a file or of KMS plugins | a C compiler, for ciphers |
+//!
+//! All are on by default. With either store `storage::backend::copy` copies stores into each other.
+//!
+//! Types of other crates in signatures are `Bytes` of bytes, `BoxStream` of futures, `Value` of `serde_json`, `Timestamp` of
+//! jiff, `Instant` and `watch::Receiver` of tokio, `Registry` of prometheus-client, and with `etcd` `MetadataMap` of tonic.
 //!
 //! # A cached store
 //!
@@ -71,8 +85,12 @@
 
 pub mod budget;
 pub mod clock;
+// Hidden is what the server around the engine shares with it, and benches measure: it may change in any version.
+#[doc(hidden)]
 pub mod codec;
 pub mod meta;
+#[doc(hidden)]
 pub mod ring;
 pub mod storage;
+#[doc(hidden)]
 pub mod sync;

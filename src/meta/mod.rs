@@ -14,8 +14,10 @@ pub use encodings::{Encoded, EncodedBytes, EncodingKey};
 pub(crate) use object::OwnedAttributes;
 pub use object::{
     Attributes, DecodeError, FieldPath, FieldSchema, FieldValues, Labels, Object, OwnedLabels,
-    Places, PlacesBuilder, ProtobufForm, ProtobufParts, StoredForm, Versioned, encode,
+    StoredForm, Versioned, encode,
 };
+#[doc(hidden)]
+pub use object::{Places, PlacesBuilder, ProtobufForm, ProtobufParts};
 pub use resource_version::{InvalidResourceVersion, ResourceVersion, VersionMatch};
 pub use selector::{
     FieldSelector, LabelSelector, ParseError, ShardField, ShardRange, ShardSelector, shard_hash,

@@ -13,6 +13,8 @@ pub const CORRUPT_KEYS_MAX: usize = 100;
 pub type Rejection = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error of a store. The texts are kube-apiserver's where clients see them.
+///
+/// Every variant is another answer to a client, so a new one is a break: who matches them has to decide.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     /// There is no such object. Retrying does not help.

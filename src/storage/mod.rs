@@ -18,6 +18,7 @@ mod preconditions;
 mod predicate;
 mod versioner;
 
+pub use crate::codec::ObjectError;
 pub use changes::{
     Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, RawObject,
 };

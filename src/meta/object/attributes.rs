@@ -134,6 +134,7 @@ impl Default for Attributes<'_> {
 
 impl<'a> Attributes<'a> {
     /// Returns the attributes at these places of a stored form.
+    #[doc(hidden)]
     #[must_use]
     pub fn new(stored: &'a [u8], places: &'a Places) -> Self {
         Self { stored, places }

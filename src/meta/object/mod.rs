@@ -114,6 +114,7 @@ impl Object {
 
     /// Creates an object out of the parts of its stored form, as [`ProtobufForm::new`] has found them, with the attributes
     /// at these places of [`ProtobufForm::bytes`].
+    #[doc(hidden)]
     #[must_use]
     pub fn from_protobuf(stored: Bytes, form: ProtobufForm, revision: u64, places: Places) -> Self {
         let stored = form.rewritten.map_or(stored, exact);

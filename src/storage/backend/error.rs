@@ -2,6 +2,7 @@
 
 /// An error of a backend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BackendError {
     /// The revision is compacted away. Read at a newer one.
     #[error("required revision has been compacted")]

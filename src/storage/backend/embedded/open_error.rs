@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// An error of [`super::Embedded::open`]: one line that names the file and what to do.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// Another process, or another handle of this one, has the file open.
     #[error(

@@ -29,6 +29,7 @@ pub type AddMetadata = fn(&mut MetadataMap);
 
 /// The connection settings of an etcd cluster.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// The URLs of its members; without a scheme, `http`.
     pub endpoints: Vec<String>,

@@ -8,6 +8,7 @@ use crate::storage::backend::embedded::open_error::OpenError;
 
 /// An error of work on a store or a snapshot: one line that names the file and what to do.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MaintenanceError {
     /// The store's file cannot be opened.
     #[error(transparent)]
