@@ -9,6 +9,7 @@ mod cycles;
 mod lints;
 mod packages;
 mod places;
+mod public_api;
 mod readers;
 
 use std::collections::BTreeSet;
