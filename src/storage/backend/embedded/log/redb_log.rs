@@ -559,42 +559,53 @@ mod tests {
         );
     }
 
-    /// A commit whose failure came after it was durable has removed the lease.
+    /// A commit that fails while it shortens the file, after it was durable, has removed the lease.
     #[test]
     fn a_lease_that_a_failed_commit_removes_is_not_missed() {
+        /// Enough that the file is shortened once they are gone.
+        const RECORDS: u64 = 64;
+        const LEASES: i64 = 12;
         let mut removed = 0;
         for after in 0..CHANGES_MAX {
             let disk = Disk::new(u64::from(after));
             let opened = RedbLog::open_on(Path::new("log"), Box::new(disk.clone()));
             let mut log = opened.expect("a log").log;
-            let grant = |lease| (LeaseId(lease), 60);
-            let granted = LogBatch {
-                granted: vec![grant(5), grant(6)],
+            let mut state = State::new();
+            let mut put = |bytes| state.put("/a", Bytes::from(vec![0; bytes]), None);
+            let large = (1..RECORDS).map(|_| 50_000);
+            let batch = LogBatch {
+                records: large.chain([0]).map(&mut put).collect(),
+                granted: (0..LEASES).map(|lease| (LeaseId(lease), 60)).collect(),
                 ..LogBatch::default()
             };
-            log.commit(&granted).expect("a commit");
+            log.commit(&batch).expect("a commit");
+            let obsolete = state.compact(state.revision()).expect("compacted");
+            let batch = LogBatch {
+                obsolete,
+                compacted: Some(state.revision()),
+                ..LogBatch::default()
+            };
+            log.commit(&batch).expect("a commit");
             let kind = FaultKind::Once;
             disk.fail(Fault { after, kind });
-            let expired = LogBatch {
-                granted: vec![grant(7)],
-                expired: vec![LeaseId(5)],
+            let compacted = state.revision();
+            // Each table is written, so that its pages move to where there is room.
+            let mut expire = |lease| LogBatch {
+                records: vec![state.put("/b", Bytes::new(), None)],
+                compacted: Some(compacted),
+                expired: vec![LeaseId(lease)],
                 ..LogBatch::default()
             };
-            if log.commit(&expired).is_ok() {
+            let Some(failed) = (0..LEASES).find(|it| log.commit(&expire(*it)).is_err()) else {
                 assert!(removed > 0, "no commit failed after it was durable");
                 return;
-            }
-            let recovered = log.recover(0).expect("recovered").leases;
-            let expected = match recovered.len() {
-                2 if recovered.contains(&grant(7)) => {
-                    removed += 1;
-                    [grant(6), grant(7)]
-                }
-                _ => [grant(5), grant(6)],
             };
+            let recovered = log.recover(compacted).expect("recovered").leases;
+            let is_removed = recovered.first().is_none_or(|(lease, _)| lease.0 > failed);
+            removed += u32::from(is_removed);
+            let left = failed + i64::from(is_removed)..LEASES;
+            let expected: Vec<_> = left.map(|lease| (LeaseId(lease), 60)).collect();
             assert_eq!(recovered, expected, "failure {after}");
-            let again = log.recover(0).expect("recovered").leases;
-            assert_eq!(again, expected, "failure {after}");
         }
         panic!("it never commits");
     }
