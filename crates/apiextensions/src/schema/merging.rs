@@ -121,7 +121,10 @@ mod tests {
         }
         let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {}, "spec": {"a": "b"}});
         assert!(schema.declares(&json!({"tags": ["a"], "labels": {"a": "b"}, "pod": pod})));
-        for undeclared in [json!({"other": 1}), json!({"parts": [{"name": "a", "other": 1}]})] {
+        for undeclared in [
+            json!({"other": 1}),
+            json!({"parts": [{"name": "a", "other": 1}]}),
+        ] {
             assert!(!schema.declares(&undeclared), "{undeclared}");
         }
     }

@@ -26,8 +26,8 @@ use ringwatch_apimachinery::GroupVersion;
 use ringwatch_http::client::Backend;
 
 use super::openapi;
-use crate::{AggregatedApi, ServiceAddresses};
 use super::relay::PROXY_CONNECT_TIMEOUT;
+use crate::{AggregatedApi, ServiceAddresses};
 
 /// Number of path segments after the version that authorization uses:
 /// `watch/namespaces/{namespace}/{resource}/{name}/{subresource}`.
