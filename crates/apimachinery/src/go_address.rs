@@ -22,7 +22,7 @@ pub struct Address {
 pub struct AddressError {
     text: String,
     why: &'static str,
-    /// What is left of the text where it is wrong; empty if that is not told.
+    /// The text from where it is wrong on; empty if that is not told.
     at: String,
 }
 
@@ -33,7 +33,7 @@ fn place(at: &str) -> String {
     format!(" (at {})", quoted(at))
 }
 
-/// What is wrong with a part of an address, and the text from there on.
+/// The reason why a part of an address is wrong, and the text from there on.
 type Wrong<'t> = (&'static str, &'t str);
 
 impl Address {

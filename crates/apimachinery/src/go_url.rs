@@ -61,7 +61,7 @@ const QUERY_PARAMETERS_MAX: usize = 10_000;
 pub struct Url {
     /// The scheme in lower case; empty for a path.
     pub scheme: String,
-    /// What follows the scheme if that does not begin with a slash, as it was written.
+    /// The text after the scheme if that does not begin with a slash, as it was written.
     opaque: String,
     /// The user and the host with escapes; `None` without the slashes before it.
     authority: Option<String>,
@@ -642,6 +642,9 @@ mod tests {
             for url in [Url::parse(&text), Url::parse_request(&text)].into_iter().flatten() {
                 proptest::prop_assert!(is_valid_path(&url.escaped_path()));
                 proptest::prop_assert!(url.query().len() <= text.len());
+            }
+            // A request has no fragment: what looks like one is part of its query, as long as it is not read again.
+            if let Ok(url) = Url::parse(&text) {
                 let written = url.to_string();
                 let again = Url::parse(&written).map(|it| it.to_string());
                 proptest::prop_assert_eq!(again, Ok(written));

@@ -3,13 +3,10 @@
 //! Costs are kube-apiserver's. Where a result can be larger than the arguments, its size is computed and charged before
 //! the function is called.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr};
-use kube_cel::cel::{Context, Value as CelValue};
+use kube_cel::cel::Value as CelValue;
 
 use super::failure::{Failure, Outcome};
-use super::functions::FUNCTIONS;
+use super::functions::in_library;
 use super::meter::{Extent, Meter, PARTS_MAX, size};
 use super::optional;
 use super::scope::Scope;
@@ -90,10 +87,7 @@ pub(super) fn call(
         _ => {
             charge(meter, name, &values)?;
             let made = urls::call(name, &values).or_else(|| formats::call(name, &values));
-            let result = match made {
-                Some(made) => made?,
-                None => converted(name, target, arguments)?,
-            };
+            let result = made.unwrap_or_else(|| converted(name, target, arguments))?;
             meter.charge_value(&result)?;
             Ok(result)
         }
@@ -208,43 +202,6 @@ fn converted(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) -> 
         Err(other) => conversions::failure(name, &values, Some(other)),
         Ok(made) if name == "timestamp" => conversions::in_range(made),
         made => made,
-    }
-}
-
-/// Calls a function of the library. It is not ours, and values come from clients: if it panics, that is an error of the
-/// expression. Nothing is shared with it that could be left half-done.
-pub(super) fn in_library(
-    name: &str,
-    target: Option<CelValue>,
-    arguments: Vec<CelValue>,
-) -> Outcome {
-    let variable = |name: String| IdedExpr {
-        id: 0,
-        expr: Expr::Ident(name),
-    };
-    let mut context: Context<'_> = FUNCTIONS.new_inner_scope();
-    let target = target.map(|value| {
-        context.add_variable_from_value("@target", value);
-        Box::new(variable("@target".to_owned()))
-    });
-    let mut args = Vec::with_capacity(arguments.len());
-    for (index, value) in arguments.into_iter().enumerate() {
-        let name = format!("@{index}");
-        context.add_variable_from_value(name.clone(), value);
-        args.push(variable(name));
-    }
-    let call = IdedExpr {
-        id: 0,
-        expr: Expr::Call(CallExpr {
-            func_name: name.to_owned(),
-            target,
-            args,
-        }),
-    };
-    let run = AssertUnwindSafe(|| CelValue::resolve(&call, &context));
-    match catch_unwind(run) {
-        Ok(outcome) => Ok(outcome?),
-        Err(_) => Err(Failure::Other("internal error".into())),
     }
 }
 

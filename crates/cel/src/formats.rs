@@ -8,8 +8,8 @@ use kube_cel::cel::objects::Opaque;
 use ringwatch_apimachinery::go_url::Url;
 use ringwatch_apimachinery::validation::formats;
 
-use super::calls::in_library;
 use super::failure::{Failure, Outcome};
+use super::functions::in_library;
 use super::optional;
 
 /// The names of the formats.
