@@ -3,7 +3,7 @@
 //! Go omits an empty field with `omitempty`, except structs, which are never empty to it. All others are written:
 //! pointers, lists, maps and bytes as `null`, the rest as empty values.
 
-use super::tables::{Arity, Field, Message, MessageId, Shape, Type};
+use super::message::{Arity, Field, Message, MessageId, Shape, Type};
 
 /// Returns the JSON member of an absent field, with a comma at its end; empty if Go omits it. `find` resolves message
 /// ids.

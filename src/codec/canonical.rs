@@ -11,8 +11,8 @@
 
 use serde_json::{Map, Value};
 
+use super::message::{Arity, Field, Kind, Message, Shape, Type};
 use super::quantity;
-use super::tables::{Arity, Field, Kind, Message, Shape, Type};
 
 /// Removes the fields that are null or zero to Go, and canonicalises quantities. Fields behind pointers stay, and so do
 /// structs even if they are empty, since defaults apply within them.

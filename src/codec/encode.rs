@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
 use super::encode_custom;
-use super::tables::{Arity, Field, Message, Shape, Type};
+use super::message::{Arity, Field, Message, Shape, Type};
 use super::typed::base64;
 use super::unknown_fields::{self, Old, OldItems};
 use super::wire::{put_bytes, put_fixed64, put_nested, put_number};

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::encode::{list, message, whole};
 use super::go_json;
-use super::tables::{Arity, Message, Shape, Type};
+use super::message::{Arity, Message, Shape, Type};
 use super::unknown_fields::{self, Old};
 use super::wire::{put_bytes, put_nested, put_number};
 use super::{duration, time};

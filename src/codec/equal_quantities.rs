@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use super::message::{Arity, Field, Kind, Message, Shape, Type};
 use super::quantity;
-use super::tables::{Arity, Field, Kind, Message, Shape, Type};
 
 /// Returns the object with equal quantities written as in the other one; `None` if all are.
 #[must_use]

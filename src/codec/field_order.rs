@@ -13,9 +13,8 @@
 
 use super::envelope;
 use super::error::WireError;
-use super::tables::{Arity, Field, Message, Shape, Type};
-use super::transcode::{NESTING_MAX, entry_of};
-use super::wire::{Content, Fields, put_bytes, put_nested};
+use super::message::{Arity, Field, Message, Shape, Type};
+use super::wire::{Content, Fields, NESTING_MAX, entry_of, put_bytes, put_nested};
 
 /// An occurrence of a field, as a range of the root's bytes.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +176,7 @@ impl<'a> Root<'a> {
         let raw = occurrences.iter().rfind(|it| it.number == 1);
         match raw.map(|it| self.run(*it)) {
             Some(raw) if raw.starts_with(&envelope::MAGIC) => {
-                put_bytes(out, 1, &envelope::nested_ordered(raw, depth)?);
+                put_bytes(out, 1, &enveloped(raw, depth)?);
                 Ok(())
             }
             _ => self.copy_contents(out, parts),
@@ -264,6 +263,15 @@ impl<'a> Root<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns an object with an envelope of its own, with its fields in order.
+fn enveloped(bytes: &[u8], depth: usize) -> Result<Vec<u8>, WireError> {
+    let (unknown, found) = envelope::typed(bytes)?;
+    let raw = ordered(found.0, unknown.raw, depth + 1)?;
+    let mut out = envelope::begin(&unknown.api_version, &unknown.kind);
+    put_bytes(&mut out, 2, &raw);
+    Ok(out)
 }
 
 /// Appends a field whose bytes `write` appends.

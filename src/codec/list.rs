@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 
 use super::encode;
 use super::envelope::{END, begin};
-use super::tables::{Type, kind};
+use super::message::Type;
+use super::tables::kind;
 use super::unknown_fields::Old;
 use super::wire::{each_varint_byte, put_nested, put_run};
 

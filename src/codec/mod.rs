@@ -4,7 +4,7 @@
 //! message. No type is compiled in: `tables` has every message, its fields and how Go writes them. Bytes become JSON in
 //! one pass (`transcode`), without a tree; trees become bytes (`encode`). The hard part is JSON that does not follow
 //! from the bytes: empty fields that Go writes (`absent_field`), and the dozen messages whose JSON is not an object
-//! with a member for each field (`transcode_custom` and `encode_custom`).
+//! with a member for each field (`transcode::custom` and `encode_custom`).
 //!
 //! ```text
 //! bytes --transcode--> JSON --serde_json--> tree --encode--> bytes
@@ -36,6 +36,7 @@ mod go_json;
 mod json_nodes;
 mod json_string;
 mod list;
+mod message;
 mod object;
 mod output;
 mod presence;
@@ -46,9 +47,9 @@ mod stored_fields;
 mod tables;
 mod time;
 mod transcode;
-mod transcode_custom;
 mod typed;
 mod unknown_fields;
+mod whole_object;
 pub mod wire;
 
 #[cfg(test)]
@@ -56,14 +57,16 @@ mod tests;
 
 pub use canonical::{canonicalize, complete, complete_with_nulls, empty_at};
 pub use encode_text::{encode_text, list_item_of_text};
-pub use envelope::{MAGIC, decode, encode, encode_over, encode_value, to_json};
+pub use envelope::MAGIC;
 pub use equal_quantities::with_quantities_of;
 pub use error::{Broken, DecodeError, WireError};
 pub use frame::{FRAME_LENGTH_BYTES, event_frame};
 pub use list::{LIST_END, ListItemHead, list_head, list_item, list_item_head};
+pub use message::Kind;
 pub use object::{ObjectError, item_at, json, object, object_encoded, object_sharing, tree};
 pub use presence::{Presence, Wanted};
 pub use quantity::{QuantityFamily, quantity_text};
 pub use stored_fields::StoredFields;
-pub use tables::{Kind, kind};
+pub use tables::kind;
 pub use typed::{TypeError, check_metadata, check_types};
+pub use whole_object::{decode, encode, encode_over, encode_value, to_json};

@@ -12,8 +12,10 @@ use serde_json::Value;
 use super::envelope::{self, MAGIC};
 use super::error::{DecodeError, WireError};
 use super::field_split::{FieldSplit, split_at};
+use super::message::Message;
 use super::scalar::scalar_at;
-use super::tables::{Message, kind};
+use super::tables::kind;
+use super::whole_object;
 use super::wire::{Content, Fields};
 use crate::meta;
 use crate::meta::{
@@ -65,7 +67,7 @@ pub fn object_sharing(
 ) -> Result<Object, ObjectError> {
     if stored.starts_with(&MAGIC) {
         // An error deep inside must be reported now, not when the object is later converted to JSON.
-        envelope::to_json(&stored, UNTYPED)?;
+        whole_object::to_json(&stored, UNTYPED)?;
     }
     object_encoded(stored, revision, schema)
 }
@@ -95,7 +97,7 @@ pub fn json(object: &Object) -> Result<Bytes, ObjectError> {
     let bytes = object.bytes();
     match object.form() {
         StoredForm::Json => Ok(bytes),
-        StoredForm::Protobuf => Ok(envelope::to_json(&bytes, UNTYPED)?.into()),
+        StoredForm::Protobuf => Ok(whole_object::to_json(&bytes, UNTYPED)?.into()),
     }
 }
 
@@ -119,7 +121,7 @@ pub fn tree(object: &Object) -> Result<Value, ObjectError> {
             let tree = serde_json::from_slice(&bytes);
             Ok(tree.map_err(meta::DecodeError::from)?)
         }
-        StoredForm::Protobuf => Ok(envelope::decode(&bytes, UNTYPED)?),
+        StoredForm::Protobuf => Ok(whole_object::decode(&bytes, UNTYPED)?),
     }
 }
 

@@ -3,8 +3,9 @@
 //! The fields are compiled into a tree of messages, whose bytes are read once, from field to field. What is not wanted
 //! is skipped, so an object costs little more than its walk.
 
+use super::message::{Field, Message};
 use super::stored_fields::{StoredFields, message_of};
-use super::tables::{self, Field, Message};
+use super::tables;
 use super::wire::{Content, Fields};
 use crate::meta::Object;
 

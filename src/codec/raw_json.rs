@@ -7,7 +7,7 @@
 use super::error::WireError;
 use super::json_string;
 use super::output::Output;
-use super::transcode::NESTING_MAX;
+use super::wire::NESTING_MAX;
 
 /// Numbers with fewer digits and no exponent are in the range of a double.
 const DIGITS_SAFE: usize = 300;

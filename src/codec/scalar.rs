@@ -1,6 +1,6 @@
 //! A scalar of a message, by its path in JSON.
 
-use super::tables::{Arity, Field, Message, Type};
+use super::message::{Arity, Field, Message, Type};
 use super::wire::{Content, Fields};
 
 /// Returns the scalar at a dotted path, as selectors compare it; `None` where JSON would not have it.

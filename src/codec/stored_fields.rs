@@ -1,9 +1,9 @@
 //! Single fields of an object that is stored as protobuf, read without decoding the rest.
 
 use super::envelope::{self, MAGIC};
-use super::tables::{Arity, Field, Message, Type, kind};
-use super::transcode::entry_of;
-use super::wire::{Content, Fields};
+use super::message::{Arity, Field, Message, Type};
+use super::tables::kind;
+use super::wire::{Content, Fields, entry_of};
 use crate::meta::Object;
 
 /// The wire type of strings and bytes.

@@ -10,7 +10,8 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Map, Value, json};
 
-use super::tables::{Arity, Field, Message, Shape, Type, all_kinds};
+use super::message::{Arity, Field, Message, Shape, Type};
+use super::tables::all_kinds;
 use super::unknown_fields::Old;
 use super::wire::{Content, Fields};
 use super::*;
@@ -361,7 +362,7 @@ fn with_unknown(message: &Message, bytes: &[u8], random: &mut StdRng) -> Vec<u8>
         rest = after;
         match (message.field(number).map(|it| (it.arity, it.kind)), content) {
             (Some((Arity::Map, Type::Message(id))), Content::Bytes(entry)) => {
-                let (key, value) = transcode::entry_of(entry).expect("an entry");
+                let (key, value) = wire::entry_of(entry).expect("an entry");
                 let (_, mut value) = value.expect("a value");
                 let value = value.run().expect("a message");
                 let value = with_unknown(id.message(), value, random);

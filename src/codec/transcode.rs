@@ -11,19 +11,14 @@
 //!                        ^ what fields 4 to 7 are when they are absent
 //! ```
 
+mod custom;
+
 use super::error::WireError;
 use super::field_order;
 use super::json_string;
+use super::message::{Arity, Field, KEY_BYTES, Message, Shape, Type};
 use super::output::Output;
-use super::tables::{Arity, Field, KEY_BYTES, Message, Shape, Type};
-use super::transcode_custom;
-use super::wire::{self, Fields};
-
-/// The depth to which lists, maps and messages may be nested; JSON that is nested deeper cannot be decoded again.
-pub(super) const NESTING_MAX: usize = 100;
-
-/// A map's entry: its key, and the wire type of its value with the bytes that follow it.
-type Entry<'a> = (&'a [u8], Option<(u8, Fields<'a>)>);
+use super::wire::{self, Fields, NESTING_MAX, entry_of};
 
 /// Writes an object of a kind as JSON, its kind and version first.
 ///
@@ -85,7 +80,7 @@ impl Transcoder {
         depth: usize,
     ) -> Result<(), WireError> {
         if message.shape != Shape::Object {
-            return transcode_custom::write(self, message, bytes, depth);
+            return custom::write(self, message, bytes, depth);
         }
         self.out.push(b'{');
         self.members(message, bytes, depth)?;
@@ -290,27 +285,6 @@ impl Transcoder {
         }
         Ok(())
     }
-}
-
-/// Returns the key and the value of a map's entry: the value's wire type and the reader at it.
-///
-/// # Errors
-/// [`WireError`] when the entry is broken.
-pub(super) fn entry_of(entry: &[u8]) -> Result<Entry<'_>, WireError> {
-    let (mut key, mut value) = (&[][..], None);
-    let mut fields = Fields::new(entry);
-    while !fields.is_empty() {
-        let (number, wire_type) = fields.tag()?;
-        if (number, wire_type) == (1, 2) {
-            key = fields.run()?;
-            continue;
-        }
-        if number == 2 {
-            value = Some((wire_type, fields));
-        }
-        fields.content(wire_type)?;
-    }
-    Ok((key, value))
 }
 
 impl Field {

@@ -16,9 +16,8 @@ use serde_json::Value;
 
 use super::encode::whole;
 use super::field_order;
-use super::tables::{Arity, Field, Kind, Message, Shape, Type};
-use super::transcode::{NESTING_MAX, entry_of};
-use super::wire::{Content, Fields};
+use super::message::{Arity, Field, Kind, Message, Shape, Type};
+use super::wire::{Content, Fields, NESTING_MAX, entry_of};
 
 /// The kind of a part of an item's key, by which parts of different kinds differ.
 #[derive(Clone, Copy)]

@@ -8,6 +8,9 @@ use super::error::{Broken, WireError};
 /// The depth to which groups may be nested; Kubernetes sends none.
 const GROUP_DEPTH_MAX: usize = 16;
 
+/// The depth to which lists, maps and messages may be nested; JSON that is nested deeper cannot be decoded again.
+pub(super) const NESTING_MAX: usize = 100;
+
 /// A field's content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Content<'a> {
@@ -26,6 +29,9 @@ pub enum Content<'a> {
 /// A reader of the fields of a message, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a>(&'a [u8]);
+
+/// A map's entry: its key, and the wire type of its value with the bytes that follow it.
+type Entry<'a> = (&'a [u8], Option<(u8, Fields<'a>)>);
 
 impl Content<'_> {
     /// Returns the number of the wire type.
@@ -203,6 +209,28 @@ impl<'a> Fields<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns the key and the value of a map's entry: the value's wire type and the reader at it.
+///
+/// # Errors
+/// [`WireError`] when the entry is broken.
+#[inline]
+pub(super) fn entry_of(entry: &[u8]) -> Result<Entry<'_>, WireError> {
+    let (mut key, mut value) = (&[][..], None);
+    let mut fields = Fields::new(entry);
+    while !fields.is_empty() {
+        let (number, wire_type) = fields.tag()?;
+        if (number, wire_type) == (1, 2) {
+            key = fields.run()?;
+            continue;
+        }
+        if number == 2 {
+            value = Some((wire_type, fields));
+        }
+        fields.content(wire_type)?;
+    }
+    Ok((key, value))
 }
 
 /// Splits a tag into the number of the field and the wire type.

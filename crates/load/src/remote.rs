@@ -102,7 +102,7 @@ impl Remote {
     /// The server cannot be reached, or refuses.
     pub async fn stream(&self, path: &str) -> Result<Pieces, RemoteError> {
         let mut connection = self.client.connect().await?;
-        let body = connection.stream(path).await?;
+        let body = connection.stream(path, "*/*").await?;
         Ok(Pieces {
             body,
             _connection: connection,

@@ -12,7 +12,8 @@ mod path;
 use serde_json::{Map, Value};
 
 use super::duration;
-use super::tables::{Arity, Field, Kind, Message, Shape, Type, object_meta};
+use super::message::{Arity, Field, Kind, Message, Shape, Type};
+use super::tables::object_meta;
 use path::Path;
 
 pub use error::TypeError;

@@ -24,7 +24,7 @@ use super::kind::Kind;
 use super::node::{ListType, Node};
 use super::outcome::Outcome;
 use super::path::Path;
-use super::rules::Rule;
+use super::rule::Rule;
 
 /// Bytes of a message that a rule makes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;

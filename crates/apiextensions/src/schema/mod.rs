@@ -32,6 +32,7 @@ mod patterns;
 mod prune;
 mod read;
 mod read_checks;
+mod rule;
 #[cfg(test)]
 mod rule_check_tests;
 mod rule_checks;

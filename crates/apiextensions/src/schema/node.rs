@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::formats::Format;
 use super::kind::Kind;
-use super::rules::Rule;
+use super::rule::Rule;
 
 /// A schema of the object or of a part of it.
 #[derive(Debug, Default)]
@@ -173,6 +173,13 @@ pub(super) struct Sizes {
 }
 
 impl Node {
+    /// Returns true if this schema or one below it has rules.
+    pub(super) fn has_rules(&self) -> bool {
+        let additional = self.additional.as_ref().and_then(Additional::schema);
+        let below = self.properties.values().chain(additional);
+        !self.rules.is_empty() || below.chain(self.items.as_deref()).any(|it| it.ruled)
+    }
+
     /// Returns the schema of a member: its own, or that of all others.
     pub(super) fn member(&self, name: &str) -> Option<&Self> {
         let own = self.properties.get(name);

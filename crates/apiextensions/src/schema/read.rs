@@ -17,7 +17,7 @@ use super::outcome::Outcome;
 use super::path::Path;
 use super::patterns::Patterns;
 use super::walk::Walk;
-use super::{embedded, prune, rules, structure, validate};
+use super::{embedded, prune, structure, validate};
 
 /// Levels of schemas in schemas. JSON is parsed to 127 levels, of which each schema takes two; what
 /// comes in another way is bounded here, and with it everything that walks along a schema.
@@ -140,7 +140,7 @@ impl Reader {
         structure::check(self, schema, &node, place);
         if !matches!(place, Place::Nested(_)) {
             node.rules = self.rules(schema, &node);
-            node.ruled = rules::any(&node.rules, &node);
+            node.ruled = node.has_rules();
         }
         self.take_default(schema, &mut node);
         self.level -= 1;

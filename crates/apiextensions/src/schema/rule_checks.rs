@@ -18,7 +18,7 @@ use super::default_checks;
 use super::node::Node;
 use super::outcome::Outcome;
 use super::path::Path;
-use super::rules::Rule;
+use super::rule::Rule;
 
 /// Maximum estimated cost of one rule.
 const RULE_COST_MAX: u64 = 10_000_000;

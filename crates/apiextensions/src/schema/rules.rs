@@ -1,4 +1,4 @@
-//! Rules of a schema in CEL (`x-kubernetes-validations`), compiled when the schema is read.
+//! Reads and compiles the rules of a schema (`x-kubernetes-validations`).
 
 use ringwatch_apimachinery::FieldErrorKind;
 use ringwatch_cel::{CompileError, Program};
@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::node::Node;
 use super::read::Reader;
+use super::rule::Rule;
 
 /// Rules that a schema has at most, in all its parts.
 pub(super) const RULES_MAX: usize = 1_000;
@@ -20,29 +21,6 @@ const REASONS: [(&str, FieldErrorKind); 4] = [
     ("FieldValueInvalid", FieldErrorKind::Invalid),
     ("FieldValueRequired", FieldErrorKind::Required),
 ];
-
-/// One rule of `x-kubernetes-validations`.
-#[derive(Debug)]
-pub(super) struct Rule {
-    /// The source of the rule, for messages.
-    pub(super) text: String,
-    /// The compiled `rule`.
-    pub(super) program: Program,
-    /// The message for objects that violate the rule, as it was given.
-    pub(super) message: Option<String>,
-    /// The compiled `messageExpression`, whose result is preferred to the message.
-    pub(super) message_program: Option<Program>,
-    /// The source of the `messageExpression`.
-    pub(super) message_text: Option<String>,
-    /// The kind of the error, `reason`.
-    pub(super) reason: FieldErrorKind,
-    /// The path of the member that the error names, `fieldPath`; empty for the value itself.
-    pub(super) field: String,
-    /// True if the rule uses `oldSelf`: a transition rule.
-    pub(super) uses_old: bool,
-    /// True if a transition rule runs without an older value too: `optionalOldSelf`; `None` if that is not said.
-    pub(super) optional_old: Option<bool>,
-}
 
 impl Reader {
     /// Returns the rules of a schema; `node` is the schema without them.
@@ -168,18 +146,4 @@ fn normalized(given: &str, node: &Node) -> Option<String> {
         node = node.member(name)?;
     }
     Some(path)
-}
-
-/// Returns true if a schema or one below it has rules.
-pub(super) fn any(rules: &[Rule], node: &Node) -> bool {
-    let additional = node
-        .additional
-        .as_ref()
-        .and_then(|additional| additional.schema());
-    let below = node
-        .properties
-        .values()
-        .chain(additional)
-        .chain(node.items.as_deref());
-    !rules.is_empty() || below.into_iter().any(|below| below.ruled)
 }

@@ -4,22 +4,11 @@
 
 use kube_cel::cel::common::ast::operators as op;
 
+use super::call::{Call, Own};
 use super::library;
 use super::part_estimate::{Entries, PartEstimate};
 use super::ranges::Range;
 use crate::types::Type;
-
-/// The factor of the cost of a pattern, for a character of it.
-pub(super) const PATTERN_FACTOR: f64 = 0.25;
-
-/// A call of one overload of a function.
-pub(super) struct Call<'c, 'a> {
-    pub(super) name: &'c str,
-    /// The types that the overload takes, that of the receiver first if there is one.
-    pub(super) takes: &'c [Type],
-    pub(super) target: Option<&'c PartEstimate<'a>>,
-    pub(super) arguments: &'c [PartEstimate<'a>],
-}
 
 /// The estimate of a call, arguments included.
 pub(super) struct Estimate {
@@ -27,9 +16,6 @@ pub(super) struct Estimate {
     pub(super) size: Option<Range>,
     pub(super) entries: Option<Entries>,
 }
-
-/// The cost of a function, arguments excluded, and the size of its result.
-pub(super) type Own = (Range, Option<Range>);
 
 /// Returns the cost of evaluating all arguments.
 pub(super) fn sum(arguments: &[PartEstimate<'_>]) -> Range {
@@ -115,7 +101,7 @@ fn in_language(call: &Call<'_, '_>) -> Option<Own> {
         ("startsWith" | "endsWith", _, _, [part]) => (part.walk(), None),
         (op::IN, [_, Type::List(_)], _, [_, all]) => (all.scaled(1.0), None),
         // The function of two arguments has no estimate of its own.
-        ("matches", _, Some(text), [pattern]) => (matching(text, *pattern), None),
+        ("matches", _, Some(text), [pattern]) => (text.search(*pattern), None),
         ("contains", _, Some(text), [part]) => (text.walk().times(part.walk()), None),
         (op::EQUALS | op::NOT_EQUALS, _, _, [left, right]) => (shorter(*left, *right), None),
         (
@@ -126,12 +112,6 @@ fn in_language(call: &Call<'_, '_>) -> Option<Own> {
         ) => (shorter(*left, *right), None),
         _ => return None,
     })
-}
-
-/// Estimates the search of a text for a pattern.
-pub(super) fn matching(text: Range, pattern: Range) -> Range {
-    let walk = text.plus(Range::ONE).walk();
-    walk.times(pattern.scaled(PATTERN_FACTOR))
 }
 
 /// Estimates a comparison of two values, which takes as long as the shorter one.

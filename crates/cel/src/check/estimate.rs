@@ -9,7 +9,8 @@ use kube_cel::cel::common::ast::{
     SelectExpr,
 };
 
-use super::calls::{self, Call};
+use super::call::Call;
+use super::calls;
 use super::checker::Checker;
 use super::field_path::{FieldPath, Step};
 use super::ranges::Range;

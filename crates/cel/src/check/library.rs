@@ -5,9 +5,9 @@
 
 use kube_cel::cel::common::ast::operators as op;
 
-use super::calls::{Call, Own, PATTERN_FACTOR, matching};
+use super::call::{Call, Own};
 use super::part_estimate::PartEstimate;
-use super::ranges::{Range, WALK_FACTOR};
+use super::ranges::{PATTERN_FACTOR, Range, WALK_FACTOR};
 use crate::macros::SORT_BY_KEYS;
 use crate::types::Type;
 
@@ -62,7 +62,7 @@ fn of_texts(call: &Call<'_, '_>) -> Option<Own> {
             (text.scaled(REBUILD_FACTOR), Some(Range::up_to(most)))
         }
         ("find" | "findAll", Some(text), [pattern, ..]) => {
-            (matching(text, *pattern), Some(Range::up_to(text.max)))
+            (text.search(*pattern), Some(Range::up_to(text.max)))
         }
         ("quantity" | "isQuantity" | "semver" | "isSemver", _, [text, ..]) => (text.walk(), None),
         ("validate", _, [text, ..]) => {

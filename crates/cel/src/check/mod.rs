@@ -7,6 +7,7 @@
 //! Stored expressions were checked when they were written and are only compiled, so that one that an earlier version of
 //! the server accepted goes on working.
 
+mod call;
 mod calls;
 mod checker;
 #[cfg(test)]

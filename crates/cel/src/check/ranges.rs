@@ -3,6 +3,9 @@
 /// The cost of a walk through a string, for a character.
 pub(super) const WALK_FACTOR: f64 = 0.1;
 
+/// The factor of the cost of a pattern, for a character of it.
+pub(super) const PATTERN_FACTOR: f64 = 0.25;
+
 /// A range of sizes or costs. Arithmetic saturates at the largest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
@@ -60,6 +63,12 @@ impl Range {
     /// Returns the cost of a walk through a string of that length.
     pub(super) fn walk(self) -> Self {
         self.scaled(WALK_FACTOR)
+    }
+
+    /// Returns the cost of a search of a text of that length for a pattern.
+    pub(super) fn search(self, pattern: Self) -> Self {
+        let walk = self.plus(Self::ONE).walk();
+        walk.times(pattern.scaled(PATTERN_FACTOR))
     }
 
     /// Returns the smallest range that holds both.

@@ -11,7 +11,7 @@ use ringwatch_tls::target::USER_AGENT;
 use super::request::{Request, Response};
 use super::status::Failure;
 use super::stream::Stream;
-use super::{Client, ClientError, Encoding, HttpVersion, Watch, within_bound};
+use super::{Client, ClientError, HttpVersion, within_bound};
 
 /// A stream may be sent this much ahead, as client-go allows.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
@@ -108,34 +108,14 @@ impl Connection {
         .await
     }
 
-    /// Opens a watch on this connection, which over HTTP/1.1 can do nothing else meanwhile.
-    pub(crate) async fn watch(
+    /// Asks for a stream of this media type that begins with success, and returns its body.
+    pub(crate) async fn stream(
         &mut self,
         path: &str,
-        encoding: Encoding,
-    ) -> Result<Watch, ClientError> {
+        accept: &str,
+    ) -> Result<Incoming, ClientError> {
         within_bound(async {
-            let answer = self
-                .send(Request::get(path), encoding.stream_type())
-                .await?;
-            let status = answer.status();
-            if !status.is_success() {
-                let body = answer.into_body().collect().await.map_err(broken)?;
-                return Err(Failure::read(&body.to_bytes()).into_error(status.as_u16()));
-            }
-            Ok(Watch::from_body(
-                answer.into_body(),
-                self.another(),
-                encoding,
-            ))
-        })
-        .await
-    }
-
-    /// Asks for a stream of bytes that begins with success, and returns its body.
-    pub(crate) async fn stream(&mut self, path: &str) -> Result<Incoming, ClientError> {
-        within_bound(async {
-            let answer = self.send(Request::get(path), "*/*").await?;
+            let answer = self.send(Request::get(path), accept).await?;
             let status = answer.status();
             if !status.is_success() {
                 let body = answer.into_body().collect().await.map_err(broken)?;

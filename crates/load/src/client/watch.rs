@@ -52,20 +52,22 @@ enum Source {
     },
 }
 
-impl Watch {
-    /// Returns the watch in the body of an answer. `connection` is what keeps the body's connection open, if any.
-    pub(super) fn from_body(
-        body: Incoming,
-        connection: Option<Connection>,
+impl Connection {
+    /// Opens a watch on this connection, which over HTTP/1.1 can do nothing else meanwhile.
+    pub(crate) async fn watch(
+        &mut self,
+        path: &str,
         encoding: Encoding,
-    ) -> Self {
+    ) -> Result<Watch, ClientError> {
         let source = Source::Shared {
-            body,
-            _connection: connection,
+            body: self.stream(path, encoding.stream_type()).await?,
+            _connection: self.another(),
         };
-        Self::new(source, encoding)
+        Ok(Watch::new(source, encoding))
     }
+}
 
+impl Watch {
     fn new(source: Source, encoding: Encoding) -> Self {
         Self {
             source,

@@ -64,7 +64,9 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     let length = context.length;
     let longest = flags.turns(length.duration.max(length.warm_up));
     let served = Arc::clone(&group);
-    let mut floor = FloorRuns::open(flags.floor, longest, &delivery, served).await?;
+    let spec = delivery.spec(flags.watchers.watchers, served.spec.sees);
+    let bytes = delivery.objects.bytes;
+    let mut floor = FloorRuns::open(context, flags.floor, longest, bytes, spec, served).await?;
     let groups = [group];
     let burst = || Schedule::bursts(flags.writes, Duration::ZERO);
     let warm_up = flags.turns(length.warm_up);
@@ -87,7 +89,14 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
             }
         }
         floor
-            .measure(&delivery, &what, turns, burst, &mut run)
+            .measure(
+                context,
+                delivery.writers.next(),
+                &what,
+                turns,
+                burst,
+                &mut run,
+            )
             .await?;
         runs.push(run);
     }

@@ -186,7 +186,14 @@ impl<'a> Delivery<'a> {
             let mut run = self.assess(delivered);
             let turns = Turns::one(writes);
             floor
-                .measure(self, &what, turns, schedule, &mut run)
+                .measure(
+                    self.context,
+                    self.writers.next(),
+                    &what,
+                    turns,
+                    schedule,
+                    &mut run,
+                )
                 .await?;
             runs.push(run);
         }

@@ -34,6 +34,8 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     let group = delivery.watch_all(watchers.watchers).await?;
     let longest = context.length.duration.max(context.length.warm_up);
     let turns = Turns::one(Schedule::writes(*rate, longest));
-    let floor = FloorRuns::open(flags.floor, turns, &delivery, group).await?;
+    let spec = delivery.spec(watchers.watchers, group.spec.sees);
+    let bytes = delivery.objects.bytes;
+    let floor = FloorRuns::open(context, flags.floor, turns, bytes, spec, group).await?;
     delivery.measure(*rate, floor).await
 }

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use futures::future::try_join;
 
-use super::delivery::Delivery;
 use super::parameters::FloorFlags;
 use super::receivers::{Delivered, Receivers, Turns};
 use crate::client::OwnedEvent;
 use crate::context::Context;
 use crate::error::LoadError;
-use crate::fleet::{Fleet, Group};
+use crate::fleet::{Fleet, Group, WatchSpec};
 use crate::floor::Floor;
 use crate::outcome::Run;
 use crate::schedule::Schedule;
@@ -41,32 +40,33 @@ impl FloorRuns {
         Self(None)
     }
 
-    /// Starts a floor if the flags ask for one, with as many watchers as this group of the server has. Nothing may have
-    /// been written since the group was opened. `turns` are those of the longest run.
+    /// Starts a floor if the flags ask for one, with as many watchers as this group of the server has, by `spec`. Nothing
+    /// may have been written since the group was opened. `turns` are those of the longest run, of events of
+    /// `event_bytes`.
     ///
     /// # Errors
     /// [`LoadError::WrongFlags`]: a run's events are too large to be kept. Else the floor cannot be started, or
     /// watched.
     pub(super) async fn open(
+        context: &Context,
         flags: FloorFlags,
         turns: Turns,
-        delivery: &Delivery<'_>,
+        event_bytes: u64,
+        spec: WatchSpec,
         served: Arc<Group>,
     ) -> Result<Self, LoadError> {
         if !flags.floor {
             return Ok(Self::none());
         }
-        let bytes = turns.all().saturating_mul(delivery.objects.bytes);
+        let bytes = turns.all().saturating_mul(event_bytes);
         if bytes > KEPT_BYTES_MAX {
             return Err(LoadError::WrongFlags(format!(
                 "--floor keeps the events of a run in memory, {bytes} bytes of at most {KEPT_BYTES_MAX}; shorten \
                  --duration, or write less"
             )));
         }
-        let floor = Floor::start(delivery.context.floor_protocol(served.watchers()))?;
-        let fleet = delivery.context.fleet_of(floor.client())?;
-        let watchers = u32::try_from(served.watchers()).unwrap_or(u32::MAX);
-        let spec = delivery.spec(watchers, served.spec.sees);
+        let floor = Floor::start(context.floor_protocol(served.watchers()))?;
+        let fleet = context.fleet_of(floor.client())?;
         let taking = floor.take_watches(served.watchers());
         let ((), group) = try_join(taking, fleet.open(spec)).await?;
         served.set_keeping(true);
@@ -100,9 +100,12 @@ impl FloorRuns {
 
     /// Delivers the events of the last run again and adds the figures to those of the run. After a run in which
     /// something was lost there is nothing to compare with, and no further run against the floor.
+    ///
+    /// `next` are the writes of each object that come next.
     pub(super) async fn measure(
         &mut self,
-        delivery: &Delivery<'_>,
+        context: &Context,
+        next: &[u32],
         what: &str,
         turns: Turns,
         schedule: impl Fn() -> Schedule,
@@ -119,12 +122,11 @@ impl FloorRuns {
         };
         let events = replay.served.take_kept();
         let what = format!("floor, {what}");
-        let context = delivery.context;
         let (delivered, cpu) = replay
             .deliver(context, &what, &events, turns, schedule)
             .await?;
         delivered.doubt_client(context);
-        let faults = replay.group.take_faults(delivery.writers.next());
+        let faults = replay.group.take_faults(next);
         run.faults
             .extend(faults.into_iter().map(|fault| format!("floor: {fault}")));
         let (expected, received) = (delivered.expected, delivered.seen.received);

@@ -14,13 +14,8 @@ const FILES_MAX: usize = 10;
 
 /// Folders within a crate that still have a circle. A ratchet: the list only becomes shorter.
 const WITH_A_CIRCLE: &[&str] = &[
-    "src/codec",
-    "crates/apiextensions/src/schema",
     "crates/apiserver/src/endpoints/openapi",
     "crates/apiserver/src/filters",
-    "crates/cel/src/check",
-    "crates/load/src/client",
-    "crates/load/src/scenario",
 ];
 
 #[test]

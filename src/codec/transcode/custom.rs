@@ -3,13 +3,11 @@
 //! Such a message has few fields, which are read in any order. The last of several counts, so that none of them is ever
 //! out of order.
 
-use super::envelope;
-use super::error::WireError;
-use super::raw_json;
-use super::tables::{Message, Shape, Type};
-use super::transcode::Transcoder;
-use super::wire::{Content, Fields};
-use super::{duration, json_string, time};
+use super::Transcoder;
+use crate::codec::error::WireError;
+use crate::codec::message::{Message, Shape, Type};
+use crate::codec::wire::{Content, Fields};
+use crate::codec::{duration, envelope, json_string, raw_json, time};
 
 /// The seconds of Go's zero time, the year 1, which is `null` in JSON.
 const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
@@ -58,7 +56,9 @@ pub(super) fn write(
                 }
                 _ if raw.is_empty() => out.put(b"null"),
                 Shape::RawExtension if raw.starts_with(&envelope::MAGIC) => {
-                    envelope::nested(transcoder, raw, depth)?;
+                    let (unknown, found) = envelope::typed(raw)?;
+                    let (version, kind) = (&unknown.api_version, &unknown.kind);
+                    transcoder.typed(found.0, unknown.raw, version, kind, depth + 1)?;
                 }
                 _ => raw_json::put(out, raw, depth)?,
             }
