@@ -101,7 +101,7 @@ LIMITS = {
     'window_mib': Cost('their bytes', 'MiB', '256', '256', '', '', ('bytes_max: 256 << 20',), 'src/storage/cacher/window/event_window.rs'),
     'window_seconds': Cost('their age', 's', '75', '75', '', '', ('age: Duration::from_secs(75)',), 'src/storage/cacher/window/event_window.rs'),
     'compaction': Cost('minutes between compactions of etcd', 'min', '5', '5', '', '', (
-        'default_value = "5m", value_parser = duration::parse)]\n    pub etcd_compaction_interval',), 'crates/server/src/flags/etcd.rs'),
+        'default_value = "5m", value_parser = duration::parse)]\n    pub etcd_compaction_interval',), 'crates/server/src/config/flags/etcd.rs'),
 }
 
 

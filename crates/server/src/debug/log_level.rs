@@ -9,8 +9,8 @@ use http_body_util::BodyExt;
 use ringwatch_apiserver::endpoints::{TextError, plain};
 use ringwatch_http::{RequestBody, ResponseBody};
 
+use super::process_controls::ProcessControls;
 use super::profiles::page;
-use crate::process_controls::ProcessControls;
 
 /// The path of the index, without the slash at its end.
 pub(super) const ROOT: &str = "/debug/flags";

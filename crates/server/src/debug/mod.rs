@@ -5,133 +5,14 @@
 
 mod log_level;
 mod page;
+mod paths;
+mod process_controls;
+mod process_memory;
 mod profiles;
 mod state;
 
-use std::sync::Arc;
+pub use self::process_controls::{LogLevelError, ProcessControls, ProfileError};
 
-use http::{HeaderMap, Method, Request, Response};
-use ringwatch::clock::Clock;
-use ringwatch_http::{RequestBody, ResponseBody};
-
-use self::log_level::LogLevel;
-use self::profiles::Profiles;
-use super::process_controls::ProcessControls;
-
+pub(crate) use self::paths::{DebugPaths, ROOTS, is_own};
+pub(crate) use self::process_memory::{memory_bytes, resident_bytes};
 pub(crate) use self::state::{CachesSource, DebugState, Sources};
-
-/// The beginning of all paths here.
-const FOLDER: &str = "/debug/";
-/// The paths above all paths here.
-pub(super) const ROOTS: [&str; 3] = [page::PAGE, profiles::ROOT, log_level::ROOT];
-
-/// Returns true for these paths and those below them.
-pub(super) fn is_own(path: &str) -> bool {
-    let below = ROOTS.iter().find_map(|root| path.strip_prefix(root));
-    below.is_some_and(|it| it.is_empty() || it.starts_with('/'))
-}
-
-/// The answers to requests below `/debug`.
-#[derive(Debug)]
-pub(super) struct DebugPaths {
-    state: DebugState,
-    process: Option<ProcessPaths>,
-}
-
-/// Profiles of a process and its log level.
-#[derive(Debug)]
-struct ProcessPaths {
-    profiles: Profiles,
-    log_level: LogLevel,
-}
-
-impl DebugPaths {
-    /// Returns the paths of a server and its process.
-    pub(super) fn new(
-        state: DebugState,
-        profiling: bool,
-        controls: Option<&Arc<dyn ProcessControls>>,
-        clock: &Clock,
-    ) -> Self {
-        Self {
-            state,
-            process: ProcessPaths::new(profiling, controls, clock),
-        }
-    }
-
-    /// Answers a request; `None` for another path.
-    pub(super) async fn answer(
-        &self,
-        method: &Method,
-        path: &str,
-        query: &str,
-        headers: &HeaderMap,
-    ) -> Option<Response<ResponseBody>> {
-        if !path.starts_with(FOLDER) {
-            return None;
-        }
-        // The page is the same for everybody. Who may read what it shows, by RBAC, is said of `get` alone.
-        if let Some(answer) = page::answer(method, path, headers) {
-            return Some(answer);
-        }
-        if method == Method::GET
-            && let Some(answer) = self.state.answer(path, query).await
-        {
-            return Some(answer);
-        }
-        self.process.as_ref()?.answer(method, path, query).await
-    }
-
-    /// Takes a PUT if it is for one of these paths; else gives it back.
-    pub(super) async fn put(
-        &self,
-        request: Request<RequestBody>,
-        path: &str,
-    ) -> Result<Response<ResponseBody>, Request<RequestBody>> {
-        match &self.process {
-            Some(process) => process.put(request, path).await,
-            None => Err(request),
-        }
-    }
-}
-
-impl ProcessPaths {
-    /// Returns the paths of a process; `None` if they are switched off, or the program keeps its process to itself.
-    fn new(
-        profiling: bool,
-        controls: Option<&Arc<dyn ProcessControls>>,
-        clock: &Clock,
-    ) -> Option<Self> {
-        let controls = controls.filter(|_| profiling)?;
-        Some(Self {
-            profiles: Profiles::new(Arc::clone(controls), clock.clone()),
-            log_level: LogLevel::new(Arc::clone(controls)),
-        })
-    }
-
-    async fn answer(
-        &self,
-        method: &Method,
-        path: &str,
-        query: &str,
-    ) -> Option<Response<ResponseBody>> {
-        if let Some(name) = profiles::name(path) {
-            return self.profiles.answer(method, name, query).await;
-        }
-        self.log_level.answer(path)
-    }
-
-    async fn put(
-        &self,
-        request: Request<RequestBody>,
-        path: &str,
-    ) -> Result<Response<ResponseBody>, Request<RequestBody>> {
-        match log_level::Flag::at(path) {
-            Some(flag) => Ok(self.log_level.put(flag, request.into_body()).await),
-            None => Err(request),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

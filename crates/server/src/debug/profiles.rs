@@ -13,7 +13,7 @@ use ringwatch_http::{ResponseBody, full};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::process_controls::{ProcessControls, ProfileError};
+use super::process_controls::{ProcessControls, ProfileError};
 
 /// The path of the index, without the slash at its end.
 pub(super) const ROOT: &str = "/debug/pprof";

@@ -12,11 +12,11 @@ use ringwatch_apiserver::health::Health;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_relay::Caches;
 
-use crate::certificate_metrics::CertificateMetrics;
+use crate::build::certificate_metrics::CertificateMetrics;
+use crate::build::memory_metrics::MemoryMetrics;
+use crate::build::metrics_text;
+use crate::build::process_metrics::Process;
 use crate::debug::{self, DebugPaths};
-use crate::memory::MemoryMetrics;
-use crate::metrics;
-use crate::process::Process;
 
 const METRICS: &str = "/metrics";
 const SLIS: &str = "/metrics/slis";
@@ -85,10 +85,10 @@ impl OwnPaths for RelayPaths {
             self.memory.refresh();
             self.certificate.refresh();
             self.age.refresh();
-            return Some(metrics::answer(&self.registry, headers));
+            return Some(metrics_text::answer(&self.registry, headers));
         }
         if path == SLIS {
-            return Some(metrics::answer(&self.slis, headers));
+            return Some(metrics_text::answer(&self.slis, headers));
         }
         if let Some(answer) = self.debug.answer(method, path, query, headers).await {
             return Some(answer);

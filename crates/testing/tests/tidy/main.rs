@@ -27,7 +27,7 @@ const LONGER_FILES: &[(&str, usize, &str)] = &[
         "it is the one place where statuses of errors are chosen",
     ),
     (
-        "crates/server/src/assembly.rs",
+        "crates/server/src/build/server.rs",
         451,
         "it builds all parts of a server, in the order in which they need each other",
     ),

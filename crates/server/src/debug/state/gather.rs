@@ -22,8 +22,8 @@ use super::caches::CachesSource;
 use super::lagging::{Lagging, furthest_first};
 use super::requests::{client, level, requests, webhook};
 use super::types::types;
-use crate::flags::{ServeFlags, StorageBackend};
-use crate::process;
+use crate::config::flags::{ServeFlags, StorageBackend};
+use crate::debug::resident_bytes;
 
 /// Maximum number of watchers and of requests in the state.
 const SLOWEST_MAX: usize = 20;
@@ -209,7 +209,7 @@ impl Sources {
         });
         MemoryState {
             budget_bytes: Some(self.ledger.limit()).filter(|limit| *limit < u64::MAX),
-            resident_bytes: process::resident_bytes(),
+            resident_bytes: resident_bytes(),
             accounts: accounts.to_vec(),
         }
     }

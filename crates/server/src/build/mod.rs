@@ -1,0 +1,28 @@
+//! The parts of a server, built in order out of the configuration and of the parts before them.
+
+pub(crate) mod admission;
+pub(crate) mod audit;
+pub(crate) mod authenticator;
+pub(crate) mod backend;
+pub(crate) mod bootstrap;
+pub(crate) mod certificate_metrics;
+pub(crate) mod connections;
+pub(crate) mod enabled;
+pub(crate) mod enabled_resources;
+pub(crate) mod flow_control;
+pub(crate) mod health;
+pub(crate) mod limits;
+pub(crate) mod memory_metrics;
+pub(crate) mod metrics_text;
+pub(crate) mod post_start_hooks;
+pub(crate) mod process_metrics;
+pub(crate) mod resources;
+pub(crate) mod responses;
+pub(crate) mod server;
+pub(crate) mod server_paths;
+pub(crate) mod storages;
+pub(crate) mod store_size;
+pub(crate) mod store_snapshot;
+pub(crate) mod traced_backend;
+pub(crate) mod write_guards;
+pub(crate) mod write_path;

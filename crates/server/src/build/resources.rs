@@ -1,0 +1,129 @@
+//! The built-in resources of a server, from their storages to their stores, with the authorizer and admission between.
+
+use std::sync::Arc;
+
+use prometheus_client::registry::Registry;
+use ringwatch::clock::Clock;
+use ringwatch_admission::webhooks::WebhookMetrics;
+use ringwatch_admission::{AdmissionMetrics, MatchContext, ServedTypes};
+use ringwatch_apiserver::endpoints::Impersonation;
+use ringwatch_apiserver::webhook_client;
+use ringwatch_authorization::Authorizer;
+use ringwatch_controllers::WorkQueueMetrics;
+use ringwatch_controllers::aggregation::AvailabilityMetrics;
+use ringwatch_observe::webhook_calls::WebhookCalls;
+use ringwatch_registry::Stores;
+use ringwatch_resources::allocation::Repair;
+use ringwatch_webhook::WebhookClient;
+
+use super::admission::{Admission, configured_plugins};
+use super::storages::Storages;
+use super::write_guards::Guards;
+use super::write_path::{WritePath, service_allocator};
+use crate::background::Background;
+use crate::config::admission_file::AdmissionConfig;
+use crate::config::authorization_file::Authorizers;
+use crate::config::flags::ServeFlags;
+
+/// The built-in resources, and the parts that decide about writes.
+pub(crate) struct Resources {
+    /// The storages.
+    pub(crate) storages: Storages,
+    /// The stores, in the order of discovery.
+    pub(crate) stores: Stores,
+    /// The authorizer.
+    pub(crate) authorizer: Arc<Authorizer>,
+    /// Decides who may act as whom.
+    pub(crate) impersonation: Arc<Impersonation>,
+    /// The admission plugins.
+    pub(crate) admission: Admission,
+    /// Calls the webhooks of admission, authorization and conversion.
+    pub(crate) webhooks: Arc<dyn WebhookClient>,
+    /// The served types by which admission matches equivalent versions.
+    pub(crate) types: Arc<ServedTypes>,
+    /// Releases addresses and ports that no service has; `None` if they are not recorded.
+    pub(crate) repair: Option<Repair>,
+    /// The calls of webhooks.
+    pub(crate) webhook_calls: WebhookCalls,
+    /// The metrics of aggregated APIs.
+    pub(crate) availability: AvailabilityMetrics,
+    /// The metrics of the controllers' queues.
+    pub(crate) queues: WorkQueueMetrics,
+}
+
+impl Resources {
+    /// Builds the authorizer, admission and the stores, in this order, and runs the controllers that configure the first two
+    /// by a file and by stored objects.
+    pub(crate) fn new(
+        flags: &ServeFlags,
+        storages: Storages,
+        (authorizers, admission): (Authorizers, AdmissionConfig),
+        clock: &Clock,
+        registry: &mut Registry,
+        background: &mut Background,
+    ) -> Self {
+        let webhook_calls = WebhookCalls::default();
+        let services = storages.service_addresses();
+        let webhooks = webhook_client::client(services, webhook_calls.clone(), clock.clone());
+        let (authorizer, file) = authorizers.build(&webhooks, clock);
+        if let Some(file) = file {
+            background.run(file.follow());
+        }
+        let impersonation = Impersonation::new(Arc::clone(&authorizer), clock.clone(), registry);
+        let mut plugins = flags.admission.plugins();
+        if authorizer.node_graph().is_some() {
+            plugins = plugins.with_node_restriction();
+        }
+        let types = Arc::new(ServedTypes::new(storages.served.clone()));
+        let match_context = MatchContext {
+            namespaces: storages.get_or_empty("namespaces"),
+            types: Arc::clone(&types),
+            authorizer: Arc::clone(&authorizer),
+        };
+        let configured = configured_plugins(&flags.admission, admission, &storages, registry);
+        let admission = Admission::new(
+            &plugins,
+            configured,
+            &storages,
+            &match_context,
+            &webhooks,
+            (
+                AdmissionMetrics::register(registry),
+                WebhookMetrics::register(registry),
+            ),
+            clock,
+        );
+        let allocator = service_allocator(&storages, &flags.services);
+        let write_path = WritePath {
+            admission: Arc::clone(&admission.chain),
+            guards: Guards::new(&storages, &types),
+            allocator: allocator.clone(),
+            deletion: flags.etcd.deletion_settings(),
+            event_ttl: flags.etcd.event_ttl,
+        };
+        let stores = write_path.stores(&storages);
+        for controller in admission.objects.controllers(&stores, clock) {
+            background.run(controller);
+        }
+        let services = stores.get("", "services").cloned();
+        let repair = allocator.zip(services).map(|(allocator, services)| Repair {
+            allocator,
+            services,
+            request_timeout: flags.limits.request_timeout,
+            clock: clock.clone(),
+        });
+        Self {
+            storages,
+            stores,
+            authorizer,
+            impersonation: Arc::new(impersonation),
+            admission,
+            webhooks,
+            types,
+            repair,
+            webhook_calls,
+            availability: AvailabilityMetrics::register(registry),
+            queues: WorkQueueMetrics::register(registry),
+        }
+    }
+}

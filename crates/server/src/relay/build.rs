@@ -1,0 +1,242 @@
+//! Builds a relay: caches, reviews, the front, filters and health.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
+use ringwatch::storage::cacher::CacheMetrics;
+use ringwatch_apiserver::current_credentials::CurrentCredentials;
+use ringwatch_apiserver::endpoints::{
+    Api, ApiConfig, ApiFeatures, ENCODINGS_BYTES_MAX_DEFAULT, Impersonation, Metrics,
+};
+use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Start};
+use ringwatch_apiserver::health::Health;
+use ringwatch_apiserver::shutdown::Steps;
+use ringwatch_authentication::oidc::Anonymous;
+use ringwatch_authentication::{Authenticator, TokenFile};
+use ringwatch_authorization::Authorizer;
+use ringwatch_http::Connections;
+use ringwatch_observe::open_watches::OpenWatches;
+use ringwatch_observe::webhook_calls::WebhookCalls;
+use ringwatch_registry::object_counts::ObjectCounts;
+use ringwatch_relay::{
+    Caches, Front, FrontConfig, ReviewTtls, Upstream, access_reviews, token_reviews,
+};
+use ringwatch_tls::error::StartError;
+
+use super::paths::{RelayPaths, UpstreamAge, paths};
+use crate::background::Background;
+use crate::build::certificate_metrics::CertificateMetrics;
+use crate::build::connections::ConnectionCounts;
+use crate::build::limits::{outer_filters, request_limits};
+use crate::build::memory_metrics::{self, MemoryMetrics};
+use crate::build::process_metrics::Process;
+use crate::build::responses::Responses;
+use crate::build::server_paths::slis;
+use crate::config::flags::ServeFlags;
+use crate::config::kubelets;
+use crate::config::tracing_file::SpansConfig;
+use crate::debug::ProcessControls;
+use crate::debug::{CachesSource, DebugPaths, DebugState, Sources};
+
+/// The inputs of a relay besides its credentials.
+pub(super) struct Assembly<'relay> {
+    /// The flags with which `serve` would listen and limit requests as the relay does.
+    pub(super) flags: &'relay ServeFlags,
+    pub(super) ttls: ReviewTtls,
+    pub(super) caches_secrets: bool,
+    pub(super) upstream: Arc<Upstream>,
+    /// The memory budget.
+    pub(super) ledger: Ledger,
+    /// The address at which the relay listens.
+    pub(super) address: SocketAddr,
+    /// The steps of a shutdown.
+    pub(super) steps: &'relay Steps,
+    /// The export of spans; `None` if there is none.
+    pub(super) spans: Option<SpansConfig>,
+    pub(super) controls: Option<Arc<dyn ProcessControls>>,
+    pub(super) clock: Clock,
+}
+
+/// A relay that is built but not started.
+pub(super) struct Assembled {
+    /// Serves the connections.
+    pub(super) connections: Connections,
+    pub(super) front: Arc<Front>,
+    pub(super) caches: Arc<Caches>,
+}
+
+impl Assembly<'_> {
+    /// Builds the relay, and runs the task that frees memory when it is short.
+    ///
+    /// # Errors
+    /// The machine's certificate authorities cannot be read.
+    pub(super) fn build(
+        self,
+        credentials: &CurrentCredentials,
+        background: &mut Background,
+    ) -> Result<Assembled, StartError> {
+        let mut registry = Registry::default();
+        let ledger = self.ledger.clone();
+        let responses = Responses::new(ENCODINGS_BYTES_MAX_DEFAULT, &ledger, &mut registry);
+        let connections = ConnectionCounts::register(&mut registry, &self.clock);
+        let metrics = CacheMetrics::register(&mut registry);
+        let caches = Caches::new(Arc::clone(&self.upstream), metrics, ledger.clone());
+        let caches = Arc::new(caches);
+        self.shrink_caches(&ledger, &responses, &caches, background);
+        let authorizer = Arc::new(access_reviews(&self.upstream, self.ttls));
+        let authenticator = self.authenticator();
+        let impersonation =
+            Impersonation::new(Arc::clone(&authorizer), self.clock.clone(), &mut registry);
+        let limits = self.limits(&responses.metrics, &ledger, background, &mut registry);
+        let source = CachesSource::Relay(Arc::clone(&caches));
+        let shown = (credentials, &WebhookCalls::default());
+        let sources = Sources::new(self.flags, source, &limits, &ledger, shown, &self.clock);
+        let open_watches = sources.watches.clone();
+        let state = DebugState::start(sources, background);
+        let api = self.api(
+            &authorizer,
+            &authenticator,
+            responses,
+            &ledger,
+            open_watches,
+        )?;
+        let front = FrontConfig {
+            upstream: Arc::clone(&self.upstream),
+            caches: Arc::clone(&caches),
+            api,
+            caches_secrets: self.caches_secrets,
+            own_paths: paths(),
+        };
+        let front = Arc::new(Front::new(front));
+        authenticator.register(&mut registry);
+        let spans = self.spans.clone();
+        let tracer = spans.map(|it| it.start(&mut registry, &self.clock, background));
+        let certificate = CertificateMetrics::register(&mut registry, credentials, &self.clock);
+        let paths = self.paths(&caches, certificate, &ledger, state, registry);
+        let serving = &self.flags.serving;
+        let filters = Arc::new(Filters {
+            outer: outer_filters(serving, &self.steps.drain),
+            authenticator,
+            start: Start(Vec::new()),
+            tracer,
+            auditor: None,
+            impersonation: Arc::new(impersonation),
+            authorizer,
+            limits,
+            end_of_watches: self.steps.end_of_watches.clone(),
+            own: Arc::new(paths),
+            api: Arc::clone(&front) as _,
+            clock: self.clock.clone(),
+        });
+        let connections =
+            connections.connections(&filters, credentials, ledger, serving, self.steps);
+        Ok(Assembled {
+            connections,
+            front,
+            caches,
+        })
+    }
+
+    /// Builds the authenticator: certificates, front proxies, and tokens that the upstream knows. Requests without credentials
+    /// are the upstream's to refuse.
+    fn authenticator(&self) -> Arc<Authenticator> {
+        let headers = self.flags.aggregation.request_header.request_headers();
+        let authenticator = Authenticator::new(TokenFile::default())
+            .with_webhook(Some(token_reviews(&self.upstream, self.ttls)))
+            .with_request_headers(headers)
+            .with_anonymous(Anonymous::Served);
+        Arc::new(authenticator)
+    }
+
+    /// Builds the API that answers reads from caches, without any resource.
+    fn api(
+        &self,
+        authorizer: &Arc<Authorizer>,
+        authenticator: &Arc<Authenticator>,
+        responses: Responses,
+        ledger: &Ledger,
+        open_watches: OpenWatches,
+    ) -> Result<Api, StartError> {
+        let (kubelets, _) = kubelets::load(&self.flags.kubelets)?;
+        Ok(Api::new(ApiConfig {
+            authorizer: Arc::clone(authorizer),
+            stores: Vec::new(),
+            storeless: Vec::new(),
+            clock: self.clock.clone(),
+            version: self.flags.version.version(),
+            server_address: self.address.to_string(),
+            extra_root_paths: Vec::new(),
+            metrics: responses.metrics,
+            open_watches,
+            ledger: ledger.clone(),
+            encodings: responses.encodings,
+            min_request_timeout: Duration::from_secs(self.flags.limits.min_request_timeout.into()),
+            features: ApiFeatures::default(),
+            kubelets,
+            authenticator: Arc::clone(authenticator),
+            token_issuer: None,
+        }))
+    }
+
+    fn limits(
+        &self,
+        metrics: &Metrics,
+        ledger: &Ledger,
+        background: &Background,
+        registry: &mut Registry,
+    ) -> Limits {
+        let counts = ObjectCounts::default();
+        let runtimes = background.runtimes();
+        let large_work = LargeWork::new(runtimes, ledger.clone(), self.clock.clone(), registry);
+        let flags = &self.flags.limits;
+        request_limits(flags, None, &counts, large_work, metrics, registry)
+    }
+
+    /// Runs the task that frees memory when it is short.
+    fn shrink_caches(
+        &self,
+        ledger: &Ledger,
+        responses: &Responses,
+        caches: &Arc<Caches>,
+        background: &mut Background,
+    ) {
+        let (encodings, caches) = (responses.encodings.clone(), Arc::clone(caches));
+        let shrink_windows = move || caches.shrink_windows();
+        background.run_serving(memory_metrics::shrink_caches(
+            ledger.clone(),
+            encodings,
+            shrink_windows,
+        ));
+    }
+
+    fn paths(
+        &self,
+        caches: &Arc<Caches>,
+        certificate: CertificateMetrics,
+        ledger: &Ledger,
+        state: DebugState,
+        mut registry: Registry,
+    ) -> RelayPaths {
+        let health = Health::new(self.steps.shutting_down.clone());
+        let version = self.flags.version.version();
+        RelayPaths {
+            slis: slis(&health, self.clock.wall()),
+            health,
+            certificate,
+            memory: MemoryMetrics::register(&mut registry, ledger.clone()),
+            process: Process::register(&mut registry, version, self.clock.wall()),
+            debug: DebugPaths::new(
+                state,
+                self.flags.serving.profiling,
+                self.controls.as_ref(),
+                &self.clock,
+            ),
+            age: UpstreamAge::register(&mut registry, caches),
+            registry,
+        }
+    }
+}

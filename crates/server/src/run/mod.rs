@@ -1,0 +1,7 @@
+//! Servers that run: their start, their tasks, their announcement and their end.
+
+pub(crate) mod announcement;
+pub(crate) mod audit;
+pub(crate) mod in_process;
+pub mod serve;
+pub(crate) mod shutdown;
