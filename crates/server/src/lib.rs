@@ -3,22 +3,14 @@
 //! Only here the flags of a server are read. Rules of requests and of kinds do not belong here, but to the crates that
 //! this one composes. What a process has once (logging, the allocator, exit codes) is in `ringwatch-cli`.
 
-mod background;
 mod build;
 mod config;
 mod debug;
 pub mod relay;
 mod run;
 
+pub use self::config::log_targets::CAUSED_BY_CLIENTS;
 pub use self::config::{check_config, config_file, flags};
 pub use self::debug::{LogLevelError, ProcessControls, ProfileError};
 pub use self::run::in_process::{Builder, InProcessServer};
 pub use self::run::serve;
-
-/// The targets of the log lines that requests of clients cause, so that clients choose how many there are.
-pub const CAUSED_BY_CLIENTS: [&str; 4] = [
-    ringwatch_apiserver::LOG_TARGET,
-    ringwatch_authentication::LOG_TARGET,
-    ringwatch_authorization::LOG_TARGET,
-    ringwatch_http::LOG_TARGET,
-];

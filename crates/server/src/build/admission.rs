@@ -4,15 +4,12 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_admission::policies::{MutatingPolicies, Policies, PolicyObject};
 use ringwatch_admission::webhooks::{
     Configuration, MutatingWebhooks, ValidatingWebhooks, WebhookMetrics, Webhooks,
 };
-use ringwatch_admission::{
-    AdmissionMetrics, Chain, MatchContext, ParsedObjects, Plugin, PluginSet,
-};
+use ringwatch_admission::{Chain, MatchContext, ParsedObjects, Plugin};
 use ringwatch_controllers::admission_objects::AdmissionObjects;
 use ringwatch_plugins::{
     CertificateSigners, CertificateSubjects, ClaimResize, DefaultClass, LimitRanger,
@@ -47,27 +44,14 @@ pub(crate) struct AdmissionObjectSets {
     validating_policies: Arc<ParsedObjects<PolicyObject>>,
 }
 
-impl Admission {
-    /// Builds the plugins of a set, which read objects from these storages. `webhooks` calls webhooks.
-    pub(crate) fn new(
-        set: &PluginSet,
-        configured: Vec<Arc<dyn Plugin>>,
-        storages: &Storages,
-        match_context: &MatchContext,
-        webhooks: &Arc<dyn WebhookClient>,
-        metrics: (AdmissionMetrics, WebhookMetrics),
-        clock: &Clock,
-    ) -> Self {
-        let objects = AdmissionObjectSets::new(clock);
-        let mut plugins = own_plugins(storages, clock);
-        plugins.extend(objects.plugins(match_context, webhooks, &metrics.1));
-        plugins.extend(configured);
-        plugins.retain(|plugin| set.has(plugin.name()));
-        Self {
-            chain: Arc::new(Chain::new(plugins).measured(metrics.0)),
-            objects,
-        }
-    }
+/// The parts by which plugins evaluate webhook configurations and policies.
+pub(crate) struct Evaluation<'parts> {
+    /// Finds what an object matches.
+    pub(crate) match_context: MatchContext,
+    /// Calls webhooks.
+    pub(crate) webhooks: &'parts Arc<dyn WebhookClient>,
+    /// Counts their calls.
+    pub(crate) metrics: WebhookMetrics,
 }
 
 /// Builds the plugins that flags and files configure.
@@ -75,11 +59,11 @@ pub(crate) fn configured_plugins(
     flags: &AdmissionFlags,
     config: AdmissionConfig,
     storages: &Storages,
-    registry: &mut Registry,
+    metrics: PodSecurityMetrics,
 ) -> Vec<Arc<dyn Plugin>> {
     let pod_security = PodSecurity::new(
         config.pod_security,
-        PodSecurityMetrics::register(registry),
+        metrics,
         storages.get_or_empty("namespaces"),
         storages.get_or_empty("pods"),
     );
@@ -87,7 +71,8 @@ pub(crate) fn configured_plugins(
 }
 
 impl AdmissionObjectSets {
-    fn new(clock: &Clock) -> Self {
+    /// Creates the sets, empty until the controllers have read the objects.
+    pub(crate) fn new(clock: &Clock) -> Self {
         Self {
             mutating_webhooks: Arc::new(ParsedObjects::new(clock.clone())),
             validating_webhooks: Arc::new(ParsedObjects::new(clock.clone())),
@@ -97,17 +82,13 @@ impl AdmissionObjectSets {
     }
 
     /// Returns the plugins that evaluate these objects.
-    fn plugins(
-        &self,
-        match_context: &MatchContext,
-        client: &Arc<dyn WebhookClient>,
-        metrics: &WebhookMetrics,
-    ) -> [Arc<dyn Plugin>; 4] {
+    pub(crate) fn plugins(&self, evaluation: &Evaluation<'_>) -> [Arc<dyn Plugin>; 4] {
+        let match_context = &evaluation.match_context;
         let webhooks = |configurations: &Arc<ParsedObjects<Configuration>>| Webhooks {
             configurations: Arc::clone(configurations),
             match_context: match_context.clone(),
-            client: Arc::clone(client),
-            metrics: metrics.clone(),
+            client: Arc::clone(evaluation.webhooks),
+            metrics: evaluation.metrics.clone(),
         };
         let policies = |objects: &Arc<ParsedObjects<PolicyObject>>| Policies {
             objects: Arc::clone(objects),
@@ -181,7 +162,7 @@ impl AdmissionObjectSets {
 }
 
 /// Returns the plugins that call no other server. Quotas are also written, through a store without admission.
-fn own_plugins(storages: &Storages, clock: &Clock) -> Vec<Arc<dyn Plugin>> {
+pub(crate) fn own_plugins(storages: &Storages, clock: &Clock) -> Vec<Arc<dyn Plugin>> {
     let mut plugins: Vec<Arc<dyn Plugin>> = vec![
         Arc::new(StorageProtection),
         Arc::new(NodeTaint),

@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use prometheus_client::registry::Registry;
-use ringwatch::budget::Ledger;
-use ringwatch::clock::Clock;
 use ringwatch_audit::backend::{
     BatchOptions, Format, LogOptions, LogWriter, Mode, QueueOptions, ThrottleOptions, Truncation,
     WebhookOptions, WebhookSender,
@@ -16,45 +13,42 @@ use ringwatch_audit::{Auditor, Metrics};
 use ringwatch_webhook::{ClientConfig, WebhookClient};
 use tokio_util::sync::CancellationToken;
 
+use super::inputs::ServerInputs;
 use crate::config::audit_files::{AuditFiles, number};
 use crate::config::flags::{AuditFlags, AuditQueueFlags};
 
 /// Maximum number of events that are written in one go where requests wait for them.
 const BLOCKING_BATCH_MAX: usize = 400;
 
-impl AuditFiles {
-    /// Builds the auditor and its backends.
-    pub(crate) fn build(
-        self,
-        flags: &AuditFlags,
-        client: &Arc<dyn WebhookClient>,
-        registry: &mut Registry,
-        ledger: &Ledger,
-        clock: &Clock,
-    ) -> (Arc<Auditor>, AuditBackends) {
-        let metrics = Metrics::register(registry);
-        let mut queues = Vec::new();
-        let mut backends = AuditBackends::default();
-        if let Some((file, housekeeping)) = self.log {
-            let options = log_options(flags);
-            let (end, clock) = (backends.end.clone(), clock.clone());
-            let (queue, writer) = LogWriter::new(file, options, metrics.clone(), end, clock);
-            queues.push(queue);
-            let writers = &mut backends.writers;
-            writers.push(("audit-log", writer.run().boxed()));
-            writers.extend(housekeeping.map(|it| ("audit-files", it.run().boxed())));
-        }
-        if let Some(to) = self.webhook {
-            let (client, options) = (Arc::clone(client), webhook_options(to, flags));
-            let (end, clock) = (backends.end.clone(), clock.clone());
-            let (queue, sender) = WebhookSender::new(client, options, metrics.clone(), end, clock);
-            queues.push(queue);
-            backends.webhook = Some(sender);
-        }
-        let (ledger, clock) = (ledger.clone(), clock.clone());
-        let auditor = Auditor::new(self.policy, queues, metrics, ledger, clock);
-        (Arc::new(auditor), backends)
+/// Builds the auditor of the files that flags name, and its backends.
+pub(crate) fn auditor(
+    files: AuditFiles,
+    inputs: &ServerInputs<'_>,
+    client: &Arc<dyn WebhookClient>,
+    metrics: Metrics,
+) -> (Arc<Auditor>, AuditBackends) {
+    let (flags, clock) = (&inputs.flags.audit, &inputs.clock);
+    let mut queues = Vec::new();
+    let mut backends = AuditBackends::default();
+    if let Some((file, housekeeping)) = files.log {
+        let options = log_options(flags);
+        let (end, clock) = (backends.end.clone(), clock.clone());
+        let (queue, writer) = LogWriter::new(file, options, metrics.clone(), end, clock);
+        queues.push(queue);
+        let writers = &mut backends.writers;
+        writers.push(("audit-log", writer.run().boxed()));
+        writers.extend(housekeeping.map(|it| ("audit-files", it.run().boxed())));
     }
+    if let Some(to) = files.webhook {
+        let (client, options) = (Arc::clone(client), webhook_options(to, flags));
+        let (end, clock) = (backends.end.clone(), clock.clone());
+        let (queue, sender) = WebhookSender::new(client, options, metrics.clone(), end, clock);
+        queues.push(queue);
+        backends.webhook = Some(sender);
+    }
+    let (ledger, clock) = (inputs.ledger.clone(), clock.clone());
+    let auditor = Auditor::new(files.policy, queues, metrics, ledger, clock);
+    (Arc::new(auditor), backends)
 }
 
 /// The backends of an auditor, which do not run yet.

@@ -1,30 +1,28 @@
-//! Opens the backend that the flags select, and runs its tasks: for the embedded store a thread that commits, the
-//! expiry of leases, the recovery after failed writes and the search for damage; for etcd a task that checks the versions of its members.
+//! Opens the backend that the flags select, with its tasks: for the embedded store a loop that commits, the expiry of
+//! leases, the recovery after failed writes and the search for damage; for etcd a task that checks the versions of its members.
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::copy::MARKER_KEY;
-use ringwatch::storage::backend::embedded::{Embedded, FILE_NAME, UNFINISHED_COPY_NAME};
+use ringwatch::storage::backend::embedded::{
+    CommitLoop, Embedded, FILE_NAME, UNFINISHED_COPY_NAME,
+};
 use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
 use ringwatch::storage::backend::{Backend, BackendError, RangeRequest};
 use ringwatch::storage::etcd3;
 use ringwatch_apiserver::health::{Check, Health, Scope, check};
-use ringwatch_registry::storage_factory::OtherBackend;
 use ringwatch_resources::built_in;
 use ringwatch_spans::inject;
 use ringwatch_tls::error::StartError;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::store_snapshot::StoreSnapshots;
+use super::tasks::Tasks;
 use super::traced_backend::TracedBackend;
-use crate::background::Background;
 use crate::config::flags::{EtcdFlags, ServeFlags, StorageBackend};
 
 /// Maximum time until etcd is reached at start.
@@ -34,32 +32,39 @@ const ETCD_RETRY_PERIOD: Duration = Duration::from_millis(500);
 /// Period in which etcd's members are asked for their version, which decides if their progress notifications are
 /// trusted.
 const ETCD_PROBE_PERIOD: Duration = Duration::from_secs(30);
-/// Maximum time that the embedded store may take at the end to write what it has accepted.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An open backend, and the tasks that run for it.
+/// An open backend.
 #[derive(Debug)]
 pub(crate) struct OpenBackend {
     /// The backend, which stores read and write.
     pub(crate) backend: Arc<dyn Backend>,
     /// The embedded store if the backend is one; it must be closed.
     pub(crate) embedded: Option<Arc<Embedded>>,
-    /// The thread that commits to the database; `None` if there is none to wait for.
-    commits: Option<JoinHandle<()>>,
-    tasks: JoinSet<()>,
-    end: CancellationToken,
 }
 
-/// Opens the backend that the flags select. The history of an embedded store is bounded by the memory budget.
+/// The tasks of an open backend, without which it does not work.
+#[derive(Debug, Default)]
+pub(crate) struct BackendTasks {
+    /// The loop that commits to the database, which blocks a thread; `None` if there is none.
+    pub(crate) commit_loop: Option<CommitLoop>,
+    /// The others.
+    pub(crate) tasks: Tasks,
+}
+
+/// Opens the backend that the flags select, unless one is given. The history of an embedded store is bounded by the memory budget.
 ///
 /// # Errors
 /// The database cannot be opened, or etcd not be reached.
 pub(crate) async fn open(
     flags: &ServeFlags,
+    given: Option<Arc<dyn Backend>>,
     data_dir: &Path,
     memory: &Ledger,
     clock: &Clock,
-) -> Result<OpenBackend, StartError> {
+) -> Result<(OpenBackend, BackendTasks), StartError> {
+    if let Some(backend) = given {
+        return Ok((OpenBackend::new(backend), BackendTasks::default()));
+    }
     match flags.backend() {
         StorageBackend::Memory => {
             let embedded =
@@ -76,17 +81,7 @@ pub(crate) async fn open(
             })?;
             let (embedded, commit_loop) = opened.map_err(StartError::line)?;
             let commit_loop = commit_loop.with_limits(flags.quota_bytes(), memory);
-            let commits = std::thread::Builder::new()
-                .name("commit".to_owned())
-                .spawn(move || commit_loop.run())
-                .map_err(|error| {
-                    StartError::new(
-                        "start a thread",
-                        error,
-                        "raise the limit of threads (ulimit -u)",
-                    )
-                })?;
-            Ok(OpenBackend::embedded(Arc::new(embedded), Some(commits)))
+            Ok(OpenBackend::embedded(Arc::new(embedded), Some(commit_loop)))
         }
         StorageBackend::Etcd3 => {
             let etcd = Arc::new(connect(&flags.etcd, &flags.etcd.etcd_servers, clock).await?);
@@ -105,6 +100,8 @@ pub(crate) struct OpenOverride {
     pub(crate) types: Vec<(String, String)>,
     /// The backend.
     pub(crate) open: OpenBackend,
+    /// Its tasks.
+    pub(crate) tasks: BackendTasks,
 }
 
 /// Opens the backends of the resources that the flags keep in other etcds: one for each set of servers, in the order of
@@ -131,10 +128,12 @@ pub(crate) async fn open_overrides(
         }
         let etcd = Arc::new(connect(&flags.etcd, &other.servers, clock).await?);
         refuse_unfinished_copy(&etcd).await?;
+        let (open, tasks) = OpenBackend::etcd(etcd, flags.has_spans(), clock.clone());
         opened.push(OpenOverride {
             servers: other.servers.clone(),
             types: known.into_iter().collect(),
-            open: OpenBackend::etcd(etcd, flags.has_spans(), clock.clone()),
+            open,
+            tasks,
         });
     }
     Ok(opened)
@@ -204,81 +203,60 @@ fn refuse_unfinished_file(data_dir: &Path) -> Result<(), StartError> {
 }
 
 impl OpenBackend {
-    /// Returns a backend without tasks.
-    pub(crate) fn new(backend: Arc<dyn Backend>) -> Self {
+    /// Returns a backend that needs no tasks, or whose owner runs them.
+    fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             backend,
             embedded: None,
-            commits: None,
-            tasks: JoinSet::new(),
-            end: CancellationToken::new(),
         }
     }
 
-    fn embedded(embedded: Arc<Embedded>, commits: Option<JoinHandle<()>>) -> Self {
-        let mut open = Self::new(Arc::clone(&embedded) as Arc<dyn Backend>);
-        let (store, end) = (Arc::clone(&embedded), open.end.clone());
-        open.tasks.spawn(async move {
-            store.run_leases(end.cancelled_owned()).await;
+    fn embedded(store: Arc<Embedded>, commit_loop: Option<CommitLoop>) -> (Self, BackendTasks) {
+        let mut tasks = Tasks::default();
+        let embedded = Arc::clone(&store);
+        tasks.serving_to_its_end("leases", async move |end| {
+            embedded.run_leases(end.cancelled_owned()).await;
         });
-        let (store, end) = (Arc::clone(&embedded), open.end.clone());
-        open.tasks.spawn(async move {
-            store.run_recovery(end.cancelled_owned()).await;
+        let embedded = Arc::clone(&store);
+        tasks.serving_to_its_end("recovery of the store", async move |end| {
+            embedded.run_recovery(end.cancelled_owned()).await;
         });
-        let (store, end) = (Arc::clone(&embedded), open.end.clone());
-        open.tasks.spawn(async move {
-            store.run_verification(end.cancelled_owned()).await;
+        let embedded = Arc::clone(&store);
+        tasks.serving_to_its_end("search for damage", async move |end| {
+            embedded.run_verification(end.cancelled_owned()).await;
         });
-        open.embedded = Some(embedded);
-        open.commits = commits;
-        open
+        let open = Self {
+            backend: Arc::clone(&store) as Arc<dyn Backend>,
+            embedded: Some(store),
+        };
+        (open, BackendTasks { commit_loop, tasks })
     }
 
-    fn etcd(etcd: Arc<Etcd>, has_spans: bool, clock: Clock) -> Self {
+    fn etcd(etcd: Arc<Etcd>, has_spans: bool, clock: Clock) -> (Self, BackendTasks) {
         let mut backend = Arc::clone(&etcd) as Arc<dyn Backend>;
         if has_spans {
             backend = Arc::new(TracedBackend::new(backend));
         }
-        let mut open = Self::new(backend);
-        let end = open.end.clone();
-        open.tasks.spawn(async move {
-            let probes = async {
-                loop {
-                    clock.sleep(ETCD_PROBE_PERIOD).await;
-                    if let Err(error) = etcd.probe().await {
-                        tracing::info!(%error, "etcd does not answer");
-                    }
+        let mut tasks = Tasks::default();
+        tasks.serving("versions of etcd", async move {
+            loop {
+                clock.sleep(ETCD_PROBE_PERIOD).await;
+                if let Err(error) = etcd.probe().await {
+                    tracing::info!(%error, "etcd does not answer");
                 }
-            };
-            end.run_until_cancelled(probes).await.unwrap_or(())
+            }
         });
-        open
+        let tasks = BackendTasks {
+            commit_loop: None,
+            tasks,
+        };
+        (Self::new(backend), tasks)
     }
 
     /// Returns the maker of snapshots of the embedded store; `None` if the backend is another one.
     pub(crate) fn snapshots(&self, clock: &Clock) -> Option<StoreSnapshots> {
         let embedded = self.embedded.as_ref()?;
         Some(StoreSnapshots::new(Arc::clone(embedded), clock.clone()))
-    }
-
-    /// Closes the store once everything that it accepted is written.
-    pub(crate) async fn close(mut self, clock: &Clock) {
-        self.end.cancel();
-        if let Some(embedded) = self.embedded {
-            embedded.close();
-        }
-        let Some(commits) = self.commits else {
-            return;
-        };
-        let joined = tokio::task::spawn_blocking(move || commits.join());
-        match clock.timeout(CLOSE_TIMEOUT, joined).await {
-            Ok(Ok(Ok(()))) => {}
-            Ok(_) => tracing::error!("the thread that commits panicked"),
-            Err(_) => {
-                tracing::error!("the store did not close in time; nothing acknowledged is lost")
-            }
-        }
-        self.tasks.shutdown().await;
     }
 }
 
@@ -292,24 +270,6 @@ pub(crate) fn compactor(
     let interval = flags.etcd_compaction_interval;
     let interval = (!interval.is_zero()).then_some(interval);
     etcd3::Compactor::new(Arc::clone(backend), interval, clock.clone()).counted(metrics)
-}
-
-/// Returns the backend of some resources alone, and runs its compactor.
-pub(crate) fn other_backend(
-    other: &OpenOverride,
-    (flags, metrics): (&EtcdFlags, &etcd3::CompactionMetrics),
-    clock: &Clock,
-    background: &mut Background,
-) -> OtherBackend {
-    let compactor = compactor(&other.open.backend, flags, metrics, clock);
-    let compact_revision = compactor.compact_revision();
-    let end = background.end().cancelled_owned();
-    background.run_to_its_end(compactor.run(end));
-    OtherBackend {
-        types: other.types.clone(),
-        backend: Arc::clone(&other.open.backend),
-        compact_revision,
-    }
 }
 
 /// Adds health checks that fail when the embedded store cannot be written and when its quota is reached.

@@ -39,7 +39,7 @@ pub(crate) struct Bootstrap {
     /// The ranges of the cluster IPs of Services.
     pub(crate) ranges: ServiceRanges,
     /// Releases addresses and ports that are allocated to no Service; `None` if allocations are not recorded.
-    pub(crate) repair: Option<Repair>,
+    pub(crate) repair: Option<Arc<Repair>>,
     /// The stores of roles and bindings; `None` without RBAC.
     pub(crate) roles: Option<RoleStores>,
     /// The stores of FlowSchemas and PriorityLevelConfigurations; `None` without priority and fairness.

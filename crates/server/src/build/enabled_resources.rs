@@ -10,14 +10,14 @@ use super::resources::Resources;
 use crate::config::flags::RuntimeConfigFlags;
 
 /// The built-in resources that clients are served, in the order of discovery.
-pub(crate) struct ServedApis {
+pub(crate) struct EnabledResources {
     /// The stores of the resources that have one.
     pub(crate) stores: Vec<Arc<Store>>,
     /// The resources without a store.
     pub(crate) storeless: Vec<Arc<Resource>>,
 }
 
-impl ServedApis {
+impl EnabledResources {
     /// Selects the resources that the flag leaves.
     pub(crate) fn new(flags: &RuntimeConfigFlags, resources: &Resources) -> Self {
         let stores = resources.stores.iter().cloned();

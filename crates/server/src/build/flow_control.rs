@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_controllers::flow_control::{FlowStores, Flows};
 use ringwatch_flowcontrol::Fairness;
@@ -22,7 +21,7 @@ pub(crate) struct FlowControl {
 
 impl FlowControl {
     /// Builds the filter; `None` if the limits leave nothing to share.
-    pub(crate) fn new(flags: &LimitFlags, all: &Stores, registry: &mut Registry) -> Option<Self> {
+    pub(crate) fn new(flags: &LimitFlags, all: &Stores) -> Option<Self> {
         let reads = flags.max_requests_inflight;
         let total = reads.saturating_add(flags.max_mutating_requests_inflight);
         if total == 0 {
@@ -30,7 +29,6 @@ impl FlowControl {
         }
         let stores = FlowStores::new(all)?;
         let fairness = Fairness::new(total, flags.request_timeout, default_flows());
-        fairness.register(registry);
         Some(Self {
             fairness: Arc::new(fairness),
             stores,

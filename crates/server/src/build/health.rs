@@ -3,36 +3,34 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::Cacher;
 use ringwatch::storage::encryption::Encryption;
 use ringwatch_apiserver::health::{Check, Health, Scope, check};
-use tokio_util::sync::CancellationToken;
 
-use super::backend::{OpenBackend, OpenOverride, add_store_checks, store_check};
+use super::backend::{OpenBackend, add_store_checks, store_check};
+use super::inputs::ServerInputs;
 use super::post_start_hooks::PostStartHooks;
-use crate::config::flags::ServeFlags;
+use super::resources::Resources;
 
 /// Maximum number of unready caches that are named.
 const UNREADY_NAMED_MAX: usize = 5;
 
-/// Returns the checks of a server with this store, and others of some resources alone. It is unready once `shutting_down` is cancelled.
+/// Returns the checks of a server. It is unready once it begins to shut down.
 pub(crate) fn health_checks(
-    (backend, overrides): (&OpenBackend, &[OpenOverride]),
-    flags: &ServeFlags,
-    encryption: &Encryption,
-    cachers: &[Arc<Cacher>],
+    inputs: &ServerInputs<'_>,
+    resources: &Resources,
     hooks: &PostStartHooks,
-    shutting_down: CancellationToken,
-    clock: &Clock,
 ) -> Health {
-    let mut health = Health::new(shutting_down);
+    let (flags, backend, clock) = (inputs.flags, inputs.backend, &inputs.clock);
+    let storages = &resources.storages;
+    let encryption = &storages.factory.encryption;
+    let mut health = Health::new(inputs.steps.shutting_down.clone());
     let etcd = &flags.etcd;
     let (live, ready) = (etcd.etcd_healthcheck_timeout, etcd.readycheck_timeout());
     let answers = |open: &OpenBackend, at_most| store_check(&open.backend, etcd, at_most, clock);
     health.add("etcd", Scope::Liveness, answers(backend, live));
     health.add("etcd-readiness", Scope::Readiness, answers(backend, ready));
-    for (index, other) in overrides.iter().enumerate() {
+    for (index, other) in inputs.overrides.iter().enumerate() {
         let name = format!("etcd-override-{index}");
         health.add(name, Scope::Everywhere, answers(&other.open, live));
         let name = format!("etcd-override-readiness-{index}");
@@ -45,7 +43,11 @@ pub(crate) fn health_checks(
     if flags.encryption_provider_config_automatic_reload || encryption.uses_kms() {
         health.add("kms-providers", Scope::Serving, plugins_healthy(encryption));
     }
-    health.add("informer-sync", Scope::Readiness, all_filled(cachers));
+    health.add(
+        "informer-sync",
+        Scope::Readiness,
+        all_filled(&storages.cachers),
+    );
     let alive_until = clock.now() + flags.cluster.livez_grace_period;
     hooks.add_checks(&mut health, alive_until, clock);
     health

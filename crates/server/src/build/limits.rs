@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use prometheus_client::registry::Registry;
 use ringwatch_apiserver::endpoints::Metrics;
 use ringwatch_apiserver::filters::{Drain, InFlight, LargeWork, Limits, Outer, TransportSecurity};
 use ringwatch_flowcontrol::{Fairness, Watches};
@@ -19,7 +18,6 @@ pub(crate) fn request_limits(
     counts: &ObjectCounts,
     large_work: LargeWork,
     metrics: &Metrics,
-    registry: &mut Registry,
 ) -> Limits {
     let most = |most| if fairness.is_some() { 0 } else { most };
     let in_flight = InFlight::new(
@@ -27,7 +25,6 @@ pub(crate) fn request_limits(
         most(flags.max_mutating_requests_inflight),
         flags.request_timeout,
     );
-    in_flight.register(registry);
     Limits {
         in_flight,
         fairness: fairness.cloned(),

@@ -5,22 +5,24 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_admission::webhooks::WebhookMetrics;
-use ringwatch_admission::{AdmissionMetrics, MatchContext, ServedTypes};
-use ringwatch_apiserver::endpoints::Impersonation;
+use ringwatch_admission::{AdmissionMetrics, Chain, MatchContext, ServedTypes};
 use ringwatch_apiserver::webhook_client;
 use ringwatch_authorization::Authorizer;
 use ringwatch_controllers::WorkQueueMetrics;
 use ringwatch_controllers::aggregation::AvailabilityMetrics;
 use ringwatch_observe::webhook_calls::WebhookCalls;
+use ringwatch_plugins::PodSecurityMetrics;
 use ringwatch_registry::Stores;
 use ringwatch_resources::allocation::Repair;
 use ringwatch_webhook::WebhookClient;
 
-use super::admission::{Admission, configured_plugins};
+use super::admission::{
+    Admission, AdmissionObjectSets, Evaluation, configured_plugins, own_plugins,
+};
 use super::storages::Storages;
+use super::tasks::Tasks;
 use super::write_guards::Guards;
 use super::write_path::{WritePath, service_allocator};
-use crate::background::Background;
 use crate::config::admission_file::AdmissionConfig;
 use crate::config::authorization_file::Authorizers;
 use crate::config::flags::ServeFlags;
@@ -33,8 +35,6 @@ pub(crate) struct Resources {
     pub(crate) stores: Stores,
     /// The authorizer.
     pub(crate) authorizer: Arc<Authorizer>,
-    /// Decides who may act as whom.
-    pub(crate) impersonation: Arc<Impersonation>,
     /// The admission plugins.
     pub(crate) admission: Admission,
     /// Calls the webhooks of admission, authorization and conversion.
@@ -42,7 +42,7 @@ pub(crate) struct Resources {
     /// The served types by which admission matches equivalent versions.
     pub(crate) types: Arc<ServedTypes>,
     /// Releases addresses and ports that no service has; `None` if they are not recorded.
-    pub(crate) repair: Option<Repair>,
+    pub(crate) repair: Option<Arc<Repair>>,
     /// The calls of webhooks.
     pub(crate) webhook_calls: WebhookCalls,
     /// The metrics of aggregated APIs.
@@ -51,48 +51,75 @@ pub(crate) struct Resources {
     pub(crate) queues: WorkQueueMetrics,
 }
 
+/// The metrics of the built-in resources and of the controllers that follow them.
+pub(crate) struct ResourceMetrics {
+    pod_security: PodSecurityMetrics,
+    admission: AdmissionMetrics,
+    webhooks: WebhookMetrics,
+    availability: AvailabilityMetrics,
+    queues: WorkQueueMetrics,
+}
+
+impl ResourceMetrics {
+    /// Registers the metrics.
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        Self {
+            pod_security: PodSecurityMetrics::register(registry),
+            admission: AdmissionMetrics::register(registry),
+            webhooks: WebhookMetrics::register(registry),
+            availability: AvailabilityMetrics::register(registry),
+            queues: WorkQueueMetrics::register(registry),
+        }
+    }
+}
+
 impl Resources {
-    /// Builds the authorizer, admission and the stores, in this order, and runs the controllers that configure the first two
-    /// by a file and by stored objects.
+    /// Builds the authorizer, admission and the stores, in this order. The tasks configure the first two by a file and by
+    /// stored objects.
     pub(crate) fn new(
         flags: &ServeFlags,
         storages: Storages,
-        (authorizers, admission): (Authorizers, AdmissionConfig),
+        authorizers: Authorizers,
+        admission: AdmissionConfig,
+        metrics: ResourceMetrics,
         clock: &Clock,
-        registry: &mut Registry,
-        background: &mut Background,
-    ) -> Self {
+    ) -> (Self, Tasks) {
+        let mut tasks = Tasks::default();
         let webhook_calls = WebhookCalls::default();
         let services = storages.service_addresses();
         let webhooks = webhook_client::client(services, webhook_calls.clone(), clock.clone());
         let (authorizer, file) = authorizers.build(&webhooks, clock);
         if let Some(file) = file {
-            background.run(file.follow());
+            tasks.background("authorization configuration", file.follow());
         }
-        let impersonation = Impersonation::new(Arc::clone(&authorizer), clock.clone(), registry);
         let mut plugins = flags.admission.plugins();
         if authorizer.node_graph().is_some() {
             plugins = plugins.with_node_restriction();
         }
         let types = Arc::new(ServedTypes::new(storages.served.clone()));
-        let match_context = MatchContext {
-            namespaces: storages.get_or_empty("namespaces"),
-            types: Arc::clone(&types),
-            authorizer: Arc::clone(&authorizer),
+        let objects = AdmissionObjectSets::new(clock);
+        let evaluation = Evaluation {
+            match_context: MatchContext {
+                namespaces: storages.get_or_empty("namespaces"),
+                types: Arc::clone(&types),
+                authorizer: Arc::clone(&authorizer),
+            },
+            webhooks: &webhooks,
+            metrics: metrics.webhooks,
         };
-        let configured = configured_plugins(&flags.admission, admission, &storages, registry);
-        let admission = Admission::new(
-            &plugins,
-            configured,
+        let mut all = own_plugins(&storages, clock);
+        all.extend(objects.plugins(&evaluation));
+        all.extend(configured_plugins(
+            &flags.admission,
+            admission,
             &storages,
-            &match_context,
-            &webhooks,
-            (
-                AdmissionMetrics::register(registry),
-                WebhookMetrics::register(registry),
-            ),
-            clock,
-        );
+            metrics.pod_security,
+        ));
+        all.retain(|plugin| plugins.has(plugin.name()));
+        let admission = Admission {
+            chain: Arc::new(Chain::new(all).measured(metrics.admission)),
+            objects,
+        };
         let allocator = service_allocator(&storages, &flags.services);
         let write_path = WritePath {
             admission: Arc::clone(&admission.chain),
@@ -103,7 +130,7 @@ impl Resources {
         };
         let stores = write_path.stores(&storages);
         for controller in admission.objects.controllers(&stores, clock) {
-            background.run(controller);
+            tasks.background("objects of admission", controller);
         }
         let services = stores.get("", "services").cloned();
         let repair = allocator.zip(services).map(|(allocator, services)| Repair {
@@ -112,18 +139,18 @@ impl Resources {
             request_timeout: flags.limits.request_timeout,
             clock: clock.clone(),
         });
-        Self {
+        let resources = Self {
             storages,
             stores,
             authorizer,
-            impersonation: Arc::new(impersonation),
             admission,
             webhooks,
             types,
-            repair,
+            repair: repair.map(Arc::new),
             webhook_calls,
-            availability: AvailabilityMetrics::register(registry),
-            queues: WorkQueueMetrics::register(registry),
-        }
+            availability: metrics.availability,
+            queues: metrics.queues,
+        };
+        (resources, tasks)
     }
 }

@@ -1,96 +1,53 @@
-//! Builds a server around one backend: storages, API, filters and health.
+//! Builds a server around one backend: its objects, the parts that requests pass, the API, and the paths of its own.
 //!
-//! ```text
-//!   storages -> webhook client -> authorizer -> admission -> stores -> authenticator, limits -> API -> filters
-//! ```
-//!
-//! Each part is built from the parts before it. A controller starts once its inputs exist.
+//! Each part is built of the parts before it. Nothing runs: what a part needs to have running is among its tasks.
 
-mod filters;
-
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
-use ringwatch::budget::Ledger;
-use ringwatch::clock::Clock;
-use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
-use ringwatch::storage::etcd3;
+use ringwatch::storage::cacher::{Cacher, Feed};
 use ringwatch_apiserver::current_credentials::CurrentCredentials;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
-use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets, Metrics};
-use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
-use ringwatch_apiserver::shutdown::Steps;
-use ringwatch_audit::Auditor;
-use ringwatch_authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
-use ringwatch_controllers::aggregation::{Aggregation, ProxyTls};
+use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets};
+use ringwatch_apiserver::filters::Filters;
+use ringwatch_apiserver::health::Health;
+use ringwatch_audit::Metrics;
+use ringwatch_authentication::service_accounts::{KeyDiscovery, TokenIssuer};
 use ringwatch_controllers::api_endpoints::ApiEndpoints;
-use ringwatch_controllers::api_services::ApiServices;
-use ringwatch_controllers::custom_resources::CustomResources;
-use ringwatch_controllers::custom_resources::joined_types::{JoinedTypes, join_stored};
+use ringwatch_controllers::component_statuses::ComponentStatuses;
 use ringwatch_controllers::extension_authentication;
-use ringwatch_controllers::{SERVER_LEASES, ServerLeases};
 use ringwatch_http::Connections;
-use ringwatch_registry::object_counts::ObjectCounts;
-use ringwatch_registry::storage_factory::StorageFactory;
-use ringwatch_spans::Tracer;
-use tokio::sync::{oneshot, watch};
 
-use super::audit::AuditBackends;
-use super::backend::{OpenBackend, OpenOverride, compactor, other_backend, store_check};
+use super::api_endpoints::api_endpoints;
+use super::audit::{AuditBackends, auditor};
+use super::backend::store_check;
 use super::bootstrap::Bootstrap;
 use super::certificate_metrics::CertificateMetrics;
 use super::connections::ConnectionCounts;
-use super::enabled::Enabled;
-use super::enabled_resources::ServedApis;
+use super::custom_apis::{aggregated_apis, custom_resources};
+use super::enabled_parts::EnabledParts;
+use super::enabled_resources::EnabledResources;
 use super::health::health_checks;
-use super::limits::request_limits;
-use super::memory_metrics::{self, MemoryMetrics};
+use super::inputs::ServerInputs;
+use super::limits::outer_filters;
+use super::memory_metrics::{MemoryMetrics, shrink_caches};
+use super::objects::{ObjectMetrics, Objects};
 use super::post_start_hooks::PostStartHooks;
 use super::process_metrics::Process;
+use super::requests::Requests;
 use super::resources::Resources;
 use super::responses::Responses;
 use super::server_paths::{ServerPaths, slis};
-use super::storages::Storages;
 use super::store_size::StoreSize;
-use crate::background::Background;
+use super::tasks::Tasks;
 use crate::config::audit_files::AuditFiles;
-use crate::config::flags::{ReconcilerType, ServeFlags, StorageBackend};
 use crate::config::security::Security;
 use crate::config::service_account_keys::key_discovery;
-use crate::config::tracing_file::SpansConfig;
-use crate::debug::ProcessControls;
-use crate::debug::{CachesSource, DebugPaths, DebugState, Sources};
-use ringwatch_controllers::component_statuses::ComponentStatuses;
+use crate::debug::{CachesSource, DebugPaths, DebugState, Sources, StatusInputs};
 
-/// The group and plural of the resource that defines custom resources.
-const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
-
-/// The inputs of a server besides [`Security`].
-pub(crate) struct Assembly<'server> {
-    /// The operator's flags.
-    pub(crate) flags: &'server ServeFlags,
-    /// The store of the objects.
-    pub(crate) backend: &'server OpenBackend,
-    /// The stores of some resources alone.
-    pub(crate) overrides: &'server [OpenOverride],
-    /// The memory budget.
-    pub(crate) ledger: Ledger,
-    /// The address at which the server listens.
-    pub(crate) address: SocketAddr,
-    /// Maximum number of bytes of the cache of encoded objects.
-    pub(crate) encodings_bytes_max: usize,
-    /// The steps of a shutdown.
-    pub(crate) steps: &'server Steps,
-    /// The profiles and the log level of the process.
-    pub(crate) controls: Option<&'server Arc<dyn ProcessControls>>,
-    /// The time.
-    pub(crate) clock: Clock,
-}
-
-/// A server that is built but not started, with the parts that its start and end need.
-pub(crate) struct Assembled {
+/// A server that is built but does not run, with the parts that its start and end need.
+pub(crate) struct BuiltServer {
     /// Answers the requests of the connections.
     pub(crate) filters: Arc<Filters>,
     /// Serves the connections.
@@ -103,410 +60,248 @@ pub(crate) struct Assembled {
     pub(crate) cachers: Vec<Arc<Cacher>>,
     /// Ends the watches of the caches.
     pub(crate) feed: Feed,
-    /// The backends of audit, which do not run yet.
+    /// The backends of audit.
     pub(crate) audit: Option<AuditBackends>,
 }
 
-/// The parts that record requests.
-struct Observers {
-    auditor: Option<Arc<Auditor>>,
-    /// The backends of the auditor, which do not run yet.
-    audit: Option<AuditBackends>,
-    tracer: Option<Tracer>,
+/// Builds a server, with the files that its flags name.
+pub(crate) fn build(
+    inputs: &ServerInputs<'_>,
+    security: Security,
+    audit: Option<AuditFiles>,
+) -> (BuiltServer, Tasks) {
+    let (flags, clock) = (inputs.flags, &inputs.clock);
+    let mut registry = Registry::default();
+    let responses = Responses::new(inputs.encodings_bytes_max, &inputs.ledger);
+    responses.register(&mut registry);
+    let connections = ConnectionCounts::register(&mut registry, clock);
+
+    let components = component_statuses(inputs, &security.kubelets);
+    let metrics = ObjectMetrics::register(&mut registry, flags, clock);
+    security.objects.encryption.register(&mut registry);
+    let (objects, mut tasks) = Objects::new(inputs, security.objects, &components, metrics);
+    let (resources, enabled) = (&objects.resources, &objects.enabled);
+    enabled.register(&mut registry);
+    tasks.append(shrinking_caches(inputs, resources, &responses));
+
+    let (files, webhooks) = (security.requests, &resources.webhooks);
+    let issuer = TokenIssuer::new(&files.service_accounts);
+    let address = flags.external_address(inputs.address);
+    let keys = key_discovery(&files.service_accounts, &address);
+    let audit = audit.map(|it| auditor(it, inputs, webhooks, Metrics::register(&mut registry)));
+    let (auditor, audit) = audit.unzip();
+    let metrics = &responses.metrics;
+    let (requests, more) = Requests::new(inputs, files, auditor, &objects, metrics, &mut registry);
+    tasks.append(more);
+
+    let credentials = &security.credentials;
+    let sources = sources(inputs, resources, &requests, &responses, credentials);
+    let (state, sampler) = DebugState::new(sources);
+    tasks.background("status document", sampler);
+    let hooks = &enabled.hooks;
+    let health = health_checks(inputs, resources, hooks);
+    let paths = own_paths(inputs, health, keys, credentials, state, registry);
+
+    let served = EnabledResources::new(&flags.runtime_config, resources);
+    let first_objects = bootstrap(inputs, resources, enabled, &served, credentials);
+    let parts = ApiParts {
+        served,
+        responses,
+        root_paths: paths.paths(),
+        kubelets: security.kubelets,
+        issuer,
+    };
+    let api = api(inputs, parts, &requests);
+    let (joined, proxy) = (objects.joined_types, security.proxy);
+    tasks.append(custom_resources(inputs, resources, joined, &api, hooks));
+    tasks.background("files of trust", security.files.follow(clock.clone()));
+    tasks.append(aggregated_apis(inputs, resources, proxy, &api, hooks));
+    tasks.append(published_credentials(inputs, resources, credentials));
+
+    let api_endpoints = api_endpoints(inputs, resources);
+    let filters = filters(inputs, requests, hooks, paths, api);
+    let (ledger, steps) = (inputs.ledger.clone(), inputs.steps);
+    let serving = &flags.serving;
+    let connections = connections.connections(&filters, credentials, ledger, serving, steps);
+    let storages = objects.resources.storages;
+    let server = BuiltServer {
+        filters,
+        connections,
+        bootstrap: first_objects,
+        api_endpoints,
+        cachers: storages.cachers,
+        feed: storages.feed,
+        audit,
+    };
+    (server, tasks)
 }
 
-impl Assembly<'_> {
-    /// Builds the server, and starts its controllers.
-    pub(crate) fn build(
-        &self,
-        security: Security,
-        audit: Option<AuditFiles>,
-        background: &mut Background,
-    ) -> Assembled {
-        let (flags, clock, mut registry) = (self.flags, &self.clock, Registry::default());
-        let ledger = self.ledger.clone();
-        let responses = Responses::new(self.encodings_bytes_max, &ledger, &mut registry);
-        let connections = ConnectionCounts::register(&mut registry, clock);
-        let factory = self.storage_factory(&security, &ledger, &mut registry, background);
-        let components = self.component_statuses(&security.kubelets);
-        let (storages, reflector) = Storages::new(factory, &flags.cluster_options(), &components);
-        let joined_types = self.feed_caches(&storages, reflector, background);
-        let deciding = (security.authorizers, security.admission);
-        let resources = Resources::new(flags, storages, deciding, clock, &mut registry, background);
-        self.shrink_caches(&ledger, &responses, &resources, background);
-        let mut enabled = Enabled::new(flags, &resources, clock, &mut registry, background);
-        let file = security.encryption;
-        enabled.follow_encryption(file, &resources, clock, &mut registry, background);
-        let kept = (&ledger, &responses.metrics);
-        let limits = self.limits(&resources, &enabled, kept, &mut registry, background);
-        let caches = CachesSource::feed(&resources.storages.feed);
-        let shown = (&security.credentials, &resources.webhook_calls);
-        let sources = Sources::new(flags, caches, &limits, &ledger, shown, clock);
-        let open_watches = sources.watches.clone();
-        let state = DebugState::start(sources, background);
-        let (accounts, credentials) = (&security.service_accounts, &security.credentials);
-        let authenticator =
-            (security.authentication).build(accounts, flags, &resources, clock, &mut registry);
-        background.run((security.issuers).follow(Arc::clone(&authenticator), self.clock.clone()));
-        let files = (audit, security.spans);
-        let observers = self.observers(files, &resources, &ledger, &mut registry, background);
-        let shown = (accounts, credentials);
-        let paths = self.server_paths(&resources, &enabled, shown, &ledger, state, registry);
-        let served = ServedApis::new(&self.flags.runtime_config, &resources);
-        let api = Arc::new(Api::new(ApiConfig {
-            authorizer: Arc::clone(&resources.authorizer),
-            stores: served.stores,
-            storeless: served.storeless,
-            clock: self.clock.clone(),
-            version: self.flags.version.version(),
-            server_address: self.flags.external_address(self.address),
-            extra_root_paths: paths.paths(),
-            metrics: responses.metrics,
-            open_watches,
-            ledger: ledger.clone(),
-            encodings: responses.encodings,
-            min_request_timeout: Duration::from_secs(self.flags.limits.min_request_timeout.into()),
-            features: self.flags.api_features(),
-            kubelets: security.kubelets,
-            authenticator: Arc::clone(&authenticator),
-            token_issuer: Some(TokenIssuer::new(accounts)),
-        }));
-        self.serve_custom(&resources, joined_types, &api, &enabled.hooks, background);
-        background.run(security.files.follow(self.clock.clone()));
-        self.aggregate(&resources, security.proxy, &api, &enabled.hooks, background);
-        self.publish_credentials(&resources, credentials, background);
-        let decided = (authenticator, limits);
-        let filters = self.filters((paths, api), &observers, &resources, &enabled, decided);
-        let (serving, steps) = (&self.flags.serving, self.steps);
-        let connections = connections.connections(&filters, credentials, ledger, serving, steps);
-        let audit = observers.audit;
-        self.assembled(filters, connections, credentials, resources, enabled, audit)
-    }
+/// Builds the store of ComponentStatuses, which asks the components of a cluster for their health.
+fn component_statuses(inputs: &ServerInputs<'_>, kubelets: &Kubelets) -> Arc<ComponentStatuses> {
+    let (etcd, clock) = (&inputs.flags.etcd, &inputs.clock);
+    let backend = &inputs.backend.backend;
+    let check = store_check(backend, etcd, etcd.etcd_healthcheck_timeout, clock);
+    let tls = Arc::clone(&kubelets.tls.proxied);
+    Arc::new(ComponentStatuses::new(check, tls, clock.clone()))
+}
 
-    /// Builds the factory of storages, and runs the compactor, from which storages learn the compacted revision.
-    fn storage_factory(
-        &self,
-        security: &Security,
-        ledger: &Ledger,
-        registry: &mut Registry,
-        background: &mut Background,
-    ) -> Arc<StorageFactory> {
-        let backend = &self.backend.backend;
-        let compactions = etcd3::CompactionMetrics::register(registry);
-        let compactor = compactor(backend, &self.flags.etcd, &compactions, &self.clock);
-        let others = self.overrides.iter();
-        let compacted = (&self.flags.etcd, &compactions);
-        let others = others.map(|it| other_backend(it, compacted, &self.clock, background));
-        let factory = StorageFactory {
-            backend: Arc::clone(backend),
-            others: others.collect(),
-            prefix: self.flags.etcd.etcd_prefix.clone(),
-            media_type: self.flags.storage_media_type,
-            encryption: security.encryption.encryption.clone(),
-            caches: self.flags.watch_cache_sizes(),
-            has_spans: self.flags.has_spans(),
-            shard_indexes: self.flags.api_features().sharded_lists,
-            list_metrics: etcd3::ListMetrics::register(registry),
-            request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
-            metrics: self.cache_metrics(registry),
-            counts: ObjectCounts::register(registry),
-            lease_reuse: self.flags.etcd.lease_reuse(),
-            compact_revision: compactor.compact_revision(),
-            ledger: ledger.clone(),
-            clock: self.clock.clone(),
-        };
-        let end = background.end().cancelled_owned();
-        background.run_to_its_end(compactor.run(end));
-        background.run(factory.counts.clone().run(self.clock.clone()));
-        background.run_serving(factory.encryption.clone().poll_kms());
-        Arc::new(factory)
-    }
+/// Returns the task that frees memory when it is short. It runs on the serving threads, so that controllers do not delay
+/// it.
+fn shrinking_caches(
+    inputs: &ServerInputs<'_>,
+    resources: &Resources,
+    responses: &Responses,
+) -> Tasks {
+    let feed = resources.storages.feed.clone();
+    let (ledger, encodings) = (inputs.ledger.clone(), responses.encodings.clone());
+    let shrinking = shrink_caches(ledger, encodings, move || feed.shrink_windows());
+    let mut tasks = Tasks::default();
+    tasks.serving("shrinking of caches", shrinking);
+    tasks
+}
 
-    /// Registers the metrics of the caches, those about shards if there can be any.
-    fn cache_metrics(&self, registry: &mut Registry) -> CacheMetrics {
-        let metrics = CacheMetrics::register(registry);
-        if self.flags.api_features().sharded_lists {
-            metrics.register_shards(registry);
-        }
-        metrics
-    }
+/// Collects the parts whose figures the status document shows.
+fn sources(
+    inputs: &ServerInputs<'_>,
+    resources: &Resources,
+    requests: &Requests,
+    responses: &Responses,
+    credentials: &CurrentCredentials,
+) -> Sources {
+    let parts = StatusInputs {
+        caches: CachesSource::feed(&resources.storages.feed),
+        limits: &requests.limits,
+        ledger: &inputs.ledger,
+        watches: &responses.watches,
+        webhooks: &resources.webhook_calls,
+        credentials,
+    };
+    Sources::new(inputs.flags, parts, &inputs.clock)
+}
 
-    fn component_statuses(&self, kubelets: &Kubelets) -> Arc<ComponentStatuses> {
-        let (etcd, backend) = (&self.flags.etcd, &self.backend.backend);
-        let check = store_check(backend, etcd, etcd.etcd_healthcheck_timeout, &self.clock);
-        let tls = Arc::clone(&kubelets.tls.proxied);
-        Arc::new(ComponentStatuses::new(check, tls, self.clock.clone()))
+/// Builds the paths that the server itself answers.
+fn own_paths(
+    inputs: &ServerInputs<'_>,
+    health: Health,
+    keys: Option<KeyDiscovery>,
+    credentials: &CurrentCredentials,
+    state: DebugState,
+    mut registry: Registry,
+) -> ServerPaths {
+    let (flags, clock, backend) = (inputs.flags, &inputs.clock, inputs.backend);
+    let mut paths = health.paths();
+    paths.extend(["/metrics", "/version", STATUSZ, FLAGZ].map(String::from));
+    let version = flags.version.version();
+    ServerPaths {
+        zpages: Zpages {
+            version: version.clone(),
+            started: clock.wall(),
+            paths,
+            flags: flags.values.0.clone(),
+        },
+        debug: DebugPaths::new(state, flags.serving.profiling, inputs.controls, clock),
+        clock: clock.clone(),
+        slis: slis(&health, clock.wall()),
+        health,
+        keys,
+        certificate: CertificateMetrics::register(&mut registry, credentials, clock),
+        memory: MemoryMetrics::register(&mut registry, inputs.ledger.clone()),
+        process: Process::register(&mut registry, version, clock.wall()),
+        snapshots: backend.snapshots(clock),
+        size: StoreSize::register(&mut registry, backend, flags.quota_bytes(), clock.clone()),
+        registry,
     }
+}
 
-    /// Runs the reflector once the types of stored CustomResourceDefinitions have joined the feed. Those types are sent
-    /// to the receiver.
-    fn feed_caches(
-        &self,
-        storages: &Storages,
-        reflector: Reflector,
-        background: &mut Background,
-    ) -> oneshot::Receiver<JoinedTypes> {
-        let (sender, joined_types) = oneshot::channel();
-        let (group, plural) = DEFINITIONS;
-        let definitions = storages.bare_store(&format!("{plural}.{group}"));
-        let (factory, feed) = (Arc::clone(&storages.factory), storages.feed.clone());
-        let end = background.end();
-        background.run_serving_to_its_end(async move {
-            if let Some(definitions) = definitions {
-                let joining = join_stored(&factory, &feed, &definitions);
-                if let Some(joined) = end.run_until_cancelled(joining).await {
-                    // The controller that waits for them may have ended.
-                    let _ = sender.send(joined);
-                }
-            }
-            reflector.run(end.cancelled_owned()).await;
-        });
-        joined_types
+/// The parts that belong to the API alone.
+struct ApiParts {
+    served: EnabledResources,
+    responses: Responses,
+    /// The paths besides those of the API that the list at `/` has.
+    root_paths: Vec<String>,
+    kubelets: Kubelets,
+    issuer: TokenIssuer,
+}
+
+/// Builds the API.
+fn api(inputs: &ServerInputs<'_>, parts: ApiParts, requests: &Requests) -> Arc<Api> {
+    let flags = inputs.flags;
+    Arc::new(Api::new(ApiConfig {
+        authorizer: Arc::clone(&requests.authorizer),
+        stores: parts.served.stores,
+        storeless: parts.served.storeless,
+        clock: inputs.clock.clone(),
+        version: flags.version.version(),
+        server_address: flags.external_address(inputs.address),
+        extra_root_paths: parts.root_paths,
+        metrics: parts.responses.metrics,
+        open_watches: parts.responses.watches,
+        ledger: inputs.ledger.clone(),
+        encodings: parts.responses.encodings,
+        min_request_timeout: Duration::from_secs(flags.limits.min_request_timeout.into()),
+        features: flags.api_features(),
+        kubelets: parts.kubelets,
+        authenticator: Arc::clone(&requests.authenticator),
+        token_issuer: Some(parts.issuer),
+    }))
+}
+
+/// Returns the task that publishes the client certificate authorities for servers of aggregated APIs.
+fn published_credentials(
+    inputs: &ServerInputs<'_>,
+    resources: &Resources,
+    credentials: &CurrentCredentials,
+) -> Tasks {
+    let mut tasks = Tasks::default();
+    if let Some(config_maps) = resources.stores.get("", "configmaps") {
+        let (config_maps, clock) = (Arc::clone(config_maps), inputs.clock.clone());
+        let publishing = extension_authentication::run(config_maps, credentials.clone(), clock);
+        tasks.background("extension-apiserver-authentication", publishing);
     }
+    tasks
+}
 
-    /// Runs the task that frees memory when it is short. It runs on the serving threads, so that controllers do not
-    /// delay it.
-    fn shrink_caches(
-        &self,
-        ledger: &Ledger,
-        responses: &Responses,
-        resources: &Resources,
-        background: &mut Background,
-    ) {
-        let (encodings, feed) = (responses.encodings.clone(), resources.storages.feed.clone());
-        let shrink_windows = move || feed.shrink_windows();
-        background.run_serving(memory_metrics::shrink_caches(
-            ledger.clone(),
-            encodings,
-            shrink_windows,
-        ));
-    }
+/// Builds the filters before the API, with the handlers behind them.
+fn filters(
+    inputs: &ServerInputs<'_>,
+    requests: Requests,
+    hooks: &PostStartHooks,
+    paths: ServerPaths,
+    api: Arc<Api>,
+) -> Arc<Filters> {
+    Arc::new(Filters {
+        outer: outer_filters(&inputs.flags.serving, &inputs.steps.drain),
+        authenticator: requests.authenticator,
+        start: hooks.before_the_api(),
+        tracer: requests.tracer,
+        auditor: requests.auditor,
+        impersonation: requests.impersonation,
+        authorizer: requests.authorizer,
+        limits: requests.limits,
+        end_of_watches: inputs.steps.end_of_watches.clone(),
+        own: Arc::new(paths),
+        api,
+        clock: inputs.clock.clone(),
+    })
+}
 
-    /// Builds the parts that record requests.
-    fn observers(
-        &self,
-        (audit, spans): (Option<AuditFiles>, Option<SpansConfig>),
-        resources: &Resources,
-        ledger: &Ledger,
-        registry: &mut Registry,
-        background: &mut Background,
-    ) -> Observers {
-        let (flags, webhooks) = (&self.flags.audit, &resources.webhooks);
-        let audit = audit.map(|it| it.build(flags, webhooks, registry, ledger, &self.clock));
-        let (auditor, audit) = audit.unzip();
-        Observers {
-            auditor,
-            audit,
-            tracer: spans.map(|it| it.start(registry, &self.clock, background)),
-        }
-    }
-
-    fn limits(
-        &self,
-        resources: &Resources,
-        enabled: &Enabled,
-        (ledger, metrics): (&Ledger, &Metrics),
-        registry: &mut Registry,
-        background: &Background,
-    ) -> Limits {
-        request_limits(
-            &self.flags.limits,
-            enabled.flow_control.as_ref().map(|it| &it.fairness),
-            &resources.storages.factory.counts,
-            LargeWork::new(
-                background.runtimes(),
-                ledger.clone(),
-                self.clock.clone(),
-                registry,
-            ),
-            metrics,
-            registry,
-        )
-    }
-
-    /// Builds the paths that the server itself answers.
-    fn server_paths(
-        &self,
-        resources: &Resources,
-        enabled: &Enabled,
-        (accounts, credentials): (&ServiceAccountConfig, &CurrentCredentials),
-        ledger: &Ledger,
-        state: DebugState,
-        mut registry: Registry,
-    ) -> ServerPaths {
-        let health = health_checks(
-            (self.backend, self.overrides),
-            self.flags,
-            &resources.storages.factory.encryption,
-            &resources.storages.cachers,
-            &enabled.hooks,
-            self.steps.shutting_down.clone(),
-            &self.clock,
-        );
-        let address = self.flags.external_address(self.address);
-        let quota = self.flags.quota_bytes();
-        let mut paths = health.paths();
-        paths.extend(["/metrics", "/version", STATUSZ, FLAGZ].map(String::from));
-        ServerPaths {
-            zpages: Zpages {
-                version: self.flags.version.version(),
-                started: self.clock.wall(),
-                paths,
-                flags: self.flags.values.0.clone(),
-            },
-            debug: DebugPaths::new(
-                state,
-                self.flags.serving.profiling,
-                self.controls,
-                &self.clock,
-            ),
-            clock: self.clock.clone(),
-            slis: slis(&health, self.clock.wall()),
-            health,
-            keys: key_discovery(accounts, &address),
-            certificate: CertificateMetrics::register(&mut registry, credentials, &self.clock),
-            memory: MemoryMetrics::register(&mut registry, ledger.clone()),
-            process: Process::register(
-                &mut registry,
-                self.flags.version.version(),
-                self.clock.wall(),
-            ),
-            snapshots: self.backend.snapshots(&self.clock),
-            size: StoreSize::register(&mut registry, self.backend, quota, self.clock.clone()),
-            registry,
-        }
-    }
-
-    /// Runs the controllers that serve custom resources and publish their APIServices.
-    fn serve_custom(
-        &self,
-        resources: &Resources,
-        joined_types: oneshot::Receiver<JoinedTypes>,
-        api: &Arc<Api>,
-        hooks: &PostStartHooks,
-        background: &mut Background,
-    ) {
-        let (group, plural) = DEFINITIONS;
-        let Some(definitions) = resources.stores.get(group, plural) else {
-            return;
-        };
-        let (custom_apis, served_apis) = watch::channel(None);
-        let custom = CustomResources {
-            definitions: Arc::clone(definitions),
-            factory: Arc::clone(&resources.storages.factory),
-            joined_types,
-            feed: resources.storages.feed.clone(),
-            admission: Arc::clone(&resources.admission.chain) as _,
-            deletion: self.flags.etcd.deletion_settings(),
-            webhooks: Arc::clone(&resources.webhooks),
-            types: Arc::clone(&resources.types),
-            api: Arc::clone(api),
-            custom_apis,
-            synced: hooks.definitions_synced.clone(),
-            queues: resources.queues.clone(),
-            clock: self.clock.clone(),
-        };
-        background.run(custom.run());
-        let (group, plural) = ("apiregistration.k8s.io", "apiservices");
-        if let Some(store) = resources.stores.get(group, plural) {
-            let services = ApiServices {
-                store: Arc::clone(store),
-                custom: served_apis,
-                synced: hooks.custom_apis_published.clone(),
-                clock: self.clock.clone(),
-            };
-            background.run(services.run());
-        }
-    }
-
-    /// Runs the controller that proxies the APIs of other servers.
-    fn aggregate(
-        &self,
-        resources: &Resources,
-        tls: ProxyTls,
-        api: &Arc<Api>,
-        hooks: &PostStartHooks,
-        background: &mut Background,
-    ) {
-        let synced = hooks.aggregation_synced.clone();
-        let clock = self.clock.clone();
-        let aggregation = Aggregation::new(&resources.stores, tls, api, synced, clock);
-        if let Some(aggregation) = aggregation {
-            let rejects = self.flags.aggregation.aggregator_reject_forwarding_redirect;
-            let (metrics, queues) = (resources.availability.clone(), resources.queues.clone());
-            let aggregation = aggregation.passing_redirects(!rejects);
-            let aggregation = aggregation.measured(metrics, queues);
-            background.run(aggregation.run());
-        }
-    }
-
-    /// Runs the controller that publishes the client certificate authorities for servers of aggregated APIs.
-    fn publish_credentials(
-        &self,
-        resources: &Resources,
-        credentials: &CurrentCredentials,
-        background: &mut Background,
-    ) {
-        if let Some(config_maps) = resources.stores.get("", "configmaps") {
-            background.run(extension_authentication::run(
-                Arc::clone(config_maps),
-                credentials.clone(),
-                self.clock.clone(),
-            ));
-        }
-    }
-
-    /// Builds the controller of the Endpoints of the API; `None` if they are to be left alone, or, with a warning, if there is
-    /// no address to advertise. Only an etcd may have other servers beside this one.
-    fn api_endpoints(&self, resources: &Resources) -> Option<ApiEndpoints> {
-        if self.flags.cluster.endpoint_reconciler_type == ReconcilerType::None {
-            return None;
-        }
-        let address = self.flags.serving.advertised_address();
-        if address.is_none() {
-            tracing::warn!("there is no address to advertise for the API; set --advertise-address");
-        }
-        let shared = self.flags.backend() == StorageBackend::Etcd3;
-        let (stores, factory) = (&resources.stores, &resources.storages.factory);
-        Some(ApiEndpoints {
-            own: (address?, self.address.port()),
-            cluster_ip: self.flags.services.service_cluster_ip_range.api_address(),
-            services: stores.get("", "services").cloned()?,
-            endpoints: stores.get("", "endpoints").cloned()?,
-            slices: stores.get("discovery.k8s.io", "endpointslices").cloned()?,
-            leases: shared.then(|| ServerLeases::new(factory.plain(SERVER_LEASES))),
-            clock: self.clock.clone(),
-        })
-    }
-
-    fn assembled(
-        &self,
-        filters: Arc<Filters>,
-        connections: Connections,
-        credentials: &CurrentCredentials,
-        resources: Resources,
-        enabled: Enabled,
-        audit: Option<AuditBackends>,
-    ) -> Assembled {
-        let api_endpoints = self.api_endpoints(&resources);
-        Assembled {
-            api_endpoints,
-            bootstrap: Bootstrap {
-                served: ServedApis::new(&self.flags.runtime_config, &resources).group_versions(),
-                stores: resources.stores,
-                credentials: credentials.clone(),
-                ranges: self.flags.services.service_cluster_ip_range.clone(),
-                repair: resources.repair,
-                roles: enabled.roles,
-                flows: enabled.flow_control.map(|it| it.stores),
-                hooks: enabled.hooks,
-                clock: self.clock.clone(),
-            },
-            filters,
-            connections,
-            cachers: resources.storages.cachers,
-            feed: resources.storages.feed,
-            audit,
-        }
+/// Collects what creates the first objects.
+fn bootstrap(
+    inputs: &ServerInputs<'_>,
+    resources: &Resources,
+    enabled: &EnabledParts,
+    served: &EnabledResources,
+    credentials: &CurrentCredentials,
+) -> Bootstrap {
+    Bootstrap {
+        served: served.group_versions(),
+        stores: resources.stores.clone(),
+        credentials: credentials.clone(),
+        ranges: inputs.flags.services.service_cluster_ip_range.clone(),
+        repair: resources.repair.clone(),
+        roles: enabled.roles.clone(),
+        flows: enabled.flow_control.as_ref().map(|it| it.stores.clone()),
+        hooks: enabled.hooks.clone(),
+        clock: inputs.clock.clone(),
     }
 }

@@ -21,7 +21,6 @@ use ringwatch_tls::{pem, watched_file};
 
 use super::encryption_metrics::{ReloadMetrics, sha256};
 use super::flags::ServeFlags;
-use crate::background::Background;
 
 /// The period of looks for changes.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
@@ -41,9 +40,18 @@ const HEALTH_PERIOD: Duration = Duration::from_millis(100);
 pub(crate) struct EncryptionFile {
     /// The encryption of the store.
     pub(crate) encryption: Encryption,
-    /// The file and the digest of what it said; `None` without the flag.
-    source: Option<(PathBuf, String)>,
+    /// The file; `None` without the flag.
+    source: Option<Source>,
     reload: bool,
+}
+
+/// The file, and its content that is used.
+#[derive(Debug)]
+struct Source {
+    path: PathBuf,
+    /// The digest of the content.
+    digest: String,
+    metrics: ReloadMetrics,
 }
 
 impl EncryptionFile {
@@ -67,54 +75,46 @@ impl EncryptionFile {
                 "see EncryptionConfiguration in Kubernetes' documentation",
             )
         })?;
+        let digest = sha256(text.as_bytes());
         Ok(Self {
             encryption: Encryption::new(config),
-            source: Some((path.clone(), sha256(text.as_bytes()))),
+            source: Some(Source {
+                path: path.clone(),
+                metrics: ReloadMetrics::new(&digest),
+                digest,
+            }),
             reload: flags.encryption_provider_config_automatic_reload,
         })
     }
 
-    /// Reads the file again when it changes, if the flags say so. Returns the step that begins it.
-    pub(crate) fn follow(
-        self,
-        feed: &Feed,
-        clock: &Clock,
-        registry: &mut Registry,
-        background: &mut Background,
-    ) -> Option<Done> {
-        let (reload, begun) = (self.reload(registry)?, Done::default());
-        background.run(reload.follow(feed.clone(), begun.clone(), clock.clone()));
-        Some(begun)
+    /// Registers the metrics of the file, if there is one.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        if let Some(source) = &self.source {
+            source.metrics.register(registry);
+        }
     }
 
-    /// Registers the metrics of the file, and returns what reads it again, if it is to be.
-    fn reload(self, registry: &mut Registry) -> Option<EncryptionReload> {
-        let (path, digest) = self.source?;
-        let metrics = ReloadMetrics::register(registry);
-        metrics.set_config(&digest);
-        self.reload.then_some(EncryptionReload {
-            path,
-            digest,
+    /// Returns the task that reads the file again when it changes; `None` if it is not to be read again.
+    pub(crate) fn reload(self) -> Option<EncryptionReload> {
+        let source = self.source.filter(|_| self.reload)?;
+        Some(EncryptionReload {
+            source,
             encryption: self.encryption,
-            metrics,
         })
     }
 }
 
 /// Reads the file again when it changes.
 #[derive(Debug)]
-struct EncryptionReload {
-    path: PathBuf,
-    /// The digest of the content that is used.
-    digest: String,
+pub(crate) struct EncryptionReload {
+    source: Source,
     encryption: Encryption,
-    metrics: ReloadMetrics,
 }
 
 impl EncryptionReload {
     /// Follows the file until it is dropped. `begun` is set at once. Types of the feed that could not be read are listed
     /// again after a change.
-    async fn follow(mut self, feed: Feed, begun: Done, clock: Clock) {
+    pub(crate) async fn follow(mut self, feed: Feed, begun: Done, clock: Clock) {
         begun.set();
         let mut pause = LOOK_PERIOD;
         loop {
@@ -123,15 +123,15 @@ impl EncryptionReload {
                 Ok(None) => pause = LOOK_PERIOD,
                 Ok(Some(digest)) => {
                     feed.relist_unreadable();
-                    self.metrics.count(true, clock.wall());
-                    self.metrics.set_config(&digest);
-                    self.digest = digest;
+                    self.source.metrics.count(true, clock.wall());
+                    self.source.metrics.set_config(&digest);
+                    self.source.digest = digest;
                     pause = LOOK_PERIOD;
-                    tracing::info!(path = %self.path.display(), "the encryption configuration has changed");
+                    tracing::info!(path = %self.source.path.display(), "the encryption configuration has changed");
                 }
                 Err(error) => {
-                    self.metrics.count(false, clock.wall());
-                    let path = self.path.display();
+                    self.source.metrics.count(false, clock.wall());
+                    let path = self.source.path.display();
                     tracing::error!(
                         error,
                         "error processing encryption config file {path}; the previous one is used"
@@ -147,10 +147,10 @@ impl EncryptionReload {
     /// # Errors
     /// An explanation for the log, without secrets.
     async fn look(&self, clock: &Clock) -> Result<Option<String>, String> {
-        let text = watched_file::content(&self.path).await;
+        let text = watched_file::content(&self.source.path).await;
         let text = text.map_err(|error| error.to_string())?;
         let digest = sha256(text.as_bytes());
-        if digest == self.digest {
+        if digest == self.source.digest {
             return Ok(None);
         }
         let config = EncryptionConfig::parse(&text, clock)

@@ -35,33 +35,38 @@ struct Config {
 }
 
 impl ReloadMetrics {
-    /// Registers the metrics of a server on this machine.
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+    /// Creates the metrics of a server on this machine, which uses the configuration of a digest.
+    pub(crate) fn new(digest: &str) -> Self {
         let metrics = Self {
             identity: sha256(server_id().as_bytes()),
             reloads: Family::default(),
             last_reload: Family::default(),
             config: Family::default(),
         };
+        metrics.set_config(digest);
+        metrics
+    }
+
+    /// Registers the metrics.
+    pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register(
             "apiserver_encryption_config_controller_automatic_reloads",
             "[ALPHA] Total number of reload successes and failures of encryption configuration split by apiserver \
              identity.",
-            metrics.reloads.clone(),
+            self.reloads.clone(),
         );
         registry.register(
             "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds",
             "[ALPHA] Timestamp of the last successful or failed automatic reload of encryption configuration split by \
              apiserver identity.",
-            metrics.last_reload.clone(),
+            self.last_reload.clone(),
         );
         registry.register(
             "apiserver_encryption_config_controller_last_config_info",
             "[ALPHA] Information about the last applied encryption configuration with hash as label, split by apiserver \
              identity.",
-            metrics.config.clone(),
+            self.config.clone(),
         );
-        metrics
     }
 
     /// Counts a reload at a time that succeeded or failed.

@@ -14,6 +14,7 @@ pub(crate) mod encryption_metrics;
 pub(crate) mod feature_gates;
 pub mod flags;
 pub(crate) mod kubelets;
+pub(crate) mod log_targets;
 pub(crate) mod memory_budget;
 pub(crate) mod oidc;
 pub(crate) mod security;

@@ -31,24 +31,38 @@ pub(crate) struct Security {
     pub(crate) credentials: CurrentCredentials,
     /// The files of these, and of the client certificates that this server uses.
     pub(crate) files: TrustFiles,
+    /// The files that decide about stored objects.
+    pub(crate) objects: ObjectFiles,
+    /// The files that decide about requests.
+    pub(crate) requests: RequestFiles,
+    /// The settings by which kubelets are reached, and the TLS client for that.
+    pub(crate) kubelets: Kubelets,
+    /// The TLS client of connections to the servers of aggregated APIs.
+    pub(crate) proxy: ProxyTls,
+}
+
+/// The files that decide about stored objects.
+#[derive(Debug)]
+pub(crate) struct ObjectFiles {
+    /// The authorizers, not built yet.
+    pub(crate) authorizers: Authorizers,
+    /// The configurations of admission plugins.
+    pub(crate) admission: AdmissionConfig,
+    /// The resources that are encrypted in the store.
+    pub(crate) encryption: EncryptionFile,
+}
+
+/// The files that decide about requests.
+#[derive(Debug)]
+pub(crate) struct RequestFiles {
     /// The token file, the token webhook, and the requests that are served without credentials.
     pub(crate) authentication: AuthenticationFiles,
     /// The settings by which tokens of service accounts are issued and verified.
     pub(crate) service_accounts: ServiceAccountConfig,
     /// The trusted issuers of tokens beside this server.
     pub(crate) issuers: TokenIssuers,
-    /// The authorizers, not built yet.
-    pub(crate) authorizers: Authorizers,
-    /// The configurations of admission plugins.
-    pub(crate) admission: AdmissionConfig,
     /// The export of spans; `None` if there is none.
     pub(crate) spans: Option<SpansConfig>,
-    /// The resources that are encrypted in the store.
-    pub(crate) encryption: EncryptionFile,
-    /// The settings by which kubelets are reached, and the TLS client for that.
-    pub(crate) kubelets: Kubelets,
-    /// The TLS client of connections to the servers of aggregated APIs.
-    pub(crate) proxy: ProxyTls,
 }
 
 /// The parts of an authenticator that files and flags make, but for issuers that may change.
@@ -98,17 +112,21 @@ impl Security {
                 credentials,
                 identities: kubelet_identity.into_iter().chain(proxy_identity).collect(),
             },
-            authentication: AuthenticationFiles {
-                tokens: tokens(flags)?,
-                webhook: token_webhook(&flags.identity.token_webhook)?,
-                anonymous: issuers.anonymous().clone(),
+            objects: ObjectFiles {
+                authorizers,
+                admission: AdmissionConfig::load(&flags.admission)?,
+                encryption: EncryptionFile::load(flags, clock)?,
             },
-            service_accounts: service_account_keys::load(flags)?,
-            issuers,
-            authorizers,
-            admission: AdmissionConfig::load(&flags.admission)?,
-            spans: SpansConfig::load(flags.tracing_config_file.as_deref())?,
-            encryption: EncryptionFile::load(flags, clock)?,
+            requests: RequestFiles {
+                authentication: AuthenticationFiles {
+                    tokens: tokens(flags)?,
+                    webhook: token_webhook(&flags.identity.token_webhook)?,
+                    anonymous: issuers.anonymous().clone(),
+                },
+                service_accounts: service_account_keys::load(flags)?,
+                issuers,
+                spans: SpansConfig::load(flags.tracing_config_file.as_deref())?,
+            },
             kubelets,
             proxy,
         })

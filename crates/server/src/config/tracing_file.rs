@@ -1,19 +1,14 @@
-//! Spans of requests: the file of `--tracing-config-file`, and the task that exports them.
+//! Spans of requests: the file of `--tracing-config-file`.
 //!
 //! `ReadTracingConfiguration` and `ApplyTo` of Kubernetes 1.36 (`apiserver/pkg/server/options/tracing.go`), and the
 //! validation in `component-base/tracing/api/v1/config.go`.
 
 use std::path::Path;
 
-use prometheus_client::registry::Registry;
-use ringwatch::clock::Clock;
-use ringwatch_spans::{Endpoint, Sampling, SpanMetrics, Tracer};
+use ringwatch_spans::{Endpoint, Sampling};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
 use serde::Deserialize;
-
-use super::server_id::server_id;
-use crate::background::Background;
 
 const KIND: &str = "TracingConfiguration";
 const FLAG: &str = "--tracing-config-file";
@@ -29,8 +24,8 @@ const MILLION: u32 = 1_000_000;
 /// The collector of spans, and the share of requests that have some.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SpansConfig {
-    endpoint: Endpoint,
-    sampling: Sampling,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) sampling: Sampling,
 }
 
 #[derive(Deserialize)]
@@ -101,25 +96,6 @@ impl SpansConfig {
             [one] => Err(one.clone()),
             several => Err(format!("[{}]", several.join(", "))),
         }
-    }
-
-    /// Runs the task that exports spans, and returns what makes them.
-    pub(crate) fn start(
-        self,
-        registry: &mut Registry,
-        clock: &Clock,
-        background: &mut Background,
-    ) -> Tracer {
-        let metrics = SpanMetrics::register(registry);
-        let (tracer, exporter) = Tracer::new(
-            self.sampling,
-            &self.endpoint,
-            server_id(),
-            metrics,
-            clock.clone(),
-        );
-        background.run_to_its_end(exporter.run(background.end()));
-        tracer
     }
 }
 

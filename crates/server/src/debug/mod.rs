@@ -15,4 +15,4 @@ pub use self::process_controls::{LogLevelError, ProcessControls, ProfileError};
 
 pub(crate) use self::paths::{DebugPaths, ROOTS, is_own};
 pub(crate) use self::process_memory::{memory_bytes, resident_bytes};
-pub(crate) use self::state::{CachesSource, DebugState, Sources};
+pub(crate) use self::state::{CachesSource, DebugState, Sources, StatusInputs};

@@ -15,35 +15,37 @@ use ringwatch_apiserver::endpoints::{
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Start};
 use ringwatch_apiserver::health::Health;
 use ringwatch_apiserver::shutdown::Steps;
+use ringwatch_apiserver::threads::RuntimeHandles;
 use ringwatch_authentication::oidc::Anonymous;
 use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_authorization::Authorizer;
 use ringwatch_http::Connections;
-use ringwatch_observe::open_watches::OpenWatches;
 use ringwatch_observe::webhook_calls::WebhookCalls;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_relay::{
     Caches, Front, FrontConfig, ReviewTtls, Upstream, access_reviews, token_reviews,
 };
+use ringwatch_spans::SpanMetrics;
 use ringwatch_tls::error::StartError;
 
 use super::paths::{RelayPaths, UpstreamAge, paths};
-use crate::background::Background;
 use crate::build::certificate_metrics::CertificateMetrics;
 use crate::build::connections::ConnectionCounts;
 use crate::build::limits::{outer_filters, request_limits};
-use crate::build::memory_metrics::{self, MemoryMetrics};
+use crate::build::memory_metrics::{MemoryMetrics, shrink_caches};
 use crate::build::process_metrics::Process;
 use crate::build::responses::Responses;
 use crate::build::server_paths::slis;
+use crate::build::tasks::Tasks;
+use crate::build::tracer::tracer;
 use crate::config::flags::ServeFlags;
 use crate::config::kubelets;
 use crate::config::tracing_file::SpansConfig;
 use crate::debug::ProcessControls;
-use crate::debug::{CachesSource, DebugPaths, DebugState, Sources};
+use crate::debug::{CachesSource, DebugPaths, DebugState, Sources, StatusInputs};
 
 /// The inputs of a relay besides its credentials.
-pub(super) struct Assembly<'relay> {
+pub(super) struct RelayInputs<'relay> {
     /// The flags with which `serve` would listen and limit requests as the relay does.
     pub(super) flags: &'relay ServeFlags,
     pub(super) ttls: ReviewTtls,
@@ -58,52 +60,55 @@ pub(super) struct Assembly<'relay> {
     /// The export of spans; `None` if there is none.
     pub(super) spans: Option<SpansConfig>,
     pub(super) controls: Option<Arc<dyn ProcessControls>>,
+    /// The runtimes of the threads beside those that serve.
+    pub(super) runtimes: &'relay RuntimeHandles,
     pub(super) clock: Clock,
 }
 
-/// A relay that is built but not started.
-pub(super) struct Assembled {
+/// A relay that is built but does not run.
+pub(super) struct BuiltRelay {
     /// Serves the connections.
     pub(super) connections: Connections,
     pub(super) front: Arc<Front>,
     pub(super) caches: Arc<Caches>,
 }
 
-impl Assembly<'_> {
-    /// Builds the relay, and runs the task that frees memory when it is short.
+impl RelayInputs<'_> {
+    /// Builds the relay.
     ///
     /// # Errors
     /// The machine's certificate authorities cannot be read.
     pub(super) fn build(
         self,
         credentials: &CurrentCredentials,
-        background: &mut Background,
-    ) -> Result<Assembled, StartError> {
-        let mut registry = Registry::default();
+    ) -> Result<(BuiltRelay, Tasks), StartError> {
+        let (mut registry, mut tasks) = (Registry::default(), Tasks::default());
         let ledger = self.ledger.clone();
-        let responses = Responses::new(ENCODINGS_BYTES_MAX_DEFAULT, &ledger, &mut registry);
+        let responses = Responses::new(ENCODINGS_BYTES_MAX_DEFAULT, &ledger);
+        responses.register(&mut registry);
         let connections = ConnectionCounts::register(&mut registry, &self.clock);
         let metrics = CacheMetrics::register(&mut registry);
         let caches = Caches::new(Arc::clone(&self.upstream), metrics, ledger.clone());
         let caches = Arc::new(caches);
-        self.shrink_caches(&ledger, &responses, &caches, background);
+        let (encodings, shrunk) = (responses.encodings.clone(), Arc::clone(&caches));
+        let shrinking = shrink_caches(ledger.clone(), encodings, move || shrunk.shrink_windows());
+        tasks.serving("shrinking of caches", shrinking);
         let authorizer = Arc::new(access_reviews(&self.upstream, self.ttls));
         let authenticator = self.authenticator();
         let impersonation =
             Impersonation::new(Arc::clone(&authorizer), self.clock.clone(), &mut registry);
-        let limits = self.limits(&responses.metrics, &ledger, background, &mut registry);
-        let source = CachesSource::Relay(Arc::clone(&caches));
-        let shown = (credentials, &WebhookCalls::default());
-        let sources = Sources::new(self.flags, source, &limits, &ledger, shown, &self.clock);
-        let open_watches = sources.watches.clone();
-        let state = DebugState::start(sources, background);
-        let api = self.api(
-            &authorizer,
-            &authenticator,
-            responses,
-            &ledger,
-            open_watches,
-        )?;
+        let limits = self.limits(&responses.metrics, &mut registry);
+        let sources = StatusInputs {
+            caches: CachesSource::Relay(Arc::clone(&caches)),
+            limits: &limits,
+            ledger: &ledger,
+            watches: &responses.watches,
+            webhooks: &WebhookCalls::default(),
+            credentials,
+        };
+        let (state, sampler) = DebugState::new(Sources::new(self.flags, sources, &self.clock));
+        tasks.background("status document", sampler);
+        let api = self.api(&authorizer, &authenticator, responses)?;
         let front = FrontConfig {
             upstream: Arc::clone(&self.upstream),
             caches: Arc::clone(&caches),
@@ -113,8 +118,10 @@ impl Assembly<'_> {
         };
         let front = Arc::new(Front::new(front));
         authenticator.register(&mut registry);
-        let spans = self.spans.clone();
-        let tracer = spans.map(|it| it.start(&mut registry, &self.clock, background));
+        let spans = self.spans.as_ref();
+        let traces = spans.map(|it| tracer(it, SpanMetrics::register(&mut registry), &self.clock));
+        let (tracer, more) = traces.unzip();
+        tasks.append(more.unwrap_or_default());
         let certificate = CertificateMetrics::register(&mut registry, credentials, &self.clock);
         let paths = self.paths(&caches, certificate, &ledger, state, registry);
         let serving = &self.flags.serving;
@@ -134,11 +141,12 @@ impl Assembly<'_> {
         });
         let connections =
             connections.connections(&filters, credentials, ledger, serving, self.steps);
-        Ok(Assembled {
+        let relay = BuiltRelay {
             connections,
             front,
             caches,
-        })
+        };
+        Ok((relay, tasks))
     }
 
     /// Builds the authenticator: certificates, front proxies, and tokens that the upstream knows. Requests without credentials
@@ -158,8 +166,6 @@ impl Assembly<'_> {
         authorizer: &Arc<Authorizer>,
         authenticator: &Arc<Authenticator>,
         responses: Responses,
-        ledger: &Ledger,
-        open_watches: OpenWatches,
     ) -> Result<Api, StartError> {
         let (kubelets, _) = kubelets::load(&self.flags.kubelets)?;
         Ok(Api::new(ApiConfig {
@@ -171,8 +177,8 @@ impl Assembly<'_> {
             server_address: self.address.to_string(),
             extra_root_paths: Vec::new(),
             metrics: responses.metrics,
-            open_watches,
-            ledger: ledger.clone(),
+            open_watches: responses.watches,
+            ledger: self.ledger.clone(),
             encodings: responses.encodings,
             min_request_timeout: Duration::from_secs(self.flags.limits.min_request_timeout.into()),
             features: ApiFeatures::default(),
@@ -182,35 +188,13 @@ impl Assembly<'_> {
         }))
     }
 
-    fn limits(
-        &self,
-        metrics: &Metrics,
-        ledger: &Ledger,
-        background: &Background,
-        registry: &mut Registry,
-    ) -> Limits {
+    fn limits(&self, metrics: &Metrics, registry: &mut Registry) -> Limits {
         let counts = ObjectCounts::default();
-        let runtimes = background.runtimes();
-        let large_work = LargeWork::new(runtimes, ledger.clone(), self.clock.clone(), registry);
-        let flags = &self.flags.limits;
-        request_limits(flags, None, &counts, large_work, metrics, registry)
-    }
-
-    /// Runs the task that frees memory when it is short.
-    fn shrink_caches(
-        &self,
-        ledger: &Ledger,
-        responses: &Responses,
-        caches: &Arc<Caches>,
-        background: &mut Background,
-    ) {
-        let (encodings, caches) = (responses.encodings.clone(), Arc::clone(caches));
-        let shrink_windows = move || caches.shrink_windows();
-        background.run_serving(memory_metrics::shrink_caches(
-            ledger.clone(),
-            encodings,
-            shrink_windows,
-        ));
+        let (ledger, clock) = (self.ledger.clone(), self.clock.clone());
+        let large_work = LargeWork::new(self.runtimes, ledger, clock, registry);
+        let limits = request_limits(&self.flags.limits, None, &counts, large_work, metrics);
+        limits.in_flight.register(registry);
+        limits
     }
 
     fn paths(

@@ -18,8 +18,7 @@ use ringwatch_tls::error::StartError;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::build::{Assembled, Assembly};
-use crate::background::Background;
+use super::build::RelayInputs;
 use crate::config::admin_kubeconfig::{keep_kubeconfig, local_url};
 use crate::config::credentials::CredentialFiles;
 use crate::config::data_dir::data_dir;
@@ -29,6 +28,7 @@ use crate::config::tracing_file::SpansConfig;
 use crate::config::upstream_kubeconfig::UpstreamKubeconfig;
 use crate::debug::ProcessControls;
 use crate::run::announcement;
+use crate::run::background::Background;
 use crate::run::serve::spawn;
 use crate::run::shutdown;
 
@@ -94,12 +94,10 @@ impl Relay {
         let listener = Listener::bind(bind, flags.serving.permit_port_sharing).await?;
         let url = local_url(listener.address());
         let kubeconfig = data_dir.join("kubeconfig");
-        let mut background = Background::new(runtimes);
-        background.run(keep_kubeconfig(&kubeconfig, &url, &credentials)?);
-        background.run(files.follow(clock.clone()));
-        background.run(upstream_file.follow(Arc::clone(&upstream), clock.clone()));
+        let keeping = keep_kubeconfig(&kubeconfig, &url, &credentials)?;
+        let following = upstream_file.follow(Arc::clone(&upstream), clock.clone());
         let steps = shutdown::steps(&flags.serving);
-        let assembly = Assembly {
+        let inputs = RelayInputs {
             flags: &served,
             ttls: flags.review_ttls(),
             caches_secrets: flags.cache_secrets,
@@ -109,23 +107,23 @@ impl Relay {
             steps: &steps,
             spans,
             controls,
+            runtimes: &runtimes,
             clock: clock.clone(),
         };
-        let Assembled {
-            connections,
-            front,
-            caches,
-        } = assembly.build(&credentials, &mut background)?;
-        background.run(follow(Arc::clone(&caches)));
+        let (built, mut tasks) = inputs.build(&credentials)?;
+        tasks.background("kubeconfig of the admin", keeping);
+        tasks.background("files of trust", files.follow(clock.clone()));
+        tasks.background("kubeconfig of the upstream", following);
+        tasks.background("caches", follow(Arc::clone(&built.caches)));
         let stop = steps.stop_accepting.clone();
         Ok(Self {
             url,
             kubeconfig,
-            front,
-            caches,
-            listener: spawn(listener.run(connections, tls(credentials), stop)),
+            front: built.front,
+            caches: built.caches,
+            background: Background::run(tasks, &runtimes.background),
+            listener: spawn(listener.run(built.connections, tls(credentials), stop)),
             steps,
-            background,
             clock,
         })
     }

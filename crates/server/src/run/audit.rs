@@ -28,14 +28,14 @@ impl RunningAudit {
     ///
     /// # Errors
     /// The system allows no more threads.
-    pub(crate) fn start(backends: AuditBackends, background: &Handle) -> Result<Self, StartError> {
+    pub(crate) fn run(backends: AuditBackends, background: &Handle) -> Result<Self, StartError> {
         let mut running = Self {
             end: backends.end,
             threads: Vec::new(),
             webhook: None,
         };
         for (name, writer) in backends.writers {
-            running.threads.push(run(name, writer)?);
+            running.threads.push(own_thread(name, writer)?);
         }
         let sender = backends
             .webhook
@@ -75,7 +75,7 @@ fn join(thread: JoinHandle<()>) {
 }
 
 /// Runs a backend on a thread of its own, which may block.
-fn run(name: &str, backend: BoxFuture<'static, ()>) -> Result<JoinHandle<()>, StartError> {
+fn own_thread(name: &str, backend: BoxFuture<'static, ()>) -> Result<JoinHandle<()>, StartError> {
     let runtime = Handle::current();
     let thread = thread::Builder::new().name(name.to_owned());
     let thread = thread.spawn(move || runtime.block_on(backend));

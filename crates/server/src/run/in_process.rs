@@ -206,6 +206,15 @@ impl Builder {
                 },
             });
         }
+        self.on_own_threads(flags, folder).await
+    }
+
+    /// Starts the server on threads of its own.
+    async fn on_own_threads(
+        self,
+        flags: ServeFlags,
+        folder: TempDir,
+    ) -> Result<InProcessServer, StartError> {
         let (started, starting) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new()

@@ -2,6 +2,8 @@
 
 pub(crate) mod announcement;
 pub(crate) mod audit;
+pub(crate) mod backend;
+pub(crate) mod background;
 pub(crate) mod in_process;
 pub mod serve;
 pub(crate) mod shutdown;

@@ -28,11 +28,13 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::announcement;
 use super::audit::RunningAudit;
+use super::backend::RunningBackend;
+use super::background::Background;
 use super::shutdown;
-use crate::background::Background;
-use crate::build::backend::{self, OpenBackend, OpenOverride};
+use crate::build::backend;
 use crate::build::bootstrap::Bootstrap;
-use crate::build::server::Assembly;
+use crate::build::inputs::ServerInputs;
+use crate::build::server::build;
 use crate::config::admin_kubeconfig::{self, keep_kubeconfig};
 use crate::config::audit_files::AuditFiles;
 use crate::config::data_dir::data_dir;
@@ -129,16 +131,15 @@ pub(crate) struct Server {
     listener: AbortOnDropHandle<JoinSet<()>>,
     /// Ends the watches of caches.
     feed: Feed,
-    /// The compactor, the controllers, and the tasks that feed the caches.
+    /// The tasks of its parts.
     background: Background,
     /// Writes the records of requests.
     audit: Option<RunningAudit>,
     /// Publishes the address of the server, until it is to withdraw it.
     publishing: Option<AbortOnDropHandle<()>>,
     withdrawal: CancellationToken,
-    backend: OpenBackend,
-    /// The backends of some resources alone.
-    overrides: Vec<OpenOverride>,
+    /// The store of the objects, and those of some resources alone.
+    backends: Vec<RunningBackend>,
     pub(crate) clock: Clock,
 }
 
@@ -174,13 +175,11 @@ impl Server {
         options: ServerOptions,
     ) -> Result<(Self, FirstSteps), StartError> {
         let clock = options.clock;
-        for notice in flags.notices() {
-            tracing::warn!("{notice}");
-        }
+        flags.notices().iter().for_each(|it| tracing::warn!("{it}"));
         let data_dir = data_dir(&flags.data_dir)?;
         let security = Security::load(flags, &clock)?;
         // A plugin that does not answer yet is asked again later, and keeps the server from being ready.
-        if let Err(error) = security.encryption.encryption.check_kms().await {
+        if let Err(error) = security.objects.encryption.encryption.check_kms().await {
             tracing::warn!(error, "KMS plugins are not ready");
         }
         let audit = AuditFiles::load(&flags.audit, &clock)?;
@@ -188,17 +187,14 @@ impl Server {
         let listener = Listener::bind(bind, flags.serving.permit_port_sharing).await?;
         let address = listener.address();
         let ledger = Ledger::new(flags.memory_budget());
-        let backend = match options.backend {
-            Some(backend) => OpenBackend::new(backend),
-            None => backend::open(flags, &data_dir, &ledger, &clock).await?,
-        };
+        let (given, memory) = (options.backend, &ledger);
+        let (backend, its_tasks) = backend::open(flags, given, &data_dir, memory, &clock).await?;
         let overrides = backend::open_overrides(flags, &clock).await?;
         let url = admin_kubeconfig::local_url(address);
         let kubeconfig = data_dir.join("kubeconfig");
-        let mut background = Background::new(options.runtimes);
-        background.run(keep_kubeconfig(&kubeconfig, &url, &security.credentials)?);
+        let keeping = keep_kubeconfig(&kubeconfig, &url, &security.credentials)?;
         let steps = shutdown::steps(&flags.serving);
-        let assembly = Assembly {
+        let inputs = ServerInputs {
             flags,
             backend: &backend,
             overrides: &overrides,
@@ -207,39 +203,44 @@ impl Server {
             encodings_bytes_max: options.encodings_bytes_max,
             steps: &steps,
             controls: options.controls.as_ref(),
+            runtimes: &options.runtimes,
             clock: clock.clone(),
         };
         let credentials = security.credentials.clone();
-        let assembled = assembly.build(security, audit, &mut background);
-        let audit = assembled.audit;
-        let audit = audit.map(|it| RunningAudit::start(it, &background.runtimes().background));
-        let audit = audit.transpose()?;
+        let (built, mut tasks) = build(&inputs, security, audit);
+        tasks.background("kubeconfig of the admin", keeping);
+        let threads = &options.runtimes.background;
+        let backends = RunningBackend::run_all(&backend, its_tasks, overrides, threads)?;
+        let background = Background::run(tasks, threads);
+        let audit = built
+            .audit
+            .map(|it| RunningAudit::run(it, threads))
+            .transpose()?;
         let stop = steps.stop_accepting.clone();
-        let (connections, tls) = (assembled.connections, tls(credentials.clone()));
+        let (connections, tls) = (built.connections, tls(credentials.clone()));
         let listener = spawn(listener.run(connections.clone(), tls, stop));
         let server = Self {
             url,
-            filters: assembled.filters,
+            filters: built.filters,
             connections,
             credentials,
             data_dir,
             kubeconfig,
             steps,
             listener,
-            feed: assembled.feed,
+            feed: built.feed,
             background,
             audit,
             publishing: None,
             withdrawal: CancellationToken::new(),
-            backend,
-            overrides,
+            backends,
             clock,
         };
         let first_steps = FirstSteps {
             port: address.port(),
-            cachers: assembled.cachers,
-            bootstrap: assembled.bootstrap,
-            api_endpoints: assembled.api_endpoints,
+            cachers: built.cachers,
+            bootstrap: built.bootstrap,
+            api_endpoints: built.api_endpoints,
         };
         Ok((server, first_steps))
     }
@@ -253,18 +254,13 @@ impl Server {
         wait_until_filled(&first_steps.cachers, &self.clock).await;
         bootstrap.hooks.storage_awaited.set();
         bootstrap.run(first_steps.port).await?;
-        let hooks = bootstrap.hooks;
-        if let Some(repair) = bootstrap.repair {
-            self.background
-                .run_serving(async move { repair.run().await });
-        }
         if let Some(api_endpoints) = first_steps.api_endpoints {
             let (tried, first_try) = oneshot::channel();
             // A server that is told to end meanwhile withdraws the address that it may have published.
             self.publishing = Some(spawn(api_endpoints.run(tried, self.withdrawal.clone())));
             let _ = first_try.await;
         }
-        hooks.address_published.set();
+        bootstrap.hooks.address_published.set();
         Ok(())
     }
 
@@ -289,9 +285,8 @@ impl Server {
             audit.finish(clock).await;
         }
         self.background.stop(clock).await;
-        self.backend.close(clock).await;
-        for other in self.overrides {
-            other.open.close(clock).await;
+        for backend in self.backends {
+            backend.close(clock).await;
         }
         tracing::info!("ended");
     }

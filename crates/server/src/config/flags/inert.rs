@@ -38,25 +38,34 @@ impl Inert {
 
 const fn inert(
     name: &'static str,
-    (value, check): (&'static str, CheckValue),
+    kind: Kind,
     default: &'static str,
     reason: &'static str,
 ) -> Inert {
     Inert {
         name,
-        value,
-        check,
+        value: kind.value,
+        check: kind.check,
         default,
         reason,
     }
 }
 
-type Kind = (&'static str, CheckValue);
-const BOOL: Kind = ("BOOL", |text| parse_bool(text).map(drop));
-const DURATION: Kind = ("DURATION", |text| duration::parse(text).map(drop));
-const INTEGER: Kind = ("N", |text| number::<i64>(text).map(drop));
-const PORT: Kind = ("PORT", |text| number::<u32>(text).map(drop));
-const TEXT: Kind = ("TEXT", |_| Ok(()));
+/// A kind of values: its name in the help, and its check.
+struct Kind {
+    value: &'static str,
+    check: CheckValue,
+}
+
+const fn kind(value: &'static str, check: CheckValue) -> Kind {
+    Kind { value, check }
+}
+
+const BOOL: Kind = kind("BOOL", |text| parse_bool(text).map(drop));
+const DURATION: Kind = kind("DURATION", |text| duration::parse(text).map(drop));
+const INTEGER: Kind = kind("N", |text| number::<i64>(text).map(drop));
+const PORT: Kind = kind("PORT", |text| number::<u32>(text).map(drop));
+const TEXT: Kind = kind("TEXT", |_| Ok(()));
 
 const NOT_LEADING: &str = "coordinated leader election, which is off by default, is not supported";
 const NO_LABELS: &str = "metrics are exported with all their labels";
@@ -72,7 +81,7 @@ pub(super) const FLAGS: &[Inert] = &[
     inert("allow-metric-labels-manifest", TEXT, "", NO_LABELS),
     inert(
         "apiserver-count",
-        ("N", positive_count),
+        kind("N", positive_count),
         "1",
         "servers of one etcd find each other by their leases",
     ),
@@ -120,13 +129,13 @@ pub(super) const FLAGS: &[Inert] = &[
     ),
     inert(
         "emulated-version",
-        ("VERSION", emulated_version),
+        kind("VERSION", emulated_version),
         "",
         "1.36 is served, and any other version is refused",
     ),
     inert(
         "emulation-forward-compatible",
-        ("BOOL", |text| {
+        kind("BOOL", |text| {
             only_false(
                 text,
                 "it cannot be true if the emulation version is the same as the binary version",
@@ -143,7 +152,7 @@ pub(super) const FLAGS: &[Inert] = &[
     ),
     inert(
         "enable-logs-handler",
-        ("BOOL", |text| {
+        kind("BOOL", |text| {
             only_false(
                 text,
                 "files of the machine are not served here; read /var/log there",
@@ -172,7 +181,7 @@ pub(super) const FLAGS: &[Inert] = &[
     ),
     inert(
         "kubernetes-service-node-port",
-        ("PORT", |text| {
+        kind("PORT", |text| {
             only("0", text, "the Service kubernetes has no node port here")
         }),
         "0",
@@ -180,37 +189,37 @@ pub(super) const FLAGS: &[Inert] = &[
     ),
     inert(
         "log-flush-frequency",
-        ("DURATION", longer_than_zero),
+        kind("DURATION", longer_than_zero),
         "5s",
         UNBUFFERED,
     ),
     inert(
         "log-json-info-buffer-size",
-        ("QUANTITY", alpha_quantity),
+        kind("QUANTITY", alpha_quantity),
         "0",
         ALPHA,
     ),
     inert(
         "log-json-split-stream",
-        ("BOOL", alpha_switch),
+        kind("BOOL", alpha_switch),
         "false",
         ALPHA,
     ),
     inert(
         "log-text-info-buffer-size",
-        ("QUANTITY", alpha_quantity),
+        kind("QUANTITY", alpha_quantity),
         "0",
         ALPHA,
     ),
     inert(
         "log-text-split-stream",
-        ("BOOL", alpha_switch),
+        kind("BOOL", alpha_switch),
         "false",
         ALPHA,
     ),
     inert(
         "min-compatibility-version",
-        ("VERSION", compatible_version),
+        kind("VERSION", compatible_version),
         "",
         NOT_EMULATED,
     ),
@@ -225,7 +234,7 @@ pub(super) const FLAGS: &[Inert] = &[
     ),
     inert(
         "runtime-config-emulation-forward-compatible",
-        ("BOOL", |text| {
+        kind("BOOL", |text| {
             only_false(
                 text,
                 "it cannot be true if the emulation version is the same as the binary version",
@@ -236,7 +245,7 @@ pub(super) const FLAGS: &[Inert] = &[
     ),
     inert(
         "show-hidden-metrics-for-version",
-        ("VERSION", |text| match text {
+        kind("VERSION", |text| match text {
             "" | "1.35" => Ok(()),
             _ => Err(
                 "must be omitted or have the value '1.35'; only the previous minor version is \
@@ -255,7 +264,7 @@ pub(super) const FLAGS: &[Inert] = &[
     ),
     inert(
         "vmodule",
-        ("PATTERN=N,...", module_levels),
+        kind("PATTERN=N,...", module_levels),
         "",
         "there is one log level for all modules, -v",
     ),

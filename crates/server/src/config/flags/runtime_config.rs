@@ -66,7 +66,7 @@ impl RuntimeConfigFlags {
         let versions = known_versions();
         let mut unknown = BTreeSet::new();
         for key in pairs.keys().filter(|it| !MATCHERS.contains(&it.as_str())) {
-            let (group, version, _) =
+            let KeyParts { group, version, .. } =
                 split(key).ok_or_else(|| format!("runtime-config invalid key {key}"))?;
             if !versions.iter().any(|(known, _)| known == group) {
                 unknown.insert(format!("{group}/{version}"));
@@ -84,7 +84,7 @@ impl RuntimeConfigFlags {
         }
         for (key, value) in &pairs {
             if let Some(parts) = split(key).filter(|_| !MATCHERS.contains(&key.as_str())) {
-                check_pair(key, value, parts, &versions)?;
+                check_pair(key, value, &parts, &versions)?;
             }
         }
         Ok(())
@@ -142,9 +142,10 @@ impl RuntimeConfigFlags {
 fn check_pair(
     key: &str,
     value: &str,
-    (group, version, resource): (&str, &str, Option<&str>),
+    parts: &KeyParts<'_>,
     versions: &BTreeSet<(String, String)>,
 ) -> Result<(), String> {
+    let (group, version) = (parts.group, parts.version);
     let is_known = versions.contains(&(group.to_owned(), version.to_owned()));
     if !is_known {
         return Err(format!(
@@ -156,6 +157,7 @@ fn check_pair(
             "invalid value of {key}: {value}, err: strconv.ParseBool: parsing {value:?}: invalid syntax"
         ));
     };
+    let resource = parts.resource;
     if let Some(resource) = resource.filter(|it| it.to_lowercase() != **it) {
         return Err(format!(
             "invalid key {key}: group/version/resource and resource is always lowercase plural, not {resource:?}"
@@ -180,11 +182,22 @@ fn known_versions() -> BTreeSet<(String, String)> {
     here.chain(elsewhere).collect()
 }
 
-/// Splits a key into group, version and, if there is one, resource.
-fn split(key: &str) -> Option<(&str, &str, Option<&str>)> {
+/// The parts of a key.
+struct KeyParts<'k> {
+    group: &'k str,
+    version: &'k str,
+    resource: Option<&'k str>,
+}
+
+/// Splits a key into its parts.
+fn split(key: &str) -> Option<KeyParts<'_>> {
     let mut parts = key.split('/');
-    let (group, version, resource) = (parts.next()?, parts.next()?, parts.next());
-    parts.next().is_none().then_some((group, version, resource))
+    let split = KeyParts {
+        group: parts.next()?,
+        version: parts.next()?,
+        resource: parts.next(),
+    };
+    parts.next().is_none().then_some(split)
 }
 
 /// Parses the value of a key; an empty one is true.

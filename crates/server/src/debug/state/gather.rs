@@ -73,16 +73,26 @@ pub(crate) struct Sources {
     pub(crate) clock: Clock,
 }
 
+/// The parts of a server or relay whose figures are shown.
+pub(crate) struct StatusInputs<'parts> {
+    /// The caches.
+    pub(crate) caches: CachesSource,
+    /// The limits on requests, which know those that run.
+    pub(crate) limits: &'parts Limits,
+    /// The memory budget.
+    pub(crate) ledger: &'parts Ledger,
+    /// The watches of clients.
+    pub(crate) watches: &'parts OpenWatches,
+    /// The calls of webhooks.
+    pub(crate) webhooks: &'parts WebhookCalls,
+    /// The certificates of the server.
+    pub(crate) credentials: &'parts CurrentCredentials,
+}
+
 impl Sources {
-    /// Collects the parts of a server or a relay that has these flags, caches and limits.
-    pub(crate) fn new(
-        flags: &ServeFlags,
-        caches: CachesSource,
-        limits: &Limits,
-        ledger: &Ledger,
-        (credentials, webhooks): (&CurrentCredentials, &WebhookCalls),
-        clock: &Clock,
-    ) -> Self {
+    /// Collects the parts of a server or a relay that has these flags.
+    pub(crate) fn new(flags: &ServeFlags, inputs: StatusInputs<'_>, clock: &Clock) -> Self {
+        let StatusInputs { caches, limits, .. } = inputs;
         let (name, store) = match &caches {
             CachesSource::Relay(_) => ("ringwatch relay", StoreKind::Upstream),
             CachesSource::Feed { .. } if flags.backend() == StorageBackend::Etcd3 => {
@@ -95,12 +105,12 @@ impl Sources {
             version: flags.version.version().git_version,
             store,
             caches,
-            ledger: ledger.clone(),
-            watches: OpenWatches::default(),
+            ledger: inputs.ledger.clone(),
+            watches: inputs.watches.clone(),
             requests: limits.running.clone(),
             fairness: limits.fairness.clone(),
-            webhooks: webhooks.clone(),
-            credentials: credentials.clone(),
+            webhooks: inputs.webhooks.clone(),
+            credentials: inputs.credentials.clone(),
             before: None,
             started: clock.now(),
             clock: clock.clone(),

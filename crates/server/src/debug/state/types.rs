@@ -29,7 +29,7 @@ pub(super) fn types(figures: &[TypeFigures], watches: &[Lagging]) -> Vec<TypeSta
         types.push(cached_type(cached, watchers));
     }
     let uncached = counts.into_iter();
-    types.extend(uncached.map(|(name, watchers)| uncached_type(name, watchers)));
+    types.extend(uncached.map(|(name, watchers)| uncached_type(type_name(name), watchers)));
     types.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     types
 }
@@ -59,9 +59,9 @@ fn cached_type(figures: &TypeFigures, watchers: WatcherCounts) -> TypeState {
     }
 }
 
-fn uncached_type(name: (&str, &str), watchers: WatcherCounts) -> TypeState {
+fn uncached_type(name: String, watchers: WatcherCounts) -> TypeState {
     TypeState {
-        name: type_name(name),
+        name,
         objects: None,
         bytes: None,
         window: None,
