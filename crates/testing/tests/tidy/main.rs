@@ -5,6 +5,7 @@
 //! them from there.
 
 mod bounds;
+mod composition;
 mod cycles;
 mod lints;
 mod packages;
