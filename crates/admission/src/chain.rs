@@ -11,9 +11,9 @@ use ringwatch_registry::admission::{Admission, Operation, Request};
 use serde_json::Value;
 
 use super::metrics::{AdmissionMetrics, PluginTimes};
-use super::plugin_set::position;
+use super::plugin_table::{Handled, position};
 use super::reinvocation::Reinvocations;
-use super::steps::{Part, Step};
+use super::steps::Step;
 
 /// An admission plugin: it changes or refuses writes before they are stored.
 ///
@@ -82,7 +82,7 @@ pub struct Chain {
 #[derive(Clone, Debug)]
 struct Member {
     plugin: Arc<dyn Plugin>,
-    part: Part,
+    handled: Handled,
     times: PluginTimes,
 }
 
@@ -92,7 +92,7 @@ impl Chain {
     pub fn new(mut plugins: Vec<Arc<dyn Plugin>>) -> Self {
         plugins.sort_by_key(|plugin| position(plugin.name()));
         let plugins = plugins.into_iter().map(|plugin| Member {
-            part: Part::of(plugin.name()),
+            handled: Handled::by(plugin.name()),
             plugin,
             times: PluginTimes::default(),
         });
@@ -115,7 +115,7 @@ impl Chain {
     /// Returns the plugins that take part in a step of such an operation.
     fn taking_part(&self, step: Step, operation: Operation) -> impl Iterator<Item = &Member> {
         let members = self.plugins.iter();
-        members.filter(move |member| member.part.has(step, operation))
+        members.filter(move |member| member.handled.has(step, operation))
     }
 
     async fn admit_once(

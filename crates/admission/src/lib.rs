@@ -28,6 +28,7 @@ mod metrics;
 mod parsed_objects;
 mod patching;
 mod plugin_set;
+mod plugin_table;
 pub mod policies;
 mod reinvocation;
 mod review;

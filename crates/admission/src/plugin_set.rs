@@ -1,80 +1,28 @@
-//! The plugins of kube-apiserver in their order, and which of them run in this server.
+//! The plugins that flags enable and disable.
 
-const NODE_RESTRICTION: &str = "NodeRestriction";
-
-/// The names of kube-apiserver's plugins in the order in which they run, and whether this server has them. Those that
-/// it has run unless they are switched off; but NodeRestriction only if it is switched on, or if the Node authorizer is
-/// used, which relies on it.
-const PLUGINS: [(&str, Availability); 37] = [
-    ("AlwaysAdmit", Availability::No),
-    ("NamespaceAutoProvision", Availability::No),
-    ("NamespaceLifecycle", Availability::Yes),
-    ("NamespaceExists", Availability::No),
-    ("LimitPodHardAntiAffinityTopology", Availability::No),
-    ("LimitRanger", Availability::Yes),
-    ("ServiceAccount", Availability::Yes),
-    (NODE_RESTRICTION, Availability::IfEnabled),
-    ("TaintNodesByCondition", Availability::Yes),
-    ("AlwaysPullImages", Availability::No),
-    ("ImagePolicyWebhook", Availability::No),
-    ("PodSecurity", Availability::Yes),
-    ("PodNodeSelector", Availability::No),
-    ("Priority", Availability::Yes),
-    ("DefaultTolerationSeconds", Availability::Yes),
-    ("PodTolerationRestriction", Availability::No),
-    ("EventRateLimit", Availability::No),
-    ("ExtendedResourceToleration", Availability::No),
-    ("DefaultStorageClass", Availability::Yes),
-    ("StorageObjectInUseProtection", Availability::Yes),
-    ("OwnerReferencesPermissionEnforcement", Availability::No),
-    ("PersistentVolumeClaimResize", Availability::Yes),
-    ("RuntimeClass", Availability::Yes),
-    ("CertificateApproval", Availability::Yes),
-    ("CertificateSigning", Availability::Yes),
-    ("ClusterTrustBundleAttest", Availability::No),
-    ("CertificateSubjectRestriction", Availability::Yes),
-    ("DefaultIngressClass", Availability::Yes),
-    ("DenyServiceExternalIPs", Availability::No),
-    ("PodTopologyLabels", Availability::Yes),
-    ("NodeDeclaredFeatureValidator", Availability::No),
-    ("MutatingAdmissionPolicy", Availability::Yes),
-    ("MutatingAdmissionWebhook", Availability::Yes),
-    ("ValidatingAdmissionPolicy", Availability::Yes),
-    ("ValidatingAdmissionWebhook", Availability::Yes),
-    ("ResourceQuota", Availability::Yes),
-    ("AlwaysDeny", Availability::No),
-];
-
-/// Availability of a plugin in this server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Availability {
-    Yes,
-    /// It is here, and runs if it is enabled.
-    IfEnabled,
-    No,
-}
-
-/// Returns the position of a plugin in kube-apiserver's order; the last for a name that is not in it.
-pub(super) fn position(name: &str) -> usize {
-    let found = PLUGINS.iter().position(|(known, _)| *known == name);
-    found.unwrap_or(PLUGINS.len())
-}
+use super::plugin_table::{Availability, NODE_RESTRICTION, PLUGINS, find};
 
 /// Reads the name of a plugin, as in `--enable-admission-plugins`.
 ///
 /// # Errors
 /// A message for the user with the names of all plugins.
 pub fn parse_plugin(text: &str) -> Result<&'static str, String> {
-    match PLUGINS.iter().find(|(known, _)| *known == text) {
-        Some((name, _)) => Ok(name),
+    match find(text) {
+        Some(plugin) => Ok(plugin.name),
         None => Err(format!("no such admission plugin; here are {}", all_here())),
     }
 }
 
 fn all_here() -> String {
-    let here = PLUGINS.iter().filter(|(_, here)| *here != Availability::No);
-    let names: Vec<_> = here.map(|(name, _)| *name).collect();
+    let here = PLUGINS.iter();
+    let here = here.filter(|it| it.availability != Availability::No);
+    let names: Vec<_> = here.map(|it| it.name).collect();
     names.join(", ")
+}
+
+/// Returns the availability of a plugin; `None` if kube-apiserver has none of the name.
+fn availability(name: &str) -> Option<Availability> {
+    find(name).map(|it| it.availability)
 }
 
 /// The names of the enabled plugins.
@@ -96,8 +44,10 @@ impl PluginSet {
                 "{both} in enable-admission-plugins and disable-admission-plugins overlapped"
             ));
         }
-        let absent = |name: &&&'static str| PLUGINS.contains(&(**name, Availability::No));
-        match enabled.iter().find(absent) {
+        let mut absent = enabled
+            .iter()
+            .filter(|it| availability(it) == Some(Availability::No));
+        match absent.next() {
             Some(absent) => Err(format!(
                 "{absent} is an admission plugin that this server does not have; here are {}",
                 all_here()
@@ -118,7 +68,7 @@ impl PluginSet {
     /// Makes the set of these plugins alone, as of `--admission-control`.
     #[must_use]
     pub fn only(enabled: &[&'static str]) -> Self {
-        let others = PLUGINS.iter().map(|(name, _)| *name);
+        let others = PLUGINS.iter().map(|it| it.name);
         Self {
             enabled: enabled.to_vec(),
             disabled: others.filter(|name| !enabled.contains(name)).collect(),
@@ -135,7 +85,8 @@ impl PluginSet {
     /// Returns true if a plugin is enabled.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        let enabled = PLUGINS.contains(&(name, Availability::Yes)) || self.enabled.contains(&name);
+        let is_default = availability(name) == Some(Availability::Yes);
+        let enabled = is_default || self.enabled.contains(&name);
         enabled && !self.disables(name)
     }
 
