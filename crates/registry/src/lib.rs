@@ -46,7 +46,7 @@ pub use options::{
 
 pub use resource::{Resource, ScalePaths, SelectorForm, Served, Subresource, Verb};
 
-pub use store::{AfterWrite, Deleted, Store, SubresourceCall, UpdatedObject};
+pub use store::{Deleted, Store, SubresourceCall, UpdatedObject};
 pub use stores::Stores;
 pub use strategy::{GarbageCollection, Graceful, Strategy};
 

@@ -120,7 +120,7 @@ impl Store {
         self.validate_new(write, object).await
     }
 
-    /// Ends a creation whose allocation is finished: translates the storage's error, or runs the hooks after creations.
+    /// Ends a creation whose allocation is finished: translates the storage's error.
     ///
     /// # Errors
     /// The error of the storage, translated for the request.
@@ -129,16 +129,11 @@ impl Store {
         result: Result<Arc<Object>, StorageError>,
         key: &str,
         object: &Value,
-        dry_run: bool,
     ) -> Result<Arc<Object>, Error> {
-        let created = match result {
-            Ok(created) => created,
-            Err(error) => return Err(self.create_error(error, key, object).await),
-        };
-        if let Some(after) = &self.after {
-            after.after_create(&created, dry_run);
+        match result {
+            Ok(created) => Ok(created),
+            Err(error) => Err(self.create_error(error, key, object).await),
         }
-        Ok(created)
     }
 
     /// Creates an object under its name, or under generated ones until one is free.
@@ -185,8 +180,7 @@ impl Store {
             self.storage.create(&key, &object, self.ttl_seconds).await
         };
         Self::finish_allocation(allocation, outcome(&result)).await;
-        self.finish_create(result, &key, &object, write.dry_run)
-            .await
+        self.finish_create(result, &key, &object).await
     }
 
     /// Translates the error of a creation. If the object exists, the error tells if that one is being deleted.

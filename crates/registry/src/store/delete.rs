@@ -209,7 +209,6 @@ impl Store {
             (Ok(object), _) | (Err(StorageError::KeyNotFound { .. }), Some(object)) => object,
             (Err(error), _) => return Err(self.undeletable(error, name)),
         };
-        self.after_delete(&object, dry_run);
         Ok(Some(Deleted {
             object,
             finished: true,
@@ -237,13 +236,6 @@ impl Store {
         drop(step);
         self.release(&removed).await;
         Ok(removed)
-    }
-
-    /// Runs the hooks after a deletion.
-    pub(super) fn after_delete(&self, object: &Object, dry_run: bool) {
-        if let Some(after) = &self.after {
-            after.after_delete(object, dry_run);
-        }
     }
 
     /// Returns the answer to a deletion of an object that is already being deleted.

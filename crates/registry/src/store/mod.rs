@@ -8,7 +8,6 @@
 //! Objects inside are JSON trees in the storage version.
 
 mod admit;
-mod after_write;
 mod allocation;
 mod before_create;
 mod before_delete;
@@ -31,7 +30,6 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 pub use self::admit::SubresourceCall;
-pub use self::after_write::AfterWrite;
 pub use self::incoming::admitted_to_storage_version;
 use ringwatch::meta::Object;
 use ringwatch::storage::Interface;
@@ -92,7 +90,6 @@ pub struct Store {
     storage: Arc<dyn Interface>,
     admission: Option<Arc<dyn Admission>>,
     guard: Option<Arc<dyn WriteGuard>>,
-    after: Option<Arc<dyn AfterWrite>>,
     /// Seconds for which an object is kept after each write; `None` is unlimited.
     ttl_seconds: Option<u64>,
     allocator: Option<Arc<dyn Allocator>>,
@@ -108,7 +105,6 @@ impl Store {
             storage,
             admission: None,
             guard: None,
-            after: None,
             ttl_seconds: None,
             allocator: None,
             deletion: DeletionSettings::default(),
@@ -128,15 +124,6 @@ impl Store {
     #[must_use]
     pub fn with_deletion(self, deletion: DeletionSettings) -> Self {
         Self { deletion, ..self }
-    }
-
-    /// Returns the store with hooks that run after its writes.
-    #[must_use]
-    pub fn with_after(self, after: Arc<dyn AfterWrite>) -> Self {
-        Self {
-            after: Some(after),
-            ..self
-        }
     }
 
     /// Returns the store with admission plugins.

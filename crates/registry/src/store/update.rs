@@ -95,7 +95,7 @@ impl Store {
         Self::finish_allocation(attempt.allocation.take(), allocation::outcome(&result)).await;
         let outcome = attempt.outcome;
         if let Outcome::Create(object) = outcome {
-            let created = self.finish_create(result, &key, &object, options.dry_run);
+            let created = self.finish_create(result, &key, &object);
             return Ok((created.await?, true));
         }
         if let (Err(StorageError::Rejected(rejection)), Outcome::Delete(object, revision)) =
@@ -111,9 +111,6 @@ impl Store {
             let object = result.map_err(|error| {
                 to_request_error(error, Operation::Update, &self.resource, name)
             })?;
-            if let Some(after) = &self.after {
-                after.after_update(&object, options.dry_run);
-            }
             Ok((object, false))
         }
     }
@@ -160,7 +157,6 @@ impl Store {
                 ));
             }
         }
-        self.after_delete(&last, dry_run);
         Ok(last)
     }
 }
