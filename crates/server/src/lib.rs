@@ -1,5 +1,12 @@
 //! The composition root of a server: reads flags and files, builds everything, runs its tasks and ends them.
 //!
+//! ```text
+//!   config: flags and files -> debug: the paths below /debug -> build: parts and their tasks -> run: start, tasks, end
+//!                                                                          relay: both for a relay
+//! ```
+//!
+//! A room imports those before it alone.
+//!
 //! Only here the flags of a server are read. Rules of requests and of kinds do not belong here, but to the crates that
 //! this one composes. What a process has once (logging, the allocator, exit codes) is in `ringwatch-cli`.
 

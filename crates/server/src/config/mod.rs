@@ -1,4 +1,4 @@
-//! The flags of a server and of a relay, and the files that they name, read and checked. Nothing is built of them here.
+//! The flags of a server and of a relay, and the files that they name: read, checked and followed.
 
 pub(crate) mod admin_kubeconfig;
 pub(crate) mod admission_file;
