@@ -6,7 +6,6 @@
 
 mod aggregated_api;
 mod audit_id;
-mod client_side;
 pub mod current_credentials;
 pub mod endpoints;
 pub mod filters;

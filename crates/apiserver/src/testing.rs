@@ -27,10 +27,8 @@ use ringwatch_tls::verifiers::Authorities;
 use tokio::sync::watch;
 
 use super::current_credentials::{Credentials, CurrentCredentials};
-use super::endpoints::{Impersonation, Metrics};
-use super::filters::{
-    Filters, Handler, InFlight, LargeWork, Limits, Outer, OwnPaths, Start, service,
-};
+use super::endpoints::{Handler, Impersonation, Metrics, OwnPaths};
+use super::filters::{Filters, InFlight, LargeWork, Limits, Outer, Start, service};
 
 /// A server without paths of its own.
 struct Nothing;

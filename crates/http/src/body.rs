@@ -73,10 +73,10 @@ pub struct Body {
 impl Body {
     /// Wraps a body that ends by itself.
     #[must_use]
-    pub fn holding(inner: ResponseBody, guard: Box<dyn BodyGuard>) -> Self {
+    pub fn holding(inner: impl Into<Self>, guard: Box<dyn BodyGuard>) -> Self {
         Self {
             guard: Some(guard),
-            ..Self::from(inner)
+            ..inner.into()
         }
     }
 
@@ -84,14 +84,14 @@ impl Body {
     /// sent.
     #[must_use]
     pub fn until(
-        inner: ResponseBody,
+        inner: impl Into<Self>,
         end: &CancellationFlag,
         guard: Option<Box<dyn BodyGuard>>,
     ) -> Self {
         Self {
             end: Some(end.cancelled()),
             guard,
-            ..Self::from(inner)
+            ..inner.into()
         }
     }
 

@@ -18,8 +18,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use ringwatch::clock::Instant;
 use ringwatch::storage::{Interface, StorageError};
 use ringwatch_apimachinery::{GroupVersion, User};
-use ringwatch_apiserver::endpoints::{Api, RequestInfo, TextError, set_impersonation};
-use ringwatch_apiserver::filters::{Credentials, Handler};
+use ringwatch_apiserver::endpoints::{
+    Api, Caller, Credentials, Handler, RequestInfo, TextError, set_impersonation,
+};
 use ringwatch_authentication::is_anonymous;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{Store, Verb};
@@ -243,7 +244,7 @@ impl Front {
     async fn answer(
         &self,
         request: Request<RequestBody>,
-        user: User,
+        caller: Caller,
         info: &RequestInfo,
         resource: &ResourceType,
     ) -> Response<ResponseBody> {
@@ -256,7 +257,7 @@ impl Front {
         // A watch stays open while a relay that the upstream is has lost its own, or nothing comes through.
         let away = away.max(self.discovery.unanswered(&version)).as_secs();
         let may_be_old = may_be_old(info, request.uri().query().unwrap_or_default());
-        let mut response = self.config.api.handle(request, user).await;
+        let mut response = self.config.api.handle(request, caller).await;
         if away > 0 && may_be_old && response.status().is_success() {
             response.headers_mut().insert(AGE, away.into());
         }
@@ -267,7 +268,7 @@ impl Front {
     async fn pass_on(
         &self,
         mut request: Request<RequestBody>,
-        user: &User,
+        caller: Caller,
     ) -> Response<ResponseBody> {
         if request
             .headers()
@@ -282,10 +283,10 @@ impl Front {
             return unavailable("a relay is no proxy of other servers");
         };
         *request.uri_mut() = Uri::from(path);
-        let shown = match request.extensions_mut().remove::<Credentials>() {
+        let shown = match caller.credentials {
             Some(Credentials(own)) => Shown::Own(own),
             None => {
-                if let Err(error) = set_impersonation(request.headers_mut(), user) {
+                if let Err(error) = set_impersonation(request.headers_mut(), &caller.user) {
                     return TextError::Internal(&error.to_string()).response();
                 }
                 strip_proxied_user(request.headers_mut());
@@ -304,23 +305,27 @@ impl Front {
 
 #[async_trait]
 impl Handler for Front {
-    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
+    async fn handle(
+        &self,
+        request: Request<RequestBody>,
+        caller: Caller,
+    ) -> Response<ResponseBody> {
         let (method, uri) = (request.method(), request.uri());
         let info = RequestInfo::new(method, uri.path(), uri.query().unwrap_or_default());
-        let is_stranger = matches!(request.extensions().get(), Some(Credentials(None)));
-        if method != Method::GET || is_stranger || !self.may_be_cached(&info, &user) {
-            return self.pass_on(request, &user).await;
+        let is_stranger = matches!(caller.credentials, Some(Credentials(None)));
+        if method != Method::GET || is_stranger || !self.may_be_cached(&info, &caller.user) {
+            return self.pass_on(request, caller).await;
         }
         let version = GroupVersion::new(&info.group, &info.version);
         let resource = match self.cache(&version, &info.resource).await {
             Ok(Some(resource)) => resource,
-            Ok(None) => return self.pass_on(request, &user).await,
+            Ok(None) => return self.pass_on(request, caller).await,
             Err(error) => {
                 tracing::debug!(%error, resource = info.resource, "a resource cannot be cached");
-                return self.pass_on(request, &user).await;
+                return self.pass_on(request, caller).await;
             }
         };
-        self.answer(request, user, &info, &resource).await
+        self.answer(request, caller, &info, &resource).await
     }
 
     /// Returns true for what is answered here, health aside, which everybody may ask for.

@@ -137,6 +137,12 @@ impl Span {
         }
     }
 
+    /// Returns true if there is neither a span nor a caller's, so that nothing is to be passed on or noted.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        self.running.is_none()
+    }
+
     /// Runs a future in which this span is the current one.
     pub fn within<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         match &self.running {

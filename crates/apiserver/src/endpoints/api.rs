@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use async_trait::async_trait;
 use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Body;
 use ringwatch_apimachinery::User;
@@ -21,6 +22,7 @@ use super::api_config::ApiConfig;
 use super::call::{Call, WatchTerms};
 use super::discovery::Discovery;
 use super::errors::Failure;
+use super::handler::{Caller, Handler};
 use super::handlers;
 use super::memory_gate::MemoryGate;
 use super::metrics::{Outcome, RequestKind};
@@ -33,7 +35,6 @@ use super::routes::{NoRoute, Route, Routes};
 use super::spans::Handling;
 use super::warnings::warning_headers;
 use crate::audit_id::{AUDIT_ID, audit_id};
-use crate::client_side::ClientSide;
 
 /// The resource to which a Binding is posted that names its pod in the body.
 const BINDINGS: &str = "bindings";
@@ -86,6 +87,17 @@ impl Served {
 /// Returns true for a HEAD of a resource, which kube-apiserver answers for custom resources and proxies alone.
 fn is_refused_head(head: &RequestHead<'_>, resource: &Resource) -> bool {
     *head.method == Method::HEAD && !resource.is_custom() && head.info.subresource != "proxy"
+}
+
+#[async_trait]
+impl Handler for Api {
+    async fn handle(
+        &self,
+        request: Request<RequestBody>,
+        caller: Caller,
+    ) -> Response<ResponseBody> {
+        Self::handle(self, request, caller).await
+    }
 }
 
 fn expect_watches(config: &ApiConfig, stores: &[Arc<Store>]) {
@@ -144,8 +156,9 @@ impl Api {
     pub async fn handle(
         &self,
         request: Request<RequestBody>,
-        user: User,
+        caller: Caller,
     ) -> Response<ResponseBody> {
+        let user = caller.user;
         let started = self.config.clock.now();
         let served = self.served.load_full();
         let (mut parts, body) = request.into_parts();
@@ -161,11 +174,8 @@ impl Api {
             query: &query,
             headers: &parts.headers,
             pretty: negotiation::wants_pretty(&query, &parts.headers),
-            address: parts
-                .extensions
-                .get::<ClientSide>()
-                .and_then(|it| it.address),
-            recording: parts.extensions.get(),
+            address: caller.address,
+            recording: caller.recording.as_ref(),
         };
         let (mut response, kind) = if let Some(server) = served.servers.serving(parts.uri.path()) {
             let path = parts.uri.path_and_query();

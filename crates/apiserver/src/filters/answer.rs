@@ -4,7 +4,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response};
 use ringwatch_http::{ResponseBody, full};
 
-use crate::endpoints::Refusal;
+use crate::endpoints::{Metrics, Refusal, RequestInfo, TextError};
 
 /// Responds with a refusal as a Status, and Retry-After if it says so.
 pub(super) fn refused(refusal: &Refusal) -> Response<ResponseBody> {
@@ -21,5 +21,12 @@ pub(super) fn refused(refusal: &Refusal) -> Response<ResponseBody> {
     if let Some(seconds) = refusal.retry_after_seconds() {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
+    response
+}
+
+/// Refuses a request because there are too many, and counts it.
+pub(super) fn too_many(metrics: &Metrics, info: &RequestInfo) -> Response<ResponseBody> {
+    let response = TextError::TooManyRequests.response();
+    metrics.terminate(info, response.status().as_u16());
     response
 }

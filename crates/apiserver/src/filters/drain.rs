@@ -48,7 +48,7 @@ struct Watches {
 
 /// A watch in progress, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct OpenWatch {
+pub(super) struct OpenWatch {
     drain: Drain,
     number: u64,
     end: CancellationFlag,

@@ -8,8 +8,7 @@ use ringwatch_authentication::is_anonymous;
 use ringwatch_http::{Body, Judgement, NewService, Peer, RequestBody, Service};
 
 use super::shown_certificate::ShownCertificate;
-use super::{Authentication, Filters};
-use crate::client_side::ClientSide;
+use super::{Authentication, ClientSide, Filters};
 use crate::current_credentials::CurrentCredentials;
 
 /// The filters, and the certificate of a connection's client.
@@ -42,15 +41,15 @@ pub fn service(filters: Arc<Filters>, credentials: CurrentCredentials) -> NewSer
 
 #[async_trait]
 impl Service for ClientService {
-    async fn answer(&self, mut request: Request<RequestBody>, client: &Peer) -> Response<Body> {
+    async fn answer(&self, request: Request<RequestBody>, client: &Peer) -> Response<Body> {
         let chain = &client.certificates;
-        request.extensions_mut().insert(ClientSide {
-            address: client.address,
-            shows_certificate: !chain.is_empty(),
-        });
         let now = self.filters.clock.wall();
         let peer = self.certificate.as_ref().map(|it| it.peer(chain, now));
-        let peer = peer.unwrap_or_default();
+        let side = ClientSide {
+            address: client.address,
+            shows_certificate: !chain.is_empty(),
+            peer: &peer.unwrap_or_default(),
+        };
         let judge = |outcome: Authentication<'_>| {
             client.judge(match outcome {
                 Authentication::User(user) if !is_anonymous(user) => Judgement::Authenticated,
@@ -58,6 +57,6 @@ impl Service for ClientService {
                 Authentication::Skipped => Judgement::Skipped,
             });
         };
-        self.filters.answer(request, &peer, &judge).await
+        self.filters.answer(request, side, &judge).await
     }
 }

@@ -1,4 +1,4 @@
-//! The writes that are counted.
+//! The requests that are counted.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -14,16 +14,18 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// The number of bytes of data that a ConfigMap has.
 const CONFIG_MAP_BYTES: usize = 800;
 
-/// A write that is counted.
+/// A request that is counted.
 pub struct Subject {
     pub name: &'static str,
-    /// Makes the object that it changes.
+    /// Makes the object that it changes or reads.
     pub first: Option<fn() -> Request<Bytes>>,
     /// Returns the request of a number, given the answer before it.
     pub request: fn(u64, Option<&Bytes>) -> Request<Bytes>,
+    /// True if the answer's body never ends, so that only its head is waited for.
+    pub is_watch: bool,
 }
 
-/// All writes that are counted.
+/// All requests that are counted.
 pub const REQUESTS: &[Subject] = &[
     Subject {
         name: "renew-lease",
@@ -32,6 +34,7 @@ pub const REQUESTS: &[Subject] = &[
             request(Method::POST, LEASES, PROTOBUF, lease.into())
         }),
         request: renewal,
+        is_watch: false,
     },
     Subject {
         name: "create-config-map",
@@ -40,6 +43,7 @@ pub const REQUESTS: &[Subject] = &[
             let object = config_map(&format!("created-{number}")).to_string();
             request(Method::POST, CONFIG_MAPS, JSON, object.into())
         },
+        is_watch: false,
     },
     Subject {
         name: "update-config-map",
@@ -48,8 +52,36 @@ pub const REQUESTS: &[Subject] = &[
             request(Method::POST, CONFIG_MAPS, JSON, object.into())
         }),
         request: update,
+        is_watch: false,
+    },
+    Subject {
+        name: "get-config-map",
+        first: Some(create_one),
+        request: |_, _| get(&format!("{CONFIG_MAPS}/one")),
+        is_watch: false,
+    },
+    Subject {
+        name: "list-config-maps",
+        first: Some(create_one),
+        request: |_, _| get(&format!("{CONFIG_MAPS}?resourceVersion=0")),
+        is_watch: false,
+    },
+    Subject {
+        name: "watch-config-maps",
+        first: Some(create_one),
+        request: |_, _| get(&format!("{CONFIG_MAPS}?watch=1&resourceVersion=0")),
+        is_watch: true,
     },
 ];
+
+fn create_one() -> Request<Bytes> {
+    let object = config_map("one").to_string();
+    request(Method::POST, CONFIG_MAPS, JSON, object.into())
+}
+
+fn get(uri: &str) -> Request<Bytes> {
+    request(Method::GET, uri, JSON, Bytes::new())
+}
 
 /// Returns a renewal as a kubelet sends it: the Lease of the last answer with another time, in protobuf.
 fn renewal(number: u64, last: Option<&Bytes>) -> Request<Bytes> {

@@ -12,10 +12,10 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::CacheMetrics;
 use ringwatch_apimachinery::{GroupVersion, User};
+use ringwatch_apiserver::endpoints::Handler;
 use ringwatch_apiserver::endpoints::{
     Api, ApiConfig, ApiFeatures, EncodingCache, KubeletTls, Kubelets, Metrics, VersionInfo,
 };
-use ringwatch_apiserver::filters::Handler;
 use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_authorization::Authorizer;
 use ringwatch_http::{ResponseBody, full};
@@ -76,7 +76,7 @@ impl Fronted {
     pub(crate) async fn answer(&self, path: &str, accept: &str) -> Response<ResponseBody> {
         let request = Request::builder().method(Method::GET).uri(path);
         let request = request.header("accept", accept).body(full(Bytes::new()));
-        self.front.handle(request.unwrap(), admin()).await
+        self.front.handle(request.unwrap(), admin().into()).await
     }
 
     /// Returns the status and the body of such an answer.
@@ -150,7 +150,7 @@ async fn a_user_without_a_token_is_named_by_the_relay_alone() {
         .header("x-remote-user", "root")
         .header("x-remote-extra-a", "b");
     let request = request.body(full(Bytes::new())).unwrap();
-    let answer = fronted.front.handle(request, admin()).await;
+    let answer = fronted.front.handle(request, admin().into()).await;
     assert_eq!(answer.status().as_u16(), 200);
     let heads = upstream.script().heads.clone();
     let has = |text: &str| heads[0].contains(text);

@@ -12,7 +12,7 @@ use http::{Request, Response};
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch_apiserver::endpoints::ENCODINGS_BYTES_MAX_DEFAULT;
-use ringwatch_apiserver::filters::Filters;
+use ringwatch_apiserver::filters::{ClientSide, Filters};
 use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
 use ringwatch_authentication::{Peer, SigningKey};
 use ringwatch_http::{Body, Connections, Protocol, full};
@@ -400,7 +400,11 @@ impl InProcessServer {
     /// health, or of `/metrics`. The header `Impersonate-User` asks as somebody else.
     pub async fn answer(&self, request: Request<Bytes>) -> Response<Body> {
         let filters = &self.access.filters;
-        let admin = &self.access.admin;
+        let admin = ClientSide {
+            address: None,
+            shows_certificate: false,
+            peer: &self.access.admin,
+        };
         filters.answer(request.map(full), admin, &|_| {}).await
     }
 

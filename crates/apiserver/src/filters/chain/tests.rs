@@ -7,30 +7,41 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_TYPE, ORIGIN, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, ORIGIN, RETRY_AFTER,
+    X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::BodyExt;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
 use ringwatch_audit::backend::{
     BatchOptions, Format, LogFile, LogOptions, LogWriter, Mode, QueueOptions,
 };
-use ringwatch_audit::{Metrics, Policy};
-use ringwatch_authentication::{TokenFile, TokenWebhook, TokenWebhookConfig};
-use ringwatch_http::full;
+use ringwatch_audit::{Auditor, Metrics, Policy};
+use ringwatch_authentication::{Authenticator, Peer, TokenFile, TokenWebhook, TokenWebhookConfig};
+use ringwatch_authorization::Authorizer;
+use ringwatch_flowcontrol::Watches;
+use ringwatch_http::{CancellationFlag, ResponseBody, full};
+use ringwatch_observe::running_requests::RunningRequests;
+use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_webhook::{CallError, ClientConfig, ReviewVersion, Target, WebhookClient};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::endpoints;
-use crate::filters::{AllowedOrigin, Drain};
+use crate::audit_id::AUDIT_ID;
+use crate::endpoints::{self, Caller, Handler, Impersonation, OwnPaths};
+use crate::filters::{AllowedOrigin, Drain, InFlight, LargeWork, Limits, Outer, Start};
 
-const NOBODY: &Peer = &Peer {
-    is_refused: false,
-    user: None,
-    front_proxy_until_seconds: None,
+const NOBODY: ClientSide<'_> = ClientSide {
+    address: None,
+    shows_certificate: false,
+    peer: &Peer {
+        is_refused: false,
+        user: None,
+        front_proxy_until_seconds: None,
+    },
 };
 
 struct Stub {
@@ -39,14 +50,18 @@ struct Stub {
 
 #[async_trait]
 impl Handler for Stub {
-    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
+    async fn handle(
+        &self,
+        request: Request<RequestBody>,
+        caller: Caller,
+    ) -> Response<ResponseBody> {
         match request.uri().path() {
             "/api/v1/block" => {
                 self.entered.notify_one();
                 std::future::pending().await
             }
             "/api/v1/panic" => panic!("as asked"),
-            _ => Response::new(full(user.name)),
+            _ => Response::new(full(caller.user.name)),
         }
     }
 }
@@ -528,4 +543,50 @@ async fn panics_and_clients_that_go_are_recorded() {
         assert!(line.ends_with(&format!("response=\"{code}\"")), "{line}");
     }
     assert_eq!(lines.len(), 4, "{lines:?}");
+}
+
+/// The functions of `DefaultBuildHandlerChain` of Kubernetes 1.36, outermost first.
+const OF_KUBERNETES: [&str; 31] = [
+    "WithAuditInit",
+    "WithPanicRecovery",
+    "WithMuxAndDiscoveryComplete",
+    "WithRequestReceivedTimestamp",
+    "WithRequestInfo",
+    "WithRoutine",
+    "WithLatencyTrackers",
+    "WithHTTPLogging",
+    "WithShutdownResponseHeader",
+    "WithOptInRetryAfter",
+    "WithRetryAfter",
+    "WithHSTS",
+    "WithCacheControl",
+    "WithProbabilisticGoaway",
+    "WithWatchTerminationDuringShutdown",
+    "WithLateConnectionFilter",
+    "WithNonReadyRequestLogging",
+    "WithWaitGroup",
+    "WithRequestDeadline",
+    "WithTimeoutForNonLongRunningRequests",
+    "WithWarningRecorder",
+    "WithCORS",
+    "WithAuthentication",
+    "WithTracing",
+    "WithStartupEarlyAnnotation",
+    "WithAudit",
+    "WithConstrainedImpersonation",
+    "WithNotReady",
+    "WithPriorityAndFairness",
+    "WithMaxInFlightLimit",
+    "WithAuthorization",
+];
+
+#[test]
+fn the_filters_are_in_the_order_of_kubernetes() {
+    let names = CHAIN.iter().map(|it| it.name);
+    let (theirs, ours): (Vec<&str>, Vec<&str>) = names.partition(|it| it.starts_with("With"));
+    let place = |name: &&str| OF_KUBERNETES.iter().position(|it| it == name);
+    let places: Option<Vec<usize>> = theirs.iter().map(place).collect();
+    let places = places.expect("names of Kubernetes");
+    assert!(places.is_sorted_by(|one, other| one < other), "{theirs:?}");
+    assert_eq!(ours, ["start", "time limit", "running requests"]);
 }

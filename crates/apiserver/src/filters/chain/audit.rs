@@ -9,21 +9,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::FutureExt;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderMap, HeaderName, Request, Response};
+use http::{HeaderMap, HeaderName, Response};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
-use ringwatch_apimachinery::User;
 use ringwatch_audit::{
     Auditor, Body as RecordedBody, Encoding, Level, Recording, RequestHead, Response as Outcome,
 };
-use ringwatch_http::{Body, EventStream, RequestBody, Tunnel};
+use ringwatch_http::{Body, EventStream, Tunnel};
 
-use super::answer;
 use super::audited_body::{AuditedBody, Capture};
-use super::chain::{Began, Filters, Terms, panic_text};
+use super::panic_recovery::panic_text;
 use crate::audit_id::AUDIT_ID;
-use crate::client_side::ClientSide;
 use crate::endpoints::{self, NOT_ACCEPTABLE, ProxiedResponse, Refusal, RequestInfo, TextError};
+use crate::filters::answer;
+use crate::filters::next::{Next, ResponseFuture};
+use crate::filters::request_state::RequestState;
+use crate::filters::settings::Filters;
 
 pub(super) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
@@ -42,29 +43,27 @@ impl Drop for Unanswered {
     }
 }
 
-impl Filters {
-    /// Answers a request of an authenticated user, and records it if the policy says so.
-    pub(super) async fn audited(
-        &self,
-        auditor: &Arc<Auditor>,
-        mut request: Request<RequestBody>,
-        user: User,
-        terms: &Terms,
-    ) -> Response<Body> {
-        let info = &terms.info;
-        let Some(recording) = begin(auditor, &request, info, &user, terms.began) else {
-            return self.within_limit(request, user, terms).await;
-        };
-        let authenticated = self.clock.now().duration_since(terms.began.0);
+/// Answers a request of an authenticated user, and records it if the policy says so.
+pub(super) fn audit<'a>(
+    filters: &'a Filters,
+    state: &'a mut RequestState<'_>,
+    next: Next,
+) -> ResponseFuture<'a> {
+    let recording = filters.auditor.as_ref().and_then(|it| begin(it, state));
+    let Some(recording) = recording else {
+        return next.run(filters, state);
+    };
+    Box::pin(async move {
+        let authenticated = filters.clock.now().duration_since(state.began.0);
         recording.took("authentication", authenticated);
         let mut unanswered = Unanswered(Some(Arc::clone(&recording)));
         if let Err(error) = recording.received().await {
-            let text = format!("Internal Server Error: {:?}: {error}", info.path);
+            let text = format!("Internal Server Error: {:?}: {error}", state.info.path);
             return TextError::Internal(&text).response().map(Body::from);
         }
-        request.extensions_mut().insert(Arc::clone(&recording));
-        let answered = AssertUnwindSafe(self.within_limit(request, user, terms)).catch_unwind();
-        let response = match answered.await {
+        state.recording = Some(Arc::clone(&recording));
+        let answered = async { next.run(filters, &mut *state).await };
+        let response = match AssertUnwindSafe(answered).catch_unwind().await {
             Ok(response) => response,
             Err(panic) => {
                 let text = panic_text(&*panic).to_owned();
@@ -72,69 +71,58 @@ impl Filters {
                 resume_unwind(panic)
             }
         };
-        let response = match info.is_long_running() {
+        let response = match state.info.is_long_running() {
             true => begin_response(&recording, response).await,
             false => response,
         };
-        let capture = capture(info, &response, recording.level());
+        let capture = capture(&state.info, &response, recording.level());
         let code = response.status().as_u16();
         unanswered.0 = None;
         response.map(|held| {
             held.wrapped(|body| AuditedBody::new(body, recording, code, capture).boxed_unsync())
         })
-    }
+    })
+}
 
-    /// Refuses a request whose user is not known, and records that if the policy says so. There is one event: that the
-    /// response begins.
-    pub(super) async fn unidentified(
-        &self,
-        request: Request<RequestBody>,
-        terms: &Terms,
-        refusal: &Refusal,
-    ) -> Response<Body> {
-        let response = answer::refused(refusal).map(Body::from);
-        let Some(auditor) = &self.auditor else {
-            return response;
-        };
-        let nobody = User::default();
-        let Some(recording) = begin(auditor, &request, &terms.info, &nobody, terms.began) else {
-            return response;
-        };
-        let (response, outcome) = with_content(response).await;
-        let message = match refusal {
-            Refusal::InvalidTimeout(message) => message.clone(),
-            _ => attempts(&request),
-        };
-        recording.refused(Outcome { message, ..outcome }).await;
-        response
-    }
+/// Refuses a request whose user is not known, and records that if the policy says so. There is one event: that the
+/// response begins. It is `WithFailedAuthenticationAudit`.
+pub(super) async fn refuse(
+    filters: &Filters,
+    state: &mut RequestState<'_>,
+    refusal: &Refusal,
+) -> Response<Body> {
+    let response = answer::refused(refusal).map(Body::from);
+    let recording = filters.auditor.as_ref().and_then(|it| begin(it, state));
+    let Some(recording) = recording else {
+        return response;
+    };
+    let message = match refusal {
+        Refusal::InvalidTimeout(message) => message.clone(),
+        _ => attempts(state),
+    };
+    let (response, outcome) = with_content(response).await;
+    recording.refused(Outcome { message, ..outcome }).await;
+    response
 }
 
 /// Begins the record of a request; returns `None` if nothing is recorded.
-fn begin(
-    auditor: &Arc<Auditor>,
-    request: &Request<RequestBody>,
-    info: &RequestInfo,
-    user: &User,
-    began: Began,
-) -> Option<Arc<Recording>> {
-    let query = request.uri().query().unwrap_or_default();
-    let selected = endpoints::selected_name(info, query);
-    let mut attributes = info.attributes(user);
+fn begin(auditor: &Arc<Auditor>, state: &RequestState<'_>) -> Option<Arc<Recording>> {
+    let info = &state.info;
+    let selected = endpoints::selected_name(info, state.query());
+    let mut attributes = info.attributes(&state.user);
     attributes.path = &info.path;
     if info.is_resource {
         attributes.name = selected.as_deref().unwrap_or(&info.name);
     }
-    let headers = request.headers();
+    let headers = state.request.headers();
     let text = |name: &HeaderName| {
         let value = headers
             .get(name)
             .map(|it| String::from_utf8_lossy(it.as_bytes()));
         value.unwrap_or_default()
     };
-    let client = request.extensions().get::<ClientSide>();
-    let address = client.and_then(|it| it.address).map(|it| it.ip());
-    let uri = request.uri();
+    let address = state.client.address.map(|it| it.ip());
+    let uri = &state.uri;
     let uri = uri
         .path_and_query()
         .map_or_else(|| uri.path(), |it| it.as_str());
@@ -143,7 +131,7 @@ fn begin(
         uri,
         user_agent: &text(&USER_AGENT),
         source_ips: source_ips(&text(&FORWARDED_FOR), &text(&REAL_IP), address),
-        began,
+        began: state.began,
     };
     auditor.begin(&attributes, head)
 }
@@ -170,9 +158,9 @@ pub(super) fn source_ips(
 }
 
 /// Names the kinds of credentials of a request that cannot be authenticated.
-fn attempts(request: &Request<RequestBody>) -> String {
+fn attempts(state: &RequestState<'_>) -> String {
     let mut attempted = Vec::new();
-    let authorization = request.headers().get(AUTHORIZATION);
+    let authorization = state.request.headers().get(AUTHORIZATION);
     let authorization = authorization
         .and_then(|it| it.to_str().ok())
         .unwrap_or_default();
@@ -183,13 +171,11 @@ fn attempts(request: &Request<RequestBody>) -> String {
     if let Some(scheme @ ("basic" | "bearer")) = scheme.as_deref() {
         attempted.push(scheme);
     }
-    let query = request.uri().query().unwrap_or_default();
-    let mut parameters = form_urlencoded::parse(query.as_bytes());
+    let mut parameters = form_urlencoded::parse(state.query().as_bytes());
     if parameters.any(|(name, value)| name == "access_token" && !value.trim().is_empty()) {
         attempted.push("access_token");
     }
-    let client = request.extensions().get::<ClientSide>();
-    if client.is_some_and(|it| it.shows_certificate) {
+    if state.client.shows_certificate {
         attempted.push("x509");
     }
     if attempted.is_empty() {
@@ -268,9 +254,13 @@ fn capture(info: &RequestInfo, response: &Response<Body>, level: Level) -> Captu
 
 #[cfg(test)]
 mod tests {
+    use http::Request;
+    use ringwatch::clock::Clock;
+    use ringwatch_authentication::Peer;
     use ringwatch_http::full;
 
     use super::*;
+    use crate::filters::request_state::ClientSide;
 
     #[test]
     fn the_addresses_of_proxies_come_before_the_connections_own() {
@@ -298,13 +288,13 @@ mod tests {
             if let Some(value) = authorization {
                 request = request.header(AUTHORIZATION, value);
             }
-            let mut request = request.body(full("")).expect("a request");
-            let address = None;
-            request.extensions_mut().insert(ClientSide {
-                address,
+            let request = request.body(full("")).expect("a request");
+            let client = ClientSide {
+                address: None,
                 shows_certificate,
-            });
-            attempts(&request)
+                peer: &Peer::default(),
+            };
+            attempts(&RequestState::new(request, client, &|_| {}, &Clock::real()))
         };
         let none = "Authentication failed, no credentials provided";
         assert_eq!(attempt("/api", None, false), none);

@@ -9,18 +9,19 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
 use http::uri::Authority;
-use http::{HeaderMap, HeaderName, Request, Response, Version};
+use http::{HeaderMap, HeaderName, Version};
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use ringwatch_apimachinery::User;
-use ringwatch_http::{Body, BoxError, RequestBody, ResponseBody};
+use ringwatch_http::{BoxError, ResponseBody};
 use ringwatch_spans::{Attribute, Incoming, Span, number, text};
 
 use super::audit::{FORWARDED_FOR, source_ips};
-use super::chain::{Filters, Terms};
 use crate::audit_id::AUDIT_ID;
-use crate::client_side::ClientSide;
 use crate::endpoints::RequestInfo;
+use crate::filters::next::{Next, ResponseFuture};
+use crate::filters::request_state::RequestState;
+use crate::filters::settings::Filters;
 
 /// The groups whose members decide if their requests are sampled.
 const TRUSTED_GROUPS: [&str; 2] = ["system:masters", "system:monitoring"];
@@ -28,31 +29,34 @@ const TRUSTED_GROUPS: [&str; 2] = ["system:masters", "system:monitoring"];
 /// Maximum number of bytes of an audit id in spans: `GetAuditIDTruncated` of Kubernetes 1.36.
 const AUDIT_ID_BYTES_MAX: usize = 64;
 
-impl Filters {
-    /// Answers a request of an authenticated user, as a span if it is sampled.
-    pub(super) async fn traced(
-        &self,
-        request: Request<RequestBody>,
-        user: User,
-        terms: &Terms,
-    ) -> Response<Body> {
-        let headers = request.headers();
-        let span = match &self.tracer {
-            None => Span::of_caller(headers, &self.clock),
-            Some(tracer) => {
-                let audit_id = header(headers, &AUDIT_ID);
-                let end = audit_id.floor_char_boundary(AUDIT_ID_BYTES_MAX);
-                let incoming = Incoming {
-                    headers,
-                    is_trusted: is_trusted(&user),
-                    since: terms.began.1,
-                    audit_id: &audit_id[..end],
-                };
-                let name = name(request.method().as_str(), &terms.info);
-                tracer.request(name, incoming, || attributes(&request))
-            }
-        };
-        let response = span.within(self.started(request, user, terms)).await;
+/// Answers a request of an authenticated user, as a span if it is sampled.
+pub(super) fn traced<'a>(
+    filters: &'a Filters,
+    state: &'a mut RequestState<'_>,
+    next: Next,
+) -> ResponseFuture<'a> {
+    let headers = state.request.headers();
+    let span = match &filters.tracer {
+        None => Span::of_caller(headers, &filters.clock),
+        Some(tracer) => {
+            let audit_id = header(headers, &AUDIT_ID);
+            let end = audit_id.floor_char_boundary(AUDIT_ID_BYTES_MAX);
+            let incoming = Incoming {
+                headers,
+                is_trusted: is_trusted(&state.user),
+                since: state.began.1,
+                audit_id: &audit_id[..end],
+            };
+            let name = name(state.method.as_str(), &state.info);
+            tracer.request(name, incoming, || attributes(state))
+        }
+    };
+    if span.is_absent() {
+        return next.run(filters, state);
+    }
+    Box::pin(async move {
+        let answered = span.within(async { next.run(filters, state).await });
+        let response = answered.await;
         if !span.is_sampled() {
             return response;
         }
@@ -67,7 +71,7 @@ impl Filters {
                 TracedBody { inner, span, bytes }.boxed_unsync()
             })
         })
-    }
+    })
 }
 
 /// Returns true if the user's own span is the parent of the request's, and decides if it is sampled.
@@ -112,17 +116,17 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 }
 
 /// Returns the facts about a request that are known before it is answered.
-fn attributes(request: &Request<RequestBody>) -> Vec<Attribute> {
-    let (headers, uri) = (request.headers(), request.uri());
+fn attributes(state: &RequestState<'_>) -> Vec<Attribute> {
+    let (headers, uri) = (state.request.headers(), &state.uri);
     let authority = uri.authority().cloned();
     let authority = authority.or_else(|| header(headers, &HOST).parse::<Authority>().ok());
     let target = uri.path_and_query().map_or("/", |it| it.as_str());
     let mut attributes = vec![
-        text("http.request.method", request.method().as_str()),
+        text("http.request.method", state.method.as_str()),
         text("url.scheme", "https"),
         text("url.path", uri.path()),
         text("http.target", target),
-        text("network.protocol.version", version(request.version())),
+        text("network.protocol.version", version(state.request.version())),
         text("audit-id", header(headers, &AUDIT_ID)),
     ];
     if let Some(authority) = authority {
@@ -136,10 +140,7 @@ fn attributes(request: &Request<RequestBody>) -> Vec<Attribute> {
     if !agent.is_empty() {
         attributes.push(text("user_agent.original", agent));
     }
-    let peer = request
-        .extensions()
-        .get::<ClientSide>()
-        .and_then(|it| it.address);
+    let peer = state.client.address;
     if let Some(peer) = peer {
         attributes.push(text(
             "network.peer.address",

@@ -1,11 +1,11 @@
 //! Places that the body of a response holds until it is sent or dropped.
 
 use ringwatch_flowcontrol::fairness::{Turn, WatchPlace};
-use ringwatch_http::{Body, BodyGuard, CancellationFlag, ResponseBody};
-
-use super::Permit;
-use super::drain::OpenWatch;
+use ringwatch_http::{Body, BodyGuard, CancellationFlag};
 use ringwatch_observe::running_requests::RunningRequest;
+
+use crate::filters::drain::OpenWatch;
+use crate::filters::in_flight::Permit;
 
 /// A place among the requests in flight, the request's seats, and its place among those that run.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl BodyGuard for WatchGuard {}
 
 /// Returns a body that holds a place among the requests in flight, the request's seats, and its place among those that run.
 pub(super) fn guard_request(
-    body: ResponseBody,
+    body: Body,
     permit: Permit,
     turn: Option<Turn>,
     running: RunningRequest,
@@ -47,7 +47,7 @@ pub(super) fn guard_request(
 
 /// Returns the body of a watch or stream, which ends when it is its turn, or else when all watches do.
 pub(super) fn guard_watch(
-    body: ResponseBody,
+    body: Body,
     open: Option<OpenWatch>,
     place: Option<WatchPlace>,
     end_of_watches: &CancellationFlag,

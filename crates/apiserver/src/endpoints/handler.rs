@@ -1,17 +1,45 @@
 //! The handlers behind the filters: of the API, and of a server's own paths.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use ringwatch_apimachinery::User;
+use ringwatch_audit::Recording;
 use ringwatch_http::{RequestBody, ResponseBody};
 
-use crate::endpoints::{Api, RequestInfo};
+use super::request_info::RequestInfo;
+
+/// The client that makes a request, as the filters have found.
+#[derive(Debug, Default)]
+pub struct Caller {
+    /// The user that the request is made as.
+    pub user: User,
+    /// The address of the client, or of the last proxy before this server.
+    pub address: Option<SocketAddr>,
+    /// The credentials by which the user was found; see [`Credentials`].
+    pub credentials: Option<Credentials>,
+    /// The audit record of the request, if there is one.
+    pub recording: Option<Arc<Recording>>,
+}
+
+impl From<User> for Caller {
+    fn from(user: User) -> Self {
+        Self {
+            user,
+            ..Self::default()
+        }
+    }
+}
 
 /// Answers the requests of authenticated users.
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
-    /// Answers a request of this user, whom the filters have authenticated, and authorized if [`Self::needs_authorization`].
-    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody>;
+    /// Answers a request of this caller, whom the filters have authenticated, and authorized if
+    /// [`Self::needs_authorization`].
+    async fn handle(&self, request: Request<RequestBody>, caller: Caller)
+    -> Response<ResponseBody>;
 
     /// Returns true if the filters are to authorize a request. A handler that passes it on to a server which does that itself
     /// returns false.
@@ -26,17 +54,10 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
-/// The header `Authorization` by which the user of a request was found, among its extensions; `None` for a request without
-/// credentials. Requests whose user was found by a certificate, or otherwise, have none of these.
+/// The header `Authorization` by which the user of a request was found; `None` for a request without credentials.
+/// Requests whose user was found by a certificate, or otherwise, have none of these.
 #[derive(Clone, Debug)]
 pub struct Credentials(pub Option<HeaderValue>);
-
-#[async_trait]
-impl Handler for Api {
-    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
-        Self::handle(self, request, user).await
-    }
-}
 
 /// The paths that the server serves besides the API, such as health.
 #[async_trait]
@@ -59,22 +80,4 @@ pub trait OwnPaths: Send + Sync + 'static {
         let _ = path;
         Err(request)
     }
-}
-
-/// Answers a request if its path is one of the server's own; else gives it back.
-pub(super) async fn answer_own(
-    own: &dyn OwnPaths,
-    request: Request<RequestBody>,
-    path: &str,
-) -> Result<Response<ResponseBody>, Request<RequestBody>> {
-    let request = match *request.method() {
-        Method::PUT => match own.put(request, path).await {
-            Ok(response) => return Ok(response),
-            Err(request) => request,
-        },
-        _ => request,
-    };
-    let query = request.uri().query().unwrap_or_default();
-    let answered = own.answer(request.method(), path, query, request.headers());
-    answered.await.ok_or(request)
 }

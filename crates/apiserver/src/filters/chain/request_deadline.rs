@@ -1,15 +1,41 @@
-//! The time limit of a request: the server's, or less if the client asks for less.
+//! The time limit of a request, the server's or less if the client asks for less: `WithRequestDeadline`.
 
 use std::time::Duration;
 
 use ringwatch_apimachinery::duration;
+
+use super::audit;
+use crate::endpoints::Refusal;
+use crate::filters::next::{Next, ResponseFuture};
+use crate::filters::request_state::RequestState;
+use crate::filters::settings::Filters;
+
+/// Sets the time by which a request must be answered, watches and streams aside. It counts from when the request came, and
+/// holds for its authentication too. A client's limit that is none is refused with 400.
+pub(super) fn request_deadline<'a>(
+    filters: &'a Filters,
+    state: &'a mut RequestState<'_>,
+    next: Next,
+) -> ResponseFuture<'a> {
+    if !state.info.is_long_running() {
+        match time_limit(state.query(), filters.limits.request_timeout) {
+            Ok(limit) => state.deadline = Some(state.began.0 + limit),
+            Err(message) => {
+                return Box::pin(async move {
+                    audit::refuse(filters, state, &Refusal::InvalidTimeout(message)).await
+                });
+            }
+        }
+    }
+    next.run(filters, state)
+}
 
 /// Returns the time limit of a request: its `timeout` parameter, but at most `most`, which also holds without one and
 /// for `timeout=0`.
 ///
 /// # Errors
 /// The client's limit is not a duration.
-pub(super) fn time_limit(query: &str, most: Duration) -> Result<Duration, String> {
+fn time_limit(query: &str, most: Duration) -> Result<Duration, String> {
     let value = form_urlencoded::parse(query.as_bytes())
         .find(|(name, _)| name == "timeout")
         .map(|(_, value)| value.into_owned())
