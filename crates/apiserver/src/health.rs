@@ -25,11 +25,11 @@ pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send +
 /// The checks behind the three paths.
 #[derive(Default)]
 pub struct Health {
-    checks: Vec<Named>,
+    checks: Vec<NamedCheck>,
     metrics: HealthMetrics,
 }
 
-struct Named {
+struct NamedCheck {
     name: Cow<'static, str>,
     scope: Scope,
     check: Check,
@@ -120,7 +120,7 @@ impl Health {
     /// Adds a check. Its name becomes a path below those of the scope, such as `/readyz/NAME`.
     pub fn add(&mut self, name: impl Into<Cow<'static, str>>, scope: Scope, check: Check) {
         let name = name.into();
-        self.checks.push(Named { name, scope, check });
+        self.checks.push(NamedCheck { name, scope, check });
     }
 
     /// Registers the metrics of the checks' results.
@@ -165,7 +165,7 @@ impl Health {
         }
     }
 
-    fn checks_of<'a>(&'a self, root: &'a str) -> impl Iterator<Item = &'a Named> {
+    fn checks_of<'a>(&'a self, root: &'a str) -> impl Iterator<Item = &'a NamedCheck> {
         let checks = self.checks.iter();
         checks.filter(move |check| match check.scope {
             Scope::Everywhere => true,
@@ -180,7 +180,7 @@ impl Health {
     async fn all(&self, root: &'static str, query: &str) -> Response<ResponseBody> {
         let (verbose, mut excluded) = parameters(query);
         let (mut lines, mut failed) = (String::new(), Vec::new());
-        for Named { name, check, .. } in self.checks_of(root) {
+        for NamedCheck { name, check, .. } in self.checks_of(root) {
             if excluded.iter().any(|excluded| excluded == &**name) {
                 excluded.retain(|excluded| excluded != &**name);
                 lines.push_str(&format!("[+]{name} excluded: ok\n"));

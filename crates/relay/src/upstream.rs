@@ -17,7 +17,7 @@ use http_body_util::BodyExt;
 use ringwatch::budget::{Account, Ledger, Share};
 use ringwatch::clock::Clock;
 use ringwatch::storage::StorageError;
-use ringwatch_apiserver::endpoints::{NotPassedOn, pass_on};
+use ringwatch_apiserver::endpoints::{ForwardError, forward};
 use ringwatch_http::client::{Backend, ExchangeError, KeptConnections, fetch, fetch_stream};
 use ringwatch_http::{RequestBody, ResponseBody, full};
 use ringwatch_tls::kubeconfig::Kubeconfig;
@@ -144,12 +144,12 @@ impl Upstream {
     /// and returns its answer as it comes.
     ///
     /// # Errors
-    /// [`NotPassedOn`] when there is no answer.
+    /// [`ForwardError`] when there is no answer.
     pub(crate) async fn pass_on(
         &self,
         mut request: Request<RequestBody>,
         identity: Shown,
-    ) -> Result<Response<ResponseBody>, NotPassedOn> {
+    ) -> Result<Response<ResponseBody>, ForwardError> {
         let way = self.way.load_full();
         let headers = request.headers_mut();
         headers.insert(HOST, way.authority.clone());
@@ -164,7 +164,7 @@ impl Upstream {
             Shown::Own(_) => &way.stranger,
             Shown::Relay => &way.backend,
         };
-        pass_on(backend, request).await
+        forward(backend, request).await
     }
 
     /// Returns the clock of this client's limits.

@@ -25,14 +25,14 @@ use super::errors::Failure;
 use super::handler::{Caller, Handler};
 use super::handlers;
 use super::memory_gate::MemoryGate;
-use super::metrics::{Outcome, RequestKind};
+use super::metrics::{RequestOutcome, RequestKind};
 use super::negotiation::{self, status_format};
 use super::openapi::{Documents, OpenApi};
 use super::params::Query;
 use super::request_info::RequestInfo;
 use super::response;
 use super::routes::{NoRoute, Route, Routes};
-use super::spans::Handling;
+use super::spans::HandlingSpan;
 use super::warnings::warning_headers;
 use crate::audit_id::{AUDIT_ID, audit_id};
 
@@ -48,7 +48,7 @@ struct WebhookTime(Duration);
 pub struct Api {
     config: ApiConfig,
     /// The resources and documents that are served now.
-    served: ArcSwap<Served>,
+    served: ArcSwap<ServedApi>,
     /// The resources among them that are added and removed while the server runs.
     dynamic: Mutex<DynamicResources>,
     memory: MemoryGate,
@@ -65,14 +65,14 @@ struct DynamicResources {
 
 /// The resources and documents that are served at one time. A request uses those that were served when it arrived.
 #[derive(Debug)]
-struct Served {
+struct ServedApi {
     routes: Routes,
     discovery: Discovery,
     openapi: OpenApi,
     servers: AggregatedServers,
 }
 
-impl Served {
+impl ServedApi {
     fn new(config: &ApiConfig, dynamic: &DynamicResources) -> Self {
         let stores = [config.stores.as_slice(), &dynamic.custom].concat();
         Self {
@@ -126,7 +126,7 @@ impl Api {
     pub fn new(config: ApiConfig) -> Self {
         expect_watches(&config, &config.stores);
         Self {
-            served: ArcSwap::from_pointee(Served::new(&config, &DynamicResources::default())),
+            served: ArcSwap::from_pointee(ServedApi::new(&config, &DynamicResources::default())),
             dynamic: Mutex::default(),
             memory: MemoryGate::new(config.ledger.clone(), config.metrics.clone()),
             documents: Documents::new(&config.ledger),
@@ -148,7 +148,7 @@ impl Api {
     fn serve(&self, change: impl FnOnce(&mut DynamicResources)) {
         let mut dynamic = self.dynamic.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut dynamic);
-        let served = Served::new(&self.config, &dynamic);
+        let served = ServedApi::new(&self.config, &dynamic);
         self.served.store(Arc::new(served));
     }
 
@@ -194,7 +194,7 @@ impl Api {
             .headers_mut()
             .insert(AUDIT_ID, audit_id(&parts.headers));
         let webhooks = response.extensions_mut().remove::<WebhookTime>();
-        let outcome = Outcome {
+        let outcome = RequestOutcome {
             code: response.status().as_u16(),
             seconds: (self.config.clock.now() - started).as_secs_f64(),
             webhook_seconds: webhooks.map_or(0.0, |it| it.0.as_secs_f64()),
@@ -208,7 +208,7 @@ impl Api {
     /// Answers a request that this server serves itself.
     async fn answer(
         &self,
-        served: &Served,
+        served: &ServedApi,
         head: &RequestHead<'_>,
         body: RequestBody,
         user: User,
@@ -227,10 +227,10 @@ impl Api {
     }
 
     /// Answers a request for a document about the API.
-    async fn document(&self, served: &Served, head: &RequestHead<'_>) -> Response<ResponseBody> {
+    async fn document(&self, served: &ServedApi, head: &RequestHead<'_>) -> Response<ResponseBody> {
         let (method, path, headers) = (head.method, &head.info.path, head.headers);
         if OpenApi::has(path) {
-            let Served { openapi, .. } = served;
+            let ServedApi { openapi, .. } = served;
             return openapi
                 .serve(&self.documents, method, path, head.query, headers)
                 .await;
@@ -241,7 +241,7 @@ impl Api {
     /// Answers a request about a resource.
     async fn resource(
         &self,
-        served: &Served,
+        served: &ServedApi,
         head: &RequestHead<'_>,
         body: RequestBody,
         user: User,
@@ -388,7 +388,7 @@ impl Api {
         let answer = {
             // It is large, so it is not moved.
             let dispatched = pin!(self.dispatch(&call, body, &kind));
-            match Handling::begin(&call, &kind, &self.config.clock) {
+            match HandlingSpan::begin(&call, &kind, &self.config.clock) {
                 Some(handling) => {
                     let answer = handling.run(dispatched).await;
                     handling.end(&call, &kind);

@@ -13,7 +13,7 @@ use ringwatch_registry::{Resource, Store};
 
 use super::encoding::EncodingCache;
 use super::metrics::Metrics;
-use super::relay::Kubelets;
+use super::forward::Kubelets;
 use super::version::VersionInfo;
 
 /// The parts of an [`super::Api`].

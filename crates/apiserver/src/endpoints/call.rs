@@ -15,7 +15,7 @@ use ringwatch_observe::open_watches::OpenWatches;
 use ringwatch_registry::{RequestContext, Store, Verb};
 
 use super::api_config::{ApiConfig, ApiFeatures};
-use super::decode::{self, Expected};
+use super::decode::{self, ExpectedKind};
 use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};
 use super::memory_gate::MemoryGate;
@@ -23,7 +23,7 @@ use super::metrics::{LongRunning, WatchCounts};
 use super::negotiation::{self, Form, Output, TableForm};
 use super::params::{FieldValidation, ListParams, Query, WriteParams, manager_name, write_options};
 use super::patches::Patch;
-use super::relay::Kubelets;
+use super::forward::Kubelets;
 use super::request_info::RequestInfo;
 use super::routes::Routes;
 
@@ -293,10 +293,10 @@ impl Call<'_> {
     }
 
     /// Returns the kind that a body must have: the resource's, or that of the subresource.
-    fn expected<'a>(&'a self, group_version: &'a GroupVersion, kind: &'a str) -> Expected<'a> {
+    fn expected<'a>(&'a self, group_version: &'a GroupVersion, kind: &'a str) -> ExpectedKind<'a> {
         let resource = self.store.resource();
         let is_own = (group_version, kind) == (&resource.group_version, resource.kind.as_str());
-        Expected {
+        ExpectedKind {
             group_version,
             kind,
             strategy: is_own.then_some(&*resource.strategy),

@@ -7,7 +7,7 @@
 mod handshake;
 mod media_types;
 mod refusal;
-mod relayed;
+mod forwarded;
 
 pub use refusal::TextError;
 pub(crate) use refusal::{NOT_ACCEPTABLE, REDIRECTED, Refusal, preflight};

@@ -24,7 +24,7 @@ use ringwatch_offload::LARGE_BYTES;
 use ringwatch_webhook::shares::{SharePermit, Shares};
 
 use super::errors::Failure;
-use super::metrics::{Metrics, Shed};
+use super::metrics::{Metrics, RefusedKind};
 
 /// Fixed cost of a list in bytes: its head, a chunk, the state of compression.
 const LIST_BYTES: u64 = 64 << 10;
@@ -63,7 +63,7 @@ pub(super) struct ResponseMemory {
 
 /// A body that is being received, and its share of the memory budget.
 #[derive(Debug)]
-pub(super) struct Receiving {
+pub(super) struct ReceivedBody {
     share: Share,
     requester: Requester,
     short: Arc<Shares<Requester>>,
@@ -71,7 +71,7 @@ pub(super) struct Receiving {
     permit: Option<SharePermit<Requester>>,
 }
 
-impl Receiving {
+impl ReceivedBody {
     /// Counts received bytes. If there is no memory for a large body, waits until no other such body of the user is being
     /// received.
     pub(super) async fn keep(&mut self, bytes: usize) {
@@ -114,12 +114,12 @@ impl MemoryGate {
     pub(super) fn watch(&self, selector_bytes: usize) -> Result<Share, Failure> {
         let selectors = (selector_bytes as u64).saturating_mul(SELECTOR_FACTOR);
         let admitted = self.ledger.admit(WATCH_BYTES.saturating_add(selectors));
-        admitted.map_err(|exceeded| self.refuse(Shed::Watch, exceeded))
+        admitted.map_err(|exceeded| self.refuse(RefusedKind::Watch, exceeded))
     }
 
     /// Counts a body of a user while it is received.
-    pub(super) fn receive(&self, user: &User) -> Receiving {
-        Receiving {
+    pub(super) fn receive(&self, user: &User) -> ReceivedBody {
+        ReceivedBody {
             share: self.ledger.share(Account::Requests),
             requester: Requester::from(user),
             short: Arc::clone(&self.short),
@@ -168,10 +168,10 @@ impl MemoryGate {
 
     /// Returns the refusal of a list that was not given the memory it asked for.
     pub(super) fn refuse_list(&self, exceeded: Exceeded) -> Failure {
-        self.refuse(Shed::List, exceeded)
+        self.refuse(RefusedKind::List, exceeded)
     }
 
-    fn refuse(&self, kind: Shed, exceeded: Exceeded) -> Failure {
+    fn refuse(&self, kind: RefusedKind, exceeded: Exceeded) -> Failure {
         self.metrics.count_shed(kind);
         tracing::debug!(%exceeded, ?kind, "refused: the memory budget is spent");
         Failure::out_of_memory()

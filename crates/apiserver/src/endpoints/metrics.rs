@@ -108,7 +108,7 @@ impl WatchCounts {
 
 /// The kind of request that was refused for lack of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shed {
+pub(super) enum RefusedKind {
     /// A list request.
     List,
     /// A watch request.
@@ -122,10 +122,10 @@ struct ShedLabels {
 }
 
 impl ShedLabels {
-    fn new(kind: Shed) -> Self {
+    fn new(kind: RefusedKind) -> Self {
         let kind = match kind {
-            Shed::List => "list",
-            Shed::Watch => "watch",
+            RefusedKind::List => "list",
+            RefusedKind::Watch => "watch",
         };
         Self { kind }
     }
@@ -133,7 +133,7 @@ impl ShedLabels {
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct RequestOutcome {
     /// The HTTP status code.
     pub(crate) code: u16,
     /// The time in seconds from the request to the head of the response.
@@ -163,7 +163,7 @@ impl Metrics {
             sheds: Family::default(),
         };
         // Both time series exist from the start.
-        for kind in [Shed::List, Shed::Watch] {
+        for kind in [RefusedKind::List, RefusedKind::Watch] {
             let _ = metrics.sheds.get_or_create(&ShedLabels::new(kind));
         }
         metrics
@@ -226,7 +226,7 @@ impl Metrics {
     }
 
     /// Counts a request that was answered.
-    pub(crate) fn observe(&self, kind: &RequestKind, outcome: Outcome) {
+    pub(crate) fn observe(&self, kind: &RequestKind, outcome: RequestOutcome) {
         let dry_run = if outcome.dry_run { "All" } else { "" };
         let labels = DurationLabels::new(kind, dry_run);
         self.requests
@@ -262,7 +262,7 @@ impl Metrics {
     }
 
     /// Counts a request that was refused for want of memory.
-    pub(super) fn count_shed(&self, kind: Shed) {
+    pub(super) fn count_shed(&self, kind: RefusedKind) {
         self.sheds.get_or_create(&ShedLabels::new(kind)).inc();
     }
 
@@ -406,7 +406,7 @@ mod tests {
         };
         metrics.observe(
             &kind,
-            Outcome {
+            RequestOutcome {
                 code: 200,
                 seconds: 1.1,
                 webhook_seconds: 0.75,

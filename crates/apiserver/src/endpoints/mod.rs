@@ -28,7 +28,7 @@ mod params;
 #[cfg(any(test, feature = "testing"))]
 pub mod parsers;
 mod patches;
-mod relay;
+mod forward;
 mod request_info;
 mod request_kind;
 mod respond;
@@ -55,11 +55,11 @@ pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
 pub use errors::TextError;
 pub(crate) use errors::{NOT_ACCEPTABLE, Refusal, preflight};
 pub use handler::{Caller, Credentials, Handler, OwnPaths};
-pub use impersonation::{Impersonated, Impersonation, NotImpersonated, impersonates};
+pub use impersonation::{ImpersonatedUser, Impersonation, NotImpersonated, impersonates};
 pub use metrics::Metrics;
 pub use metrics_format::{MetricsFormat, metrics_format};
-pub use relay::{
-    KubeletTls, Kubelets, NotPassedOn, PROXY_CONNECT_TIMEOUT, ProxiedResponse, pass_on,
+pub use forward::{
+    KubeletTls, Kubelets, ForwardError, PROXY_CONNECT_TIMEOUT, ProxiedResponse, forward,
 };
 pub use request_info::{RequestInfo, RequestVerb};
 pub use respond::plain;

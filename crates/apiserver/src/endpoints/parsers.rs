@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue};
 use ringwatch_apimachinery::GroupVersion;
 use serde_json::Value;
 
-use super::decode::{self, Decoded, Expected};
+use super::decode::{self, DecodedBody, ExpectedKind};
 use super::errors::Failure;
 use super::params::FieldValidation;
 use super::patches::{Patch, Syntax};
@@ -25,7 +25,7 @@ pub struct Document {
 /// # Errors
 /// The message to the client.
 pub fn document(media_type: &'static str, content: &[u8]) -> Result<Document, String> {
-    let Decoded {
+    let DecodedBody {
         value,
         complaints,
         repeated,
@@ -46,7 +46,7 @@ pub fn object(
     group_version: &GroupVersion,
     kind: &str,
 ) -> Result<Value, String> {
-    let expected = Expected {
+    let expected = ExpectedKind {
         group_version,
         kind,
         strategy: None,
@@ -65,7 +65,7 @@ pub fn object(
 /// The message to the client.
 pub fn patched(media_type: &str, content: &[u8], object: &Value) -> Result<Value, String> {
     let syntax = Syntax::from_media_type(media_type).map_err(|failure| message(&failure))?;
-    let Decoded {
+    let DecodedBody {
         value, complaints, ..
     } = decode::patch(content)?;
     let patch = Patch::read(syntax, value, complaints, FieldValidation::Strict);
@@ -73,7 +73,7 @@ pub fn patched(media_type: &str, content: &[u8], object: &Value) -> Result<Value
     patch.apply(object).map_err(|error| error.to_string())
 }
 
-fn decoded(media_type: &'static str, content: &[u8]) -> Result<Decoded, String> {
+fn decoded(media_type: &'static str, content: &[u8]) -> Result<DecodedBody, String> {
     let media_type = HeaderValue::from_static(media_type);
     let headers = HeaderMap::from_iter([(CONTENT_TYPE, media_type)]);
     decode::document(&headers, content, ("", "")).map_err(|failure| message(&failure))?

@@ -144,7 +144,7 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<Verb, Failure> 
 fn verb_of(info: &RequestInfo) -> Option<Verb> {
     let named = !info.name.is_empty();
     let Some(verb) = info.verb.on_resource() else {
-        // Proxies relay methods that have no verb.
+        // Proxies forward methods that have no verb.
         return (info.subresource == "proxy").then_some(Verb::Get);
     };
     let fits = match verb {

@@ -24,14 +24,14 @@ const SLOW: Duration = Duration::from_millis(500);
 const STREAMS: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 
 /// A request's handler as a span, and as steps that are logged if they take long.
-pub(super) struct Handling {
+pub(super) struct HandlingSpan {
     name: &'static str,
     span: Span,
     /// `None` if the log has no lines of that level.
     steps: Option<Arc<Steps>>,
 }
 
-impl Handling {
+impl HandlingSpan {
     /// Begins to handle a request; `None` for streams, and for watches, which have spans of their own that last longer than
     /// their handler.
     pub(super) fn begin(call: &Call<'_>, kind: &RequestKind, clock: &Clock) -> Option<Self> {

@@ -11,7 +11,7 @@ use ringwatch_registry::Store;
 use ringwatch_tls::tls_client::{Trust, config};
 use serde_json::json;
 
-use super::relay::{KubeletTls, Kubelets};
+use super::forward::{KubeletTls, Kubelets};
 
 /// Returns the store of ConfigMaps, which has none.
 pub(super) fn config_maps(clock: &Clock) -> Arc<Store> {

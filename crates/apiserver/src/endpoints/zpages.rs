@@ -50,7 +50,7 @@ struct Document {
 }
 
 /// The form in which a client wants a document.
-enum Wanted {
+enum ZpageForm {
     Text,
     Structured(Format, &'static str),
 }
@@ -126,18 +126,18 @@ impl Zpages {
 }
 
 impl Document {
-    fn answer(self, wanted: Wanted) -> Result<Response<ResponseBody>, Failure> {
+    fn answer(self, wanted: ZpageForm) -> Result<Response<ResponseBody>, Failure> {
         let kind = self.kind;
         let page = kind.to_ascii_lowercase();
         let (format, version) = match wanted {
-            Wanted::Text => {
+            ZpageForm::Text => {
                 return Ok(plain(format!(
                     "\n{COMPONENT} {page}\nWarning: This endpoint is not meant to be machine parseable, has no \
                      formatting compatibility guarantees and is for debugging purposes only.\n{}",
                     self.text
                 )));
             }
-            Wanted::Structured(format, version) => (format, version),
+            ZpageForm::Structured(format, version) => (format, version),
         };
         let mut object = json!({"kind": kind, "apiVersion": format!("{GROUP}/{version}"),
             "metadata": {"name": COMPONENT}});
@@ -164,7 +164,7 @@ impl Document {
 ///
 /// # Errors
 /// 406 when there is none.
-fn wanted(headers: &HeaderMap, kind: &str) -> Result<Wanted, Failure> {
+fn wanted(headers: &HeaderMap, kind: &str) -> Result<ZpageForm, Failure> {
     for clause in negotiation::clauses(headers) {
         let structured =
             clause.parameter("as") == Some(kind) && clause.parameter("g") == Some(GROUP);
@@ -174,13 +174,13 @@ fn wanted(headers: &HeaderMap, kind: &str) -> Result<Wanted, Failure> {
         match (clause.format(), version) {
             (Some(Format::Protobuf), _) => {}
             (Some(Format::Json), Some(version)) if structured => {
-                return Ok(Wanted::Structured(Format::PrettyJson, version));
+                return Ok(ZpageForm::Structured(Format::PrettyJson, version));
             }
             (Some(format), Some(version)) if structured => {
-                return Ok(Wanted::Structured(format, version));
+                return Ok(ZpageForm::Structured(format, version));
             }
             _ if clause.accepts("text", &["plain"]) && clause.parameter("as").is_none() => {
-                return Ok(Wanted::Text);
+                return Ok(ZpageForm::Text);
             }
             _ => {}
         }

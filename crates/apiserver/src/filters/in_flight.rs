@@ -22,8 +22,8 @@ use ringwatch_flowcontrol::Lane;
 /// The places for requests in progress.
 #[derive(Debug)]
 pub struct InFlight {
-    reads: Places,
-    writes: Places,
+    reads: KindLimit,
+    writes: KindLimit,
     /// The time after which a taken place may be given to another request.
     lapse: Duration,
     gauges: Family<Kind, Gauge<i64, AtomicI64>>,
@@ -32,21 +32,21 @@ pub struct InFlight {
 /// A place; free again when dropped.
 #[derive(Debug)]
 pub struct Permit {
-    place: Option<Place>,
+    place: Option<Admission>,
     gauge: Gauge<i64, AtomicI64>,
 }
 
 #[derive(Debug)]
-struct Places {
+struct KindLimit {
     /// The number of places; 0 for no limit.
     most: usize,
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<Admissions>>,
     kind: &'static str,
 }
 
 /// The places that are taken; no more than there are.
 #[derive(Debug, Default)]
-struct Taken {
+struct Admissions {
     /// The times at which they were taken, by their numbers. Later ones have larger numbers.
     since: BTreeMap<u64, Instant>,
     /// The number of places taken since the start.
@@ -55,8 +55,8 @@ struct Taken {
 
 /// A place that is taken.
 #[derive(Debug)]
-struct Place {
-    taken: Arc<Mutex<Taken>>,
+struct Admission {
+    taken: Arc<Mutex<Admissions>>,
     number: u64,
 }
 
@@ -71,8 +71,8 @@ impl InFlight {
     #[must_use]
     pub fn new(reads_max: u32, writes_max: u32, lapse: Duration) -> Self {
         let in_flight = Self {
-            reads: Places::new(reads_max, "readOnly"),
-            writes: Places::new(writes_max, "mutating"),
+            reads: KindLimit::new(reads_max, "readOnly"),
+            writes: KindLimit::new(writes_max, "mutating"),
             lapse,
             gauges: Family::default(),
         };
@@ -108,14 +108,14 @@ impl InFlight {
         Some(Permit { place, gauge })
     }
 
-    fn gauge(&self, places: &Places) -> Gauge<i64, AtomicI64> {
+    fn gauge(&self, places: &KindLimit) -> Gauge<i64, AtomicI64> {
         self.gauges.get_or_create_owned(&Kind {
             request_kind: places.kind,
         })
     }
 }
 
-impl Places {
+impl KindLimit {
     fn new(most: u32, kind: &'static str) -> Self {
         Self {
             most: usize::try_from(most).unwrap_or(usize::MAX),
@@ -125,7 +125,7 @@ impl Places {
     }
 
     /// Takes a place, if places are counted and there is one.
-    fn take(&self, now: Instant, lapse: Duration) -> Option<Place> {
+    fn take(&self, now: Instant, lapse: Duration) -> Option<Admission> {
         let mut taken = lock(&self.taken);
         if taken.since.len() >= self.most {
             let oldest = taken.since.first_entry()?;
@@ -137,19 +137,19 @@ impl Places {
         taken.count += 1;
         let number = taken.count;
         taken.since.insert(number, now);
-        Some(Place {
+        Some(Admission {
             taken: Arc::clone(&self.taken),
             number,
         })
     }
 }
 
-fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
+fn lock(taken: &Mutex<Admissions>) -> MutexGuard<'_, Admissions> {
     // The state is consistent after each change, so poison is ignored.
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Drop for Place {
+impl Drop for Admission {
     fn drop(&mut self) {
         lock(&self.taken).since.remove(&self.number);
     }

@@ -16,7 +16,7 @@ mod next;
 mod request_state;
 mod service;
 mod settings;
-mod shown_certificate;
+mod client_certificate;
 mod start;
 mod transport_security;
 

@@ -7,7 +7,7 @@ use http::{Request, Response};
 use ringwatch_authentication::is_anonymous;
 use ringwatch_http::{Body, Judgement, NewService, Peer, RequestBody, Service};
 
-use super::shown_certificate::ShownCertificate;
+use super::client_certificate::ClientCertificate;
 use super::{Authentication, ClientSide, Filters};
 use crate::current_credentials::CurrentCredentials;
 
@@ -15,7 +15,7 @@ use crate::current_credentials::CurrentCredentials;
 struct ClientService {
     filters: Arc<Filters>,
     /// `None` if the client has presented none.
-    certificate: Option<ShownCertificate>,
+    certificate: Option<ClientCertificate>,
 }
 
 /// Returns what makes the service of each connection. A client whose certificate the newest credentials accept is
@@ -26,7 +26,7 @@ pub fn service(filters: Arc<Filters>, credentials: CurrentCredentials) -> NewSer
         let now = filters.clock.wall();
         let chain = &client.certificates;
         let certificate =
-            (!chain.is_empty()).then(|| ShownCertificate::new(chain, &credentials, now));
+            (!chain.is_empty()).then(|| ClientCertificate::new(chain, &credentials, now));
         if let Some(peer) = certificate.as_ref().map(|it| it.peer(chain, now))
             && (peer.user.is_some() || peer.is_front_proxy_at(now))
         {

@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 #[derive(Clone, Debug, Default)]
 pub(super) struct HealthMetrics {
     newest: Family<Check, Gauge>,
-    all: Family<Outcome, Counter>,
+    all: Family<CheckResult, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -23,7 +23,7 @@ struct Check {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
+struct CheckResult {
     name: String,
     r#type: &'static str,
     status: &'static str,
@@ -52,7 +52,7 @@ impl HealthMetrics {
         };
         let newest = self.newest.get_or_create_owned(&check);
         newest.set(passed.into());
-        let outcome = Outcome {
+        let outcome = CheckResult {
             name: name.to_owned(),
             r#type: path,
             status: if passed { "success" } else { "error" },

@@ -50,7 +50,7 @@ const ONE_OBJECT: &[&str] = &[
     "apiserver/src/endpoints/handlers/eviction.rs",
     "apiserver/src/endpoints/handlers/eviction/budget.rs",
     "apiserver/src/endpoints/handlers/proxy/target.rs",
-    "apiserver/src/endpoints/handlers/relaying.rs",
+    "apiserver/src/endpoints/handlers/kubelet_target.rs",
     "apiserver/src/endpoints/handlers/scale.rs",
     "plugins/src/claim_resize.rs",
     "plugins/src/default_class.rs",

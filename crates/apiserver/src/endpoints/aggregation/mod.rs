@@ -26,7 +26,7 @@ use ringwatch_apimachinery::GroupVersion;
 use ringwatch_http::client::Backend;
 
 use super::openapi;
-use super::relay::PROXY_CONNECT_TIMEOUT;
+use super::forward::PROXY_CONNECT_TIMEOUT;
 use crate::{AggregatedApi, ServiceAddresses};
 
 /// Number of path segments after the version that authorization uses:

@@ -12,7 +12,7 @@ use ringwatch_http::{RequestBody, ResponseBody, full};
 use super::identity::set_identity;
 use super::{AggregatedServer, AggregatedServers};
 use crate::endpoints::errors::{self, TextError};
-use crate::endpoints::relay::{FORWARDED_URI, pass_on, passed_on, upgrade};
+use crate::endpoints::forward::{FORWARDED_URI, forward, forwarded, upgrade};
 use crate::endpoints::respond::respond;
 
 /// The message about a server that redirects: authorization would not apply to the other address.
@@ -55,7 +55,7 @@ pub(crate) async fn proxy(
         return unavailable("service unavailable");
     };
     let backend = server.backend(host, port, tls.clone(), head.clock);
-    let request = passed_on(head.method, head.headers, head.path_and_query, body);
+    let request = forwarded(head.method, head.headers, head.path_and_query, body);
     let mut request = match request {
         Ok(request) => request,
         Err(error) => return unavailable(&error.status().message),
@@ -71,7 +71,7 @@ pub(crate) async fn proxy(
     let path = HeaderValue::try_from(request.uri().path());
     let path = path.map(|path| (FORWARDED_URI, path));
     request.headers_mut().extend(path);
-    let answer = match pass_on(&backend, request).await {
+    let answer = match forward(&backend, request).await {
         Ok(answer) => answer,
         Err(error) => return unreachable(&error.to_string()),
     };

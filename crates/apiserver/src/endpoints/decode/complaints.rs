@@ -48,7 +48,7 @@ pub(super) fn order(json: &[u8], complaints: &mut [String]) {
     if complaints.len() < 2 {
         return;
     }
-    let mut wanted = Places::default();
+    let mut wanted = PathTree::default();
     for complaint in &*complaints {
         wanted.add(path_of(complaint));
     }
@@ -109,14 +109,14 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
 
 /// A tree of the paths to look for, with the positions of their values in the document.
 #[derive(Debug, Default)]
-struct Places<'a> {
+struct PathTree<'a> {
     /// The position of the value among those on these paths; `None` if it was not found.
     number: Option<usize>,
     members: HashMap<&'a str, Self>,
     items: HashMap<usize, Self>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> PathTree<'a> {
     /// Adds a path to look for.
     fn add(&mut self, path: &'a str) {
         let steps = steps(path).into_iter().flatten();
@@ -148,7 +148,7 @@ impl<'a> Places<'a> {
 
 /// A visitor of a document that descends only into the paths to look for.
 struct Walk<'w, 'a> {
-    at: &'w mut Places<'a>,
+    at: &'w mut PathTree<'a>,
     /// The number of values found so far.
     count: &'w mut usize,
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Map;
 
-use super::strict::Decoded;
+use super::strict::DecodedBody;
 use super::{go_json, yaml};
 use crate::endpoints::errors::Failure;
 
@@ -10,7 +10,7 @@ use crate::endpoints::errors::Failure;
 ///
 /// # Errors
 /// 400 when it cannot be read, or is no object.
-pub(crate) fn configuration(content: &[u8]) -> Result<Decoded, Failure> {
+pub(crate) fn configuration(content: &[u8]) -> Result<DecodedBody, Failure> {
     let refuse = |error: &str| Failure::bad_request(format!("error decoding YAML: {error}"));
     let mut decoded = yaml::read(content).map_err(|error| refuse(&error))?;
     if decoded.value.is_null() {

@@ -7,7 +7,7 @@ use ringwatch_apimachinery::{Error, FieldError, GroupVersion};
 use ringwatch_registry::RequestContext;
 use serde_json::{Map, Value};
 
-use super::{Expected, WrongType, check_type, check_type_texts, metadata, type_of};
+use super::{ExpectedKind, WrongType, check_type, check_type_texts, metadata, type_of};
 use crate::endpoints::params::FieldValidation;
 use crate::endpoints::patches::Patch;
 
@@ -18,7 +18,7 @@ use crate::endpoints::patches::Patch;
 /// The error of Go's decoder about a value of the wrong type.
 pub(super) fn check(
     object: &mut Map<String, Value>,
-    expected: Expected<'_>,
+    expected: ExpectedKind<'_>,
 ) -> Result<Vec<String>, String> {
     let version = expected.group_version.to_string();
     let kind = codec::kind(&version, expected.kind).filter(|_| !expected.custom);
@@ -55,7 +55,7 @@ pub(crate) fn check_patched(
     object: &mut Value,
     patch: &Patch,
     existing: &Value,
-    expected: Expected<'_>,
+    expected: ExpectedKind<'_>,
     known: &dyn Fn(&GroupVersion, &str) -> bool,
     validation: FieldValidation,
     context: &RequestContext,

@@ -33,7 +33,7 @@ pub(super) use complaints::yaml_error;
 pub(super) use configuration::configuration;
 pub(super) use fields::check_patched;
 pub(super) use operations::unknown_members;
-pub(super) use strict::Decoded;
+pub(super) use strict::DecodedBody;
 
 /// Maximum size of a request's body, in bytes.
 pub(super) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -51,7 +51,7 @@ const SUMMARY_BYTES_MAX: usize = 30;
 
 /// The kind that a body must have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Expected<'a> {
+pub(super) struct ExpectedKind<'a> {
     /// The group and version.
     pub(super) group_version: &'a GroupVersion,
     /// The kind, such as `Deployment`.
@@ -62,7 +62,7 @@ pub(super) struct Expected<'a> {
     pub(super) custom: bool,
 }
 
-impl Expected<'_> {
+impl ExpectedKind<'_> {
     /// Returns true if there is a schema that knows the fields of the kind.
     fn has_schema(&self) -> bool {
         let strategy = self.strategy;
@@ -130,7 +130,7 @@ pub(super) fn document(
     headers: &HeaderMap,
     content: &[u8],
     default: (&str, &str),
-) -> Result<Result<Decoded, String>, Failure> {
+) -> Result<Result<DecodedBody, String>, Failure> {
     match media_type(headers) {
         "application/json" => Ok(strict::json(content).map_err(|error| {
             format!(
@@ -152,7 +152,7 @@ pub(super) fn document(
 pub(super) fn object(
     headers: &HeaderMap,
     content: &[u8],
-    expected: Expected<'_>,
+    expected: ExpectedKind<'_>,
     known: &dyn Fn(&GroupVersion, &str) -> bool,
     validation: FieldValidation,
     context: &RequestContext,
@@ -168,7 +168,7 @@ pub(super) fn object(
 
 /// An object of the expected kind, with the duplicate and unknown fields of its document.
 #[derive(Debug)]
-pub(super) struct Typed {
+pub(super) struct TypedObject {
     /// The object, without unknown fields.
     pub(super) value: Value,
     /// The paths of the unknown fields.
@@ -179,10 +179,10 @@ pub(super) struct Typed {
     pub(super) repeated: Vec<String>,
 }
 
-impl Typed {
+impl TypedObject {
     /// Returns the document with the complaints of a strict decoder. The fields of custom resources are only known to
     /// their schema, which is asked when everything has been read.
-    fn complaints(self, content: &[u8], expected: Expected<'_>) -> (Value, Complaints) {
+    fn complaints(self, content: &[u8], expected: ExpectedKind<'_>) -> (Value, Complaints) {
         let mut fields = self.duplicates;
         let unknown = self.unknown.iter().map(|path| fields::unknown_field(path));
         fields.extend(unknown);
@@ -201,9 +201,9 @@ impl Typed {
 /// # Errors
 /// 415 for a syntax that is not known, 400 for everything that is wrong with the content, as [`object`].
 pub(super) fn checked(
-    decoded: Decoded,
+    decoded: DecodedBody,
     content: &[u8],
-    expected: Expected<'_>,
+    expected: ExpectedKind<'_>,
     known: &dyn Fn(&GroupVersion, &str) -> bool,
     validation: FieldValidation,
     context: &RequestContext,
@@ -240,11 +240,11 @@ pub(super) fn no_object(document: &Value) -> String {
 /// # Errors
 /// 415 for a syntax that is not known, 400 for everything that is wrong with the content, as [`object`].
 pub(super) fn typed(
-    decoded: Decoded,
+    decoded: DecodedBody,
     content: &[u8],
-    expected: Expected<'_>,
+    expected: ExpectedKind<'_>,
     known: &dyn Fn(&GroupVersion, &str) -> bool,
-) -> Result<Typed, Failure> {
+) -> Result<TypedObject, Failure> {
     let mut value = decoded.value;
     let unrecognized = |error: &str| unrecognized(content, expected, error);
     if !value.is_object() {
@@ -264,7 +264,7 @@ pub(super) fn typed(
         let by_schema = strategy.unknown_fields(&value);
         unknown.extend(by_schema.map_err(|error| cannot(&error))?);
     }
-    Ok(Typed {
+    Ok(TypedObject {
         value,
         unknown,
         duplicates: decoded.complaints,
@@ -276,12 +276,12 @@ pub(super) fn typed(
 ///
 /// # Errors
 /// The words of Go's decoder when it is none.
-pub(super) fn patch(content: &[u8]) -> Result<Decoded, String> {
+pub(super) fn patch(content: &[u8]) -> Result<DecodedBody, String> {
     strict::json(content).map_err(|error| go_json::message(&error, content))
 }
 
 /// Returns the 400 for a body that is no object of the expected kind.
-fn unrecognized(content: &[u8], expected: Expected<'_>, error: &str) -> Failure {
+fn unrecognized(content: &[u8], expected: ExpectedKind<'_>, error: &str) -> Failure {
     Failure::bad_request(format!(
         "the object provided is unrecognized (must be of type {}): {error} ({})",
         expected.kind,
@@ -290,7 +290,7 @@ fn unrecognized(content: &[u8], expected: Expected<'_>, error: &str) -> Failure 
 }
 
 /// Returns the 400 for an object of this kind and version that cannot be decoded.
-fn cannot_be_handled(kind: &str, version: &str, expected: Expected<'_>, error: &str) -> Failure {
+fn cannot_be_handled(kind: &str, version: &str, expected: ExpectedKind<'_>, error: &str) -> Failure {
     let (_, version) = version.rsplit_once('/').unwrap_or(("", version));
     Failure::bad_request(format!(
         "{kind} in version {version:?} cannot be handled as a {}: {error}",
@@ -322,7 +322,7 @@ fn check_type_texts(members: &Map<String, Value>) -> Result<(), String> {
 /// The reason why a custom resource is of no type.
 fn type_of(
     members: &mut Map<String, Value>,
-    expected: Expected<'_>,
+    expected: ExpectedKind<'_>,
 ) -> Result<(String, String), WrongType> {
     let tells = |name: &str| {
         members
@@ -363,7 +363,7 @@ enum WrongType {
 }
 
 impl WrongType {
-    fn other_version(version: &str, expected: Expected<'_>) -> Self {
+    fn other_version(version: &str, expected: ExpectedKind<'_>) -> Self {
         let wanted = expected.group_version;
         Self::OtherVersion(format!(
             "the API version in the data ({version}) does not match the expected API version \
@@ -372,7 +372,7 @@ impl WrongType {
     }
 
     /// Returns the 400 for an object of this kind and version.
-    fn refused(&self, kind: &str, version: &str, expected: Expected<'_>) -> Failure {
+    fn refused(&self, kind: &str, version: &str, expected: ExpectedKind<'_>) -> Failure {
         match self {
             Self::OtherVersion(text) => Failure::bad_request(text.clone()),
             Self::OtherKind(text) => cannot_be_handled(kind, version, expected, text),
@@ -395,7 +395,7 @@ fn scheme_of(group: &str) -> &'static str {
 fn check_type(
     kind: &str,
     version: &str,
-    expected: Expected<'_>,
+    expected: ExpectedKind<'_>,
     known: &dyn Fn(&GroupVersion, &str) -> bool,
 ) -> Result<(), WrongType> {
     let wanted = expected.group_version.to_string();
@@ -456,7 +456,7 @@ mod tests {
 
     fn decode(content: &str, validation: FieldValidation) -> (Result<Value, Failure>, Vec<String>) {
         let core = GroupVersion::new("", "v1");
-        let expected = Expected {
+        let expected = ExpectedKind {
             group_version: &core,
             kind: "ConfigMap",
             strategy: None,

@@ -3,14 +3,14 @@
 use ringwatch::codec::{self, DecodeError};
 use ringwatch_apimachinery::GroupVersion;
 
-use super::{Decoded, Expected, cannot_be_handled, check_type};
+use super::{DecodedBody, ExpectedKind, cannot_be_handled, check_type};
 use crate::endpoints::errors::Failure;
 use crate::endpoints::negotiation::OBJECT_MEDIA_TYPES;
 
 /// Reads any object. If it does not tell its version and kind, they are `default`.
-pub(super) fn read(content: &[u8], default: (&str, &str)) -> Result<Decoded, DecodeError> {
+pub(super) fn read(content: &[u8], default: (&str, &str)) -> Result<DecodedBody, DecodeError> {
     let value = codec::decode(content, default)?;
-    Ok(Decoded {
+    Ok(DecodedBody {
         value,
         complaints: Vec::new(),
         repeated: Vec::new(),
@@ -23,10 +23,10 @@ pub(super) fn read(content: &[u8], default: (&str, &str)) -> Result<Decoded, Dec
 /// 415 for a kind that has no protobuf, 400 for everything that is wrong with the content.
 pub(super) fn object(
     content: &[u8],
-    expected: Expected<'_>,
+    expected: ExpectedKind<'_>,
     known: &dyn Fn(&GroupVersion, &str) -> bool,
     unrecognized: &dyn Fn(&str) -> Failure,
-) -> Result<Decoded, Failure> {
+) -> Result<DecodedBody, Failure> {
     let version = expected.group_version.to_string();
     if codec::kind(&version, expected.kind).is_none() {
         return Err(Failure::unknown_format(OBJECT_MEDIA_TYPES));
@@ -56,9 +56,9 @@ mod tests {
     const CONFIG_MAP: &[u8] =
         b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0f\x0a\x05\x0a\x03pb1\x12\x06\x0a\x01k\x12\x01v";
 
-    fn decode(content: &[u8], kind: &str) -> Result<Decoded, Failure> {
+    fn decode(content: &[u8], kind: &str) -> Result<DecodedBody, Failure> {
         let core = GroupVersion::new("", "v1");
-        let expected = Expected {
+        let expected = ExpectedKind {
             group_version: &core,
             kind,
             strategy: None,

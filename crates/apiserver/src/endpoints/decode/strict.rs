@@ -16,7 +16,7 @@ pub(super) const PATH_BYTES_MAX: usize = 256 << 10;
 
 /// A decoded JSON, YAML or protobuf document, and the duplicate fields found in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedBody {
     /// The document as a tree; of duplicate fields it has the last.
     pub(in crate::endpoints) value: Value,
     /// The complaints about duplicate fields of a JSON document, each with the field's path.
@@ -26,7 +26,7 @@ pub(crate) struct Decoded {
 }
 
 /// Parses JSON, and records at most [`COMPLAINTS_MAX`] duplicate fields.
-pub(super) fn json(content: &[u8]) -> Result<Decoded, serde_json::Error> {
+pub(super) fn json(content: &[u8]) -> Result<DecodedBody, serde_json::Error> {
     let mut duplicates = Duplicates::default();
     let mut deserializer = serde_json::Deserializer::from_slice(content);
     let value = Node {
@@ -35,7 +35,7 @@ pub(super) fn json(content: &[u8]) -> Result<Decoded, serde_json::Error> {
     }
     .deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok(Decoded {
+    Ok(DecodedBody {
         value,
         complaints: duplicates.reported,
         repeated: Vec::new(),

@@ -10,7 +10,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
-use super::strict::Decoded;
+use super::strict::DecodedBody;
 
 /// Maximum number of duplicate keys that are reported.
 const REPEATED_MAX: usize = 100;
@@ -27,10 +27,10 @@ const NODES_MAX: usize = 1_000_000;
 /// Parses the first YAML document, and records at most [`REPEATED_MAX`] duplicate keys. Fails with the parser's message.
 ///
 /// Whole numbers come out as integers however they are written, since Go turns YAML into JSON first.
-pub(super) fn read(content: &[u8]) -> Result<Decoded, String> {
+pub(super) fn read(content: &[u8]) -> Result<DecodedBody, String> {
     let decoded = |mut value, repeated| {
         numbers::normalize(&mut value);
-        Decoded {
+        DecodedBody {
             value,
             complaints: Vec::new(),
             repeated,

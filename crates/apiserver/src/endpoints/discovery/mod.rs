@@ -55,7 +55,7 @@ struct Aggregated {
 }
 
 /// The form of a document that a client asks for.
-enum Wanted {
+enum DocumentForm {
     Plain(Format),
     Aggregated(Format),
 }
@@ -163,28 +163,28 @@ impl Document {
             return response::document(StatusCode::OK, Format::PrettyJson, &self.json);
         }
         match (self.wanted(headers, pretty)?, &self.aggregated) {
-            (Wanted::Aggregated(format), Some(aggregated)) => {
+            (DocumentForm::Aggregated(format), Some(aggregated)) => {
                 Ok(aggregated.answer(headers, format))
             }
-            (Wanted::Plain(format), _) => response::document(StatusCode::OK, format, &self.json),
-            (Wanted::Aggregated(_), None) => Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES)),
+            (DocumentForm::Plain(format), _) => response::document(StatusCode::OK, format, &self.json),
+            (DocumentForm::Aggregated(_), None) => Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES)),
         }
     }
 
     /// Chooses the best form that the client accepts and the document has.
-    fn wanted(&self, headers: &HeaderMap, pretty: bool) -> Result<Wanted, Failure> {
+    fn wanted(&self, headers: &HeaderMap, pretty: bool) -> Result<DocumentForm, Failure> {
         for clause in negotiation::clauses(headers) {
             let Some(format) = clause.format() else {
                 continue;
             };
             if clause.parameter("as").is_none() {
-                return Ok(Wanted::Plain(match format {
+                return Ok(DocumentForm::Plain(match format {
                     Format::Json if pretty => Format::PrettyJson,
                     other => other,
                 }));
             }
             if self.aggregated.is_some() && aggregated::is_wanted(&clause) {
-                return Ok(Wanted::Aggregated(format));
+                return Ok(DocumentForm::Aggregated(format));
             }
         }
         Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES))

@@ -37,10 +37,10 @@ const GONE_FORGOTTEN_MAX: usize = 4;
 
 /// The encodings of all objects. Clones are the same cache.
 #[derive(Clone, Debug)]
-pub struct EncodingCache(Arc<Shared>);
+pub struct EncodingCache(Arc<CacheState>);
 
 #[derive(Debug)]
-struct Shared {
+struct CacheState {
     /// Maximum number of bytes of the encodings.
     bytes_max: usize,
     /// The number of bytes that the kept encodings take.
@@ -58,7 +58,7 @@ struct Shared {
 #[derive(Debug)]
 struct Queue {
     /// The encodings in the order in which they were made, the oldest first.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<CachedEncoding>,
     /// The encodings' share of the memory budget. Encodings dropped with their objects stay in it until the next
     /// change.
     share: Share,
@@ -66,7 +66,7 @@ struct Queue {
 
 /// A cached encoding: its object, and its key there.
 #[derive(Debug)]
-struct Kept {
+struct CachedEncoding {
     object: Weak<Object>,
     key: EncodingKey,
 }
@@ -82,7 +82,7 @@ impl EncodingCache {
     /// Creates a cache of at most `bytes_max` bytes, or fewer while the ledger is short of memory.
     #[must_use]
     pub fn new(bytes_max: usize, ledger: &Ledger) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(CacheState {
             bytes_max,
             sum: EncodedBytes::default(),
             ledger: ledger.clone(),
@@ -159,7 +159,7 @@ impl EncodingCache {
         let encoded = object.encoding(key, &self.0.sum, make)?;
         if encoded.is_new {
             self.0.made.inc();
-            self.keep(Kept {
+            self.keep(CachedEncoding {
                 object: Arc::downgrade(object),
                 key,
             });
@@ -182,7 +182,7 @@ impl EncodingCache {
     }
 
     /// Adds a new encoding to the queue, and evicts the oldest if there is no room.
-    fn keep(&self, new: Kept) {
+    fn keep(&self, new: CachedEncoding) {
         let mut queue = self.queue();
         queue.kept.push_back(new);
         for _ in 0..GONE_FORGOTTEN_MAX {
@@ -207,7 +207,7 @@ impl EncodingCache {
     }
 
     /// Takes the oldest encoding out of the queue if the cache is too large.
-    fn one_too_many(&self) -> Option<Kept> {
+    fn one_too_many(&self) -> Option<CachedEncoding> {
         let mut queue = self.queue();
         let bytes = self.bytes();
         queue.share.set(bytes as u64);
@@ -236,7 +236,7 @@ impl ListRoom {
     }
 }
 
-impl Kept {
+impl CachedEncoding {
     fn is_gone(&self) -> bool {
         self.object.strong_count() == 0
     }

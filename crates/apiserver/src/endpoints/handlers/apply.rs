@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::update::check_name;
 use crate::endpoints::call::Call;
-use crate::endpoints::decode::{self, BODY_BYTES_MAX, Expected};
+use crate::endpoints::decode::{self, BODY_BYTES_MAX, ExpectedKind};
 use crate::endpoints::errors::Failure;
 use crate::endpoints::object_response;
 use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
@@ -40,14 +40,14 @@ pub(crate) async fn apply(
         recording.request_patch(&content);
     }
     let resource = call.store.resource();
-    let expected = Expected {
+    let expected = ExpectedKind {
         group_version: &resource.group_version,
         kind: &resource.kind,
         strategy: Some(&*resource.strategy),
         custom: false,
     };
     let config = configuration(call, &content, &params, expected)?;
-    let mut applied = Applied {
+    let mut applied = ApplyUpdate {
         config,
         name: call.name().to_owned(),
         api_version: resource.group_version.to_string(),
@@ -83,7 +83,7 @@ pub(super) fn configuration(
     call: &Call<'_>,
     content: &[u8],
     params: &WriteParams,
-    expected: Expected<'_>,
+    expected: ExpectedKind<'_>,
 ) -> Result<Value, Failure> {
     let decoded = decode::configuration(content)?;
     check_type(&decoded.value, expected)?;
@@ -115,7 +115,7 @@ pub(super) fn configuration(
 
 /// Refuses configurations of another version or kind than the expected ones, or without them (`Apply` of
 /// `managedfields/internal/versioncheck.go`, 1.36).
-fn check_type(config: &Value, expected: Expected<'_>) -> Result<(), Failure> {
+fn check_type(config: &Value, expected: ExpectedKind<'_>) -> Result<(), Failure> {
     let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
     if version == expected.group_version.to_string() && kind == expected.kind {
@@ -128,7 +128,7 @@ fn check_type(config: &Value, expected: Expected<'_>) -> Result<(), Failure> {
 }
 
 /// The update of an object by server-side apply.
-struct Applied {
+struct ApplyUpdate {
     config: Value,
     name: String,
     api_version: String,
@@ -137,7 +137,7 @@ struct Applied {
 }
 
 #[async_trait]
-impl UpdatedObject for Applied {
+impl UpdatedObject for ApplyUpdate {
     async fn updated(
         &mut self,
         context: &RequestContext,

@@ -14,7 +14,7 @@ mod pod_container;
 mod pod_log;
 mod pod_stream;
 mod proxy;
-mod relaying;
+mod kubelet_target;
 mod reviews;
 mod scale;
 mod subresource;

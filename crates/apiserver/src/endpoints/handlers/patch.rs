@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::update::{check_name, update_options};
 use crate::endpoints::call::Call;
-use crate::endpoints::decode::{self, BODY_BYTES_MAX, Decoded};
+use crate::endpoints::decode::{self, BODY_BYTES_MAX, DecodedBody};
 use crate::endpoints::errors::Failure;
 use crate::endpoints::object_response;
 use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
@@ -38,7 +38,7 @@ pub(crate) async fn patch(
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
     let (patch, params) = read_patch(call, body).await?;
-    let mut patched = Patched {
+    let mut patched = PatchUpdate {
         call,
         patch,
         validation: params.field_validation,
@@ -80,7 +80,7 @@ pub(super) async fn read_patch(
         recording.request_patch(&content);
     }
     let syntax = Syntax::from_media_type(media_type)?;
-    let Decoded {
+    let DecodedBody {
         value,
         mut complaints,
         ..
@@ -93,14 +93,14 @@ pub(super) async fn read_patch(
 }
 
 /// The update of an object by a patch.
-struct Patched<'a> {
+struct PatchUpdate<'a> {
     call: &'a Call<'a>,
     patch: Patch,
     validation: FieldValidation,
 }
 
 #[async_trait]
-impl UpdatedObject for Patched<'_> {
+impl UpdatedObject for PatchUpdate<'_> {
     async fn updated(
         &mut self,
         _context: &RequestContext,

@@ -15,7 +15,7 @@ use ringwatch_http::{ResponseBody, full};
 use serde_json::json;
 
 use super::pod_container::container;
-use super::relaying::{kubelet, node_of, pod};
+use super::kubelet_target::{kubelet, node_of, pod};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::params::Query;

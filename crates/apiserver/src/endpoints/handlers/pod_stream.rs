@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::connect::admit_connection;
 use super::pod_container::container;
-use super::relaying::{node_of, pod, read_node, request, upgrade};
+use super::kubelet_target::{node_of, pod, read_node, request, upgrade};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::translation::{self, RemoteCommand, Streams, WEB_SOCKET_PROTOCOL, tunnel};

@@ -1,4 +1,4 @@
-//! The `proxy` subresource of nodes, pods and services: relays any request to them, and the response, in which links lead
+//! The `proxy` subresource of nodes, pods and services: forwards any request to them, and the response, in which links lead
 //! through the proxy.
 
 mod html;
@@ -12,12 +12,12 @@ use ringwatch_http::client::{Backend, BackendAnswer, exchange};
 use ringwatch_http::{RequestBody, ResponseBody, full};
 use serde_json::Map;
 
-use self::location::{Links, Place};
+use self::location::{Links, ProxyPath};
 use super::connect::admit_connection;
-use super::relaying::{request, upgrade};
+use super::kubelet_target::{request, upgrade};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
-use crate::endpoints::relay::{FORWARDED_URI, strip, strip_answer};
+use crate::endpoints::forward::{FORWARDED_URI, strip, strip_answer};
 
 /// The methods that can be proxied.
 const METHODS: [Method; 7] = [
@@ -38,7 +38,7 @@ pub(crate) fn name_host(uri: &Uri, headers: &mut HeaderMap) {
     }
 }
 
-/// Relays the request to the node, pod or service that the path names, and the answer to the client.
+/// Forwards the request to the node, pod or service that the path names, and the answer to the client.
 ///
 /// # Errors
 /// 400 for a name that names nothing or an address that may not be reached, 404 for what does not exist,
@@ -51,7 +51,7 @@ pub(crate) async fn proxy(
         return Err(Failure::method_not_allowed());
     }
     let namespaced = call.store.resource().namespaced;
-    let place = Place::parse(&call.info.path, namespaced);
+    let place = ProxyPath::parse(&call.info.path, namespaced);
     let options = Map::from_iter([("path".to_owned(), place.rest.into())]);
     admit_connection(call, options).await?;
     let backend = target::find(call).await?;
@@ -69,13 +69,13 @@ pub(crate) async fn proxy(
     if place.rest.is_empty() && matches!(*call.method, Method::GET | Method::HEAD) {
         return redirect(&format!("{}/{query}", call.info.path));
     }
-    pass_on(call, &backend, &place, &query, body).await
+    forward(call, &backend, &place, &query, body).await
 }
 
-async fn pass_on(
+async fn forward(
     call: &Call<'_>,
     backend: &Backend,
-    place: &Place<'_>,
+    place: &ProxyPath<'_>,
     query: &str,
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {

@@ -14,7 +14,7 @@ use ringwatch_offload::{Work, offload};
 use ringwatch_registry::{RequestContext, Resource, Verb};
 use serde_json::{Value, json};
 
-use crate::endpoints::decode::{self, Expected, REVIEW_BYTES_MAX, read_body};
+use crate::endpoints::decode::{self, ExpectedKind, REVIEW_BYTES_MAX, read_body};
 use crate::endpoints::errors::{About, Failure};
 use crate::endpoints::memory_gate::MemoryGate;
 use crate::endpoints::negotiation::negotiate_whole;
@@ -68,7 +68,7 @@ pub(crate) async fn review(
     )
     .await?;
     let params = WriteParams::read(review.query, WriteKind::Create)?;
-    let expected = Expected {
+    let expected = ExpectedKind {
         group_version: &resource.group_version,
         kind: &resource.kind,
         strategy: None,

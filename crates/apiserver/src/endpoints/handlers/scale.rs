@@ -26,7 +26,7 @@ use super::get::get_options;
 use super::patch::read_patch;
 use super::update::{check_name, update_options};
 use crate::endpoints::call::Call;
-use crate::endpoints::decode::{Expected, REVIEW_BYTES_MAX, check_patched};
+use crate::endpoints::decode::{ExpectedKind, REVIEW_BYTES_MAX, check_patched};
 use crate::endpoints::encoding::frame::partial_metadata;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::negotiation::{Form, Output};
@@ -42,8 +42,8 @@ fn scale_version() -> GroupVersion {
 }
 
 /// Returns the kind that the body of a write must have.
-fn scale_kind(group_version: &GroupVersion) -> Expected<'_> {
-    Expected {
+fn scale_kind(group_version: &GroupVersion) -> ExpectedKind<'_> {
+    ExpectedKind {
         group_version,
         kind: SCALE.2,
         strategy: None,
@@ -147,7 +147,7 @@ async fn write(
         store: call.store,
         namespace: call.namespace(),
         dry_run: params.dry_run,
-        scaled: Scaled {
+        scaled: ScaleUpdate {
             change,
             paths: paths(call)?.clone(),
             resource: resource.qualified_name(),
@@ -208,7 +208,7 @@ enum Change {
 }
 
 /// The update of an object by a change of its Scale.
-struct Scaled {
+struct ScaleUpdate {
     change: Change,
     paths: ScalePaths,
     resource: String,
@@ -216,7 +216,7 @@ struct Scaled {
     validation: FieldValidation,
 }
 
-impl Scaled {
+impl ScaleUpdate {
     /// Returns the object to change: the existing one, or with an apply what that makes of it.
     fn base(&self, context: &RequestContext, existing: &Value) -> Result<Value, Error> {
         let Change::Apply {
@@ -312,7 +312,7 @@ struct AdmittedScale<'a> {
     store: &'a Store,
     namespace: &'a str,
     dry_run: bool,
-    scaled: Scaled,
+    scaled: ScaleUpdate,
 }
 
 #[async_trait]
@@ -466,7 +466,7 @@ mod tests {
 
     /// Returns an object after a change of its Scale.
     fn scaled(existing: &Value, change: Change) -> Result<Value, Error> {
-        let scaled = Scaled {
+        let scaled = ScaleUpdate {
             change,
             paths: paths(),
             resource: "deployments.apps".to_owned(),

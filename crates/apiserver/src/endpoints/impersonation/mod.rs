@@ -62,7 +62,7 @@ pub struct Impersonation {
 
 /// The user that a request acts as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Impersonated {
+pub struct ImpersonatedUser {
     /// The user.
     pub user: User,
     /// The verb that allowed it; `None` if that was the legacy one.
@@ -121,7 +121,7 @@ impl Impersonation {
         info: &RequestInfo,
         query: &str,
         headers: &HeaderMap,
-    ) -> Result<Option<Impersonated>, NotImpersonated> {
+    ) -> Result<Option<ImpersonatedUser>, NotImpersonated> {
         let Some(wanted) = wanted(headers)? else {
             return Ok(None);
         };
@@ -136,7 +136,7 @@ impl Impersonation {
             Ok((mode, user)) => {
                 self.metrics.attempted(Some(mode), time);
                 let constraint = mode.constraint();
-                Ok(Some(Impersonated { user, constraint }))
+                Ok(Some(ImpersonatedUser { user, constraint }))
             }
             Err(failure) => {
                 self.metrics.attempted(None, time);

@@ -17,13 +17,13 @@ const BYTES_MAX: usize = 8 << 20;
 /// A cache of finished documents by their hashes.
 #[derive(Debug)]
 pub(super) struct DocumentCache {
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedDocuments>,
     /// Serializes the building of documents, so that concurrent clients do not each build the same one.
     making: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedDocuments {
     /// The cached documents, the most recently used first.
     documents: VecDeque<Document>,
     share: Share,
@@ -42,9 +42,9 @@ struct Document {
 struct Content(Vec<u8>);
 
 /// A document's bytes as one response holds them.
-struct Shared(Arc<Content>);
+struct SharedContent(Arc<Content>);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SharedContent {
     fn as_ref(&self) -> &[u8] {
         &self.0.0
     }
@@ -54,7 +54,7 @@ impl DocumentCache {
     /// Creates a cache without documents.
     pub(super) fn new(ledger: &Ledger) -> Self {
         Self {
-            kept: Mutex::new(Kept {
+            kept: Mutex::new(CachedDocuments {
                 documents: VecDeque::new(),
                 share: ledger.share(Account::Encodings),
             }),
@@ -83,22 +83,22 @@ impl DocumentCache {
             content: Arc::downgrade(&content),
             kept: Some(Arc::clone(&content)),
         });
-        Bytes::from_owner(Shared(content))
+        Bytes::from_owner(SharedContent(content))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, CachedDocuments> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl CachedDocuments {
     fn find(&mut self, kind: (Form, Syntax), hash: &str) -> Option<Bytes> {
         let known = |it: &Document| it.kind == kind && it.hash == hash;
         let at = self.documents.iter().position(known)?;
         let document = self.documents.remove(at)?;
         let content = document.content.upgrade()?;
         self.documents.push_front(document);
-        Some(Bytes::from_owner(Shared(content)))
+        Some(Bytes::from_owner(SharedContent(content)))
     }
 
     fn keep(&mut self, document: Document) {

@@ -91,7 +91,7 @@ const ALL_THREE: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", 
 /// Returns the paths of a resource below a root such as `apis/apps/v1`.
 pub(super) fn path_items(root: &str, resource: &Resource) -> Vec<PathItem> {
     let plural = &resource.plural;
-    let place = Place {
+    let place = NamedResource {
         resource,
         scope: Scope::from_version(&resource.group_version),
     };
@@ -130,12 +130,12 @@ pub(super) fn path_items(root: &str, resource: &Resource) -> Vec<PathItem> {
 }
 
 /// A resource, and the name by which its operations are called.
-struct Place<'a> {
+struct NamedResource<'a> {
     resource: &'a Resource,
     scope: Scope,
 }
 
-impl Place<'_> {
+impl NamedResource<'_> {
     /// Returns the path item with those of the verbs that the resource has.
     fn item(&self, path: String, verbs: &[Verb]) -> PathItem {
         let has = |verb: &&Verb| self.resource.verbs.contains(verb);

@@ -43,9 +43,9 @@ fn fnv(bytes: &[u8]) -> u64 {
 
 /// The parameters that a document defines once, by their names.
 #[derive(Debug, Default)]
-pub(super) struct Shared(BTreeMap<String, Value>);
+pub(super) struct SharedParameters(BTreeMap<String, Value>);
 
-impl Shared {
+impl SharedParameters {
     /// Moves a parameter among the shared ones, and returns a reference to it.
     ///
     /// Its name there is that of `collectSharedParameters` of kube-openapi, which hashes the JSON that Go writes.
@@ -70,7 +70,7 @@ impl Shared {
 }
 
 /// Returns a path item of OpenAPI v2, and notes the schemas and shared parameters that it refers to.
-pub(super) fn item(item: &PathItem, names: &mut Names<'_>, shared: &mut Shared) -> Value {
+pub(super) fn item(item: &PathItem, names: &mut Names<'_>, shared: &mut SharedParameters) -> Value {
     let mut value = Map::new();
     for one in &item.operations {
         value.insert(one.method.to_owned(), operation(one, names, shared));
@@ -82,7 +82,7 @@ pub(super) fn item(item: &PathItem, names: &mut Names<'_>, shared: &mut Shared) 
     Value::Object(value)
 }
 
-fn operation(operation: &Operation, names: &mut Names<'_>, shared: &mut Shared) -> Value {
+fn operation(operation: &Operation, names: &mut Names<'_>, shared: &mut SharedParameters) -> Value {
     let body = operation.body.as_ref();
     let takes = body.map_or_else(
         || operation.media.questions(),
@@ -130,7 +130,7 @@ fn operation(operation: &Operation, names: &mut Names<'_>, shared: &mut Shared) 
     value
 }
 
-fn parameter(parameter: &Parameter, shared: &mut Shared) -> Value {
+fn parameter(parameter: &Parameter, shared: &mut SharedParameters) -> Value {
     let Parameter {
         name,
         place,

@@ -23,7 +23,7 @@ const DEPTH_MAX: usize = 128;
 pub(super) fn merge(object: &Value, patch: &Value) -> Result<Value, Error> {
     let current = object.as_object().cloned().unwrap_or_default();
     let kind = object.get("kind").and_then(Value::as_str);
-    let place = Place {
+    let place = FieldPosition {
         kind: kind.unwrap_or_default(),
         name: "",
     };
@@ -35,14 +35,14 @@ pub(super) fn merge(object: &Value, patch: &Value) -> Result<Value, Error> {
 
 /// The position of a map in the object.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct FieldPosition<'a> {
     /// The kind of the whole object.
     kind: &'a str,
     /// The member that holds the map, or the list that it is in.
     name: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> FieldPosition<'a> {
     fn below(self, name: &'a str) -> Self {
         Self { name, ..self }
     }
@@ -55,7 +55,7 @@ impl<'a> Place<'a> {
 fn merge_map(
     current: Map<String, Value>,
     patch: &Map<String, Value>,
-    place: Place<'_>,
+    place: FieldPosition<'_>,
     depth: usize,
 ) -> Result<Map<String, Value>, Error> {
     let Some(depth) = depth.checked_sub(1) else {
@@ -126,7 +126,7 @@ fn retained(
 fn merge_member(
     current: Option<Value>,
     patch: &Value,
-    place: Place<'_>,
+    place: FieldPosition<'_>,
     key: &str,
     order: Option<&[Value]>,
     depth: usize,
@@ -160,7 +160,7 @@ fn merge_member(
 /// Returns the map that a patch creates where the object has none; its directives do not apply.
 fn new_map(
     patch: &Map<String, Value>,
-    place: Place<'_>,
+    place: FieldPosition<'_>,
     depth: usize,
 ) -> Result<Option<Value>, Error> {
     if patch.contains_key(PATCH) {
@@ -182,7 +182,7 @@ fn new_list(patch: &[Value], order: Option<&[Value]>, by: ListMerge) -> Vec<Valu
 fn merge_list(
     current: &[Value],
     patch: &[Value],
-    place: Place<'_>,
+    place: FieldPosition<'_>,
     name: &str,
     order: Option<&[Value]>,
     depth: usize,
@@ -251,7 +251,7 @@ fn merge_by_key(
     current: &[Value],
     patch: &ItemsByKey<'_>,
     key: &str,
-    place: Place<'_>,
+    place: FieldPosition<'_>,
     depth: usize,
 ) -> Result<Vec<Value>, Error> {
     let stays = |item: &&Value| {

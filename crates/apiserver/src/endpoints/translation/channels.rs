@@ -44,7 +44,7 @@ pub(super) struct Data {
 
 /// The error of a message that closes no channel, or something else than one. The session ends with it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(super) struct MalformedMessage;
 
 impl Inputs {
     /// Returns the streams with these numbers.
@@ -61,12 +61,12 @@ impl Inputs {
     /// Follows `Conn.handle` of `streaming/pkg/httpstream/wsstream/conn.go`, Kubernetes 1.36.
     ///
     /// # Errors
-    /// [`Malformed`] for a message that does not close exactly one channel, although it says so.
+    /// [`MalformedMessage`] for a message that does not close exactly one channel, although it says so.
     pub(super) fn take(
         &mut self,
         mut bytes: Bytes,
         last_of_message: bool,
-    ) -> Result<Option<Data>, Malformed> {
+    ) -> Result<Option<Data>, MalformedMessage> {
         let message = match self.message.take() {
             Some(message) => message,
             None if bytes.is_empty() => return Ok(None),
@@ -84,10 +84,10 @@ impl Inputs {
                 let channel = match (channel, &*bytes) {
                     (channel, []) => channel,
                     (None, &[channel]) => Some(channel),
-                    _ => return Err(Malformed),
+                    _ => return Err(MalformedMessage),
                 };
                 if last_of_message {
-                    return self.close(channel.ok_or(Malformed)?);
+                    return self.close(channel.ok_or(MalformedMessage)?);
                 }
                 self.message = Some(Message::Close(channel));
                 Ok(None)
@@ -106,9 +106,9 @@ impl Inputs {
     }
 
     /// Closes a channel; one that is closed already stays so.
-    fn close(&mut self, channel: u8) -> Result<Option<Data>, Malformed> {
+    fn close(&mut self, channel: u8) -> Result<Option<Data>, MalformedMessage> {
         if channel > RESIZE {
-            return Err(Malformed);
+            return Err(MalformedMessage);
         }
         let stream = self.stream(channel).and_then(Option::take);
         Ok(stream.map(|stream| Data {
@@ -153,7 +153,7 @@ mod tests {
 
     /// Takes pieces, and checks what becomes of each.
     /// A piece, whether it is the last one of its message, and what is made of it.
-    type Piece = (&'static [u8], bool, Result<Option<Data>, Malformed>);
+    type Piece = (&'static [u8], bool, Result<Option<Data>, MalformedMessage>);
 
     fn check(pieces: &[Piece]) {
         let mut inputs = Inputs::new(Some(3), Some(9));
@@ -215,7 +215,7 @@ mod tests {
                 inputs.take(bytes, *last)
             });
             let taken: Vec<_> = taken.collect();
-            assert_eq!(taken.last(), Some(&Err(Malformed)), "{pieces:?}");
+            assert_eq!(taken.last(), Some(&Err(MalformedMessage)), "{pieces:?}");
         }
     }
 }

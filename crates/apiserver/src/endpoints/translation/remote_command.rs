@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::channels::{Data, Inputs, Malformed, STATUS, STDERR, STDOUT};
+use super::channels::{Data, Inputs, MalformedMessage, STATUS, STDERR, STDOUT};
 use super::spdy::{self, Frame};
 use super::{SENT_BYTES_MAX, STALL_MAX, spdy_request, speaks_spdy, status};
 use crate::endpoints::websocket::{self, FromClient, Piece, ToClient};
@@ -58,9 +58,9 @@ pub(in crate::endpoints) struct RemoteCommand {
 }
 
 /// The failure of a command other than its own, in words for the client.
-struct Failed(String);
+struct CommandFailure(String);
 
-impl<E: std::error::Error> From<E> for Failed {
+impl<E: std::error::Error> From<E> for CommandFailure {
     fn from(error: E) -> Self {
         Self(error.to_string())
     }
@@ -94,7 +94,7 @@ impl Upgraded for RemoteCommand {
                 let _ = websocket::end(clock, &to_client, &mut from_client).await;
                 return Ok(());
             }
-            Err(Failed(why)) => status::internal(&why),
+            Err(CommandFailure(why)) => status::internal(&why),
         };
         send(&to_client, STATUS, status.to_string().as_bytes()).await?;
         websocket::end(clock, &to_client, &mut from_client).await
@@ -107,7 +107,7 @@ impl RemoteCommand {
         &self,
         to_client: &ToClient,
         from_client: &mut FromClient,
-    ) -> Result<Option<Value>, Failed> {
+    ) -> Result<Option<Value>, CommandFailure> {
         let Switched {
             stream,
             early,
@@ -115,9 +115,9 @@ impl RemoteCommand {
         } = self.connect_in_time().await?;
         let (from_kubelet, mut to_kubelet) = tokio::io::split(stream);
         let mut from_kubelet = AsyncReadExt::chain(early.as_ref(), from_kubelet);
-        let opened = Opened::open(self.streams, &mut from_kubelet, &mut to_kubelet);
+        let opened = StreamNumbers::open(self.streams, &mut from_kubelet, &mut to_kubelet);
         let opened = self.backend.clock.timeout(OPEN_MAX, opened).await;
-        let opened = opened.map_err(|_| Failed("timeout waiting for stream".to_owned()))??;
+        let opened = opened.map_err(|_| CommandFailure("timeout waiting for stream".to_owned()))??;
         let (pongs, waiting) = mpsc::channel(PONGS_MAX);
         let (clock, throttle) = (&self.backend.clock, throttle.as_ref());
         let mut input = Input {
@@ -138,7 +138,7 @@ impl RemoteCommand {
         };
         tokio::select! {
             status = output.run(&mut from_kubelet) => {
-                let status = status::outcome(&status?).map_err(Failed)?;
+                let status = status::outcome(&status?).map_err(CommandFailure)?;
                 Ok(Some(status))
             }
             () = input.run(from_client, waiting) => Ok(None),
@@ -147,18 +147,18 @@ impl RemoteCommand {
     }
 
     /// Has the kubelet speak SPDY. One that says nothing keeps nobody waiting.
-    async fn connect_in_time(&self) -> Result<Switched, Failed> {
+    async fn connect_in_time(&self) -> Result<Switched, CommandFailure> {
         let connected = self.backend.clock.timeout(OPEN_MAX, self.connect()).await;
-        connected.map_err(|_| Failed("timeout waiting for the kubelet".to_owned()))?
+        connected.map_err(|_| CommandFailure("timeout waiting for the kubelet".to_owned()))?
     }
 
-    async fn connect(&self) -> Result<Switched, Failed> {
+    async fn connect(&self) -> Result<Switched, CommandFailure> {
         let request = spdy_request(&self.path_and_query, SPDY_PROTOCOL);
-        let request = request.map_err(|_| Failed("error creating request".to_owned()))?;
+        let request = request.map_err(|_| CommandFailure("error creating request".to_owned()))?;
         let answered = exchange(&self.backend, request).await;
-        match answered.map_err(|error| Failed(format!("error sending request: {error}")))? {
+        match answered.map_err(|error| CommandFailure(format!("error sending request: {error}")))? {
             BackendAnswer::Switched(head, switched) if speaks_spdy(head.headers()) => Ok(switched),
-            BackendAnswer::Switched(..) => Err(Failed("unable to upgrade connection".to_owned())),
+            BackendAnswer::Switched(..) => Err(CommandFailure("unable to upgrade connection".to_owned())),
             BackendAnswer::Answered(answer) => {
                 let mut body = answer.into_body();
                 let mut said = BytesMut::new();
@@ -168,7 +168,7 @@ impl RemoteCommand {
                     said.extend_from_slice(&frame.into_data().unwrap_or_default());
                 }
                 let said = String::from_utf8_lossy(&said);
-                Err(Failed(format!(
+                Err(CommandFailure(format!(
                     "unable to upgrade connection: {}",
                     said.trim()
                 )))
@@ -178,7 +178,7 @@ impl RemoteCommand {
 }
 
 /// The numbers of the streams of SPDY; `None` for those that nobody asked for.
-struct Opened {
+struct StreamNumbers {
     status: u32,
     stdin: Option<u32>,
     stdout: Option<u32>,
@@ -186,13 +186,13 @@ struct Opened {
     resize: Option<u32>,
 }
 
-impl Opened {
+impl StreamNumbers {
     /// Opens the streams, one after the other, in the order in which kubelets expect them.
     async fn open(
         streams: Streams,
         reader: &mut (impl AsyncRead + Unpin),
         writer: &mut (impl AsyncWrite + Unpin),
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, CommandFailure> {
         let mut next = 1;
         let wanted = [
             (true, "error"),
@@ -219,7 +219,7 @@ impl Opened {
                     }
                     Frame::Other => {}
                     _ => {
-                        return Err(Failed(format!(
+                        return Err(CommandFailure(format!(
                             "the kubelet did not open the stream {name}"
                         )));
                     }
@@ -268,7 +268,7 @@ impl<W: AsyncWrite + Unpin> Input<'_, W> {
                         match self.streams.take(bytes, last) {
                             Ok(Some(data)) if listens => self.pass_on(&data).await,
                             Ok(_) => Ok(()),
-                            Err(Malformed) => return,
+                            Err(MalformedMessage) => return,
                         }
                     }
                     Ok(Some(Piece::Ping(ping))) => {
@@ -301,7 +301,7 @@ impl<W: AsyncWrite + Unpin> Input<'_, W> {
 
 /// The way from the kubelet to the client.
 struct Output<'a> {
-    opened: &'a Opened,
+    opened: &'a StreamNumbers,
     throttle: Option<&'a Throttle>,
     clock: &'a Clock,
     to_client: &'a ToClient,
@@ -317,13 +317,13 @@ enum Broken {
     /// The kubelet has gone away.
     Gone(io::Error),
     /// It cannot be passed on.
-    Failed(Failed),
+    Failed(CommandFailure),
 }
 
 impl Output<'_> {
     /// Passes on what the command writes, and returns its status once all its streams have ended. If the kubelet goes away
     /// before, the status is what it has said until then; if it has said nothing, the command has failed.
-    async fn run(&mut self, from_kubelet: &mut (impl AsyncRead + Unpin)) -> Result<Bytes, Failed> {
+    async fn run(&mut self, from_kubelet: &mut (impl AsyncRead + Unpin)) -> Result<Bytes, CommandFailure> {
         let passed_on = self.pass_on(from_kubelet).await;
         let has_status = !self.status.is_empty() || !self.open.contains(&self.opened.status);
         match passed_on {
@@ -387,7 +387,7 @@ impl Output<'_> {
             } else if stream == self.opened.status {
                 if self.status.len() + piece.len() > STATUS_BYTES_MAX {
                     let why = "the status of the command is too long".to_owned();
-                    return Err(Broken::Failed(Failed(why)));
+                    return Err(Broken::Failed(CommandFailure(why)));
                 }
                 self.status.put_slice(piece);
             }

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::{SENT_BYTES_MAX, STALL_MAX, STREAM_PROTOCOL, speaks_spdy, to_spdy};
 use crate::endpoints::errors::Failure;
-use crate::endpoints::relay::strip;
+use crate::endpoints::forward::strip;
 use crate::endpoints::websocket::{self, Kind, Piece};
 
 /// The beginning of the names of such subprotocols.
@@ -41,7 +41,7 @@ pub(in crate::endpoints) async fn tunnel(
             let chosen = chosen.map(|it| format!("{PREFIX}{it}"));
             let asked = websocket::protocols(headers);
             let chosen = chosen.filter(|it| asked.contains(&it.as_str()));
-            websocket::accept(headers, chosen.as_deref(), Tunnelled { switched, clock })
+            websocket::accept(headers, chosen.as_deref(), SpdyBackend { switched, clock })
         }
         BackendAnswer::Switched(..) => Err(Failure::untranslated(
             "unable to upgrade: missing upgrade headers in response".to_owned(),
@@ -59,13 +59,13 @@ pub(in crate::endpoints) async fn tunnel(
 }
 
 /// A backend that speaks SPDY, for a client that does so within a WebSocket.
-struct Tunnelled {
+struct SpdyBackend {
     switched: Switched,
     clock: Clock,
 }
 
 #[async_trait]
-impl Upgraded for Tunnelled {
+impl Upgraded for SpdyBackend {
     async fn run(
         self: Box<Self>,
         client: Box<dyn Duplex>,

@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName, Response};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use ringwatch_audit::{
-    Auditor, Body as RecordedBody, Encoding, Level, Recording, RequestHead, Response as Outcome,
+    Auditor, Body as RecordedBody, Encoding, Level, Recording, RequestHead, Response as AuditedResponse,
 };
 use ringwatch_http::{Body, EventStream, Tunnel};
 
@@ -33,9 +33,9 @@ const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const STATUS_BYTES_MAX: u64 = 1 << 20;
 
 /// A request without a response yet. If it is dropped, its client has gone.
-struct Unanswered(Option<Arc<Recording>>);
+struct UnansweredRequest(Option<Arc<Recording>>);
 
-impl Drop for Unanswered {
+impl Drop for UnansweredRequest {
     fn drop(&mut self) {
         if let Some(recording) = self.0.take() {
             recording.complete_now(None);
@@ -56,7 +56,7 @@ pub(super) fn audit<'a>(
     Box::pin(async move {
         let authenticated = filters.clock.now().duration_since(state.began.0);
         recording.took("authentication", authenticated);
-        let mut unanswered = Unanswered(Some(Arc::clone(&recording)));
+        let mut unanswered = UnansweredRequest(Some(Arc::clone(&recording)));
         if let Err(error) = recording.received().await {
             let text = format!("Internal Server Error: {:?}: {error}", state.info.path);
             return TextError::Internal(&text).response().map(Body::from);
@@ -101,7 +101,7 @@ pub(super) async fn refuse(
         _ => attempts(state),
     };
     let (response, outcome) = with_content(response).await;
-    recording.refused(Outcome { message, ..outcome }).await;
+    recording.refused(AuditedResponse { message, ..outcome }).await;
     response
 }
 
@@ -200,7 +200,7 @@ async fn begin_response(recording: &Recording, response: Response<Body>) -> Resp
 }
 
 /// Reads the body of one of the server's own short responses, for an event before it is sent.
-async fn with_content(response: Response<Body>) -> (Response<Body>, Outcome) {
+async fn with_content(response: Response<Body>) -> (Response<Body>, AuditedResponse) {
     let (parts, held) = response.into_parts();
     let (content, held) = held.read_whole().await;
     let response = Response::from_parts(parts, held);
@@ -208,15 +208,15 @@ async fn with_content(response: Response<Body>) -> (Response<Body>, Outcome) {
     (response, outcome)
 }
 
-fn outcome(response: &Response<Body>, content: Option<Bytes>) -> Outcome {
+fn outcome(response: &Response<Body>, content: Option<Bytes>) -> AuditedResponse {
     let encoding = encoding(response.headers());
     let body = content
         .zip(encoding)
         .map(|(content, encoding)| RecordedBody::whole(encoding, content));
-    Outcome {
+    AuditedResponse {
         code: response.status().as_u16(),
         body,
-        ..Outcome::default()
+        ..AuditedResponse::default()
     }
 }
 
@@ -228,7 +228,7 @@ fn encoding(headers: &HeaderMap) -> Option<Encoding> {
 /// Decides what is kept of a response's body.
 fn capture(info: &RequestInfo, response: &Response<Body>, level: Level) -> Capture {
     let extensions = response.extensions();
-    let is_passed_on = extensions.get::<ProxiedResponse>().is_some()
+    let is_forwarded = extensions.get::<ProxiedResponse>().is_some()
         || extensions.get::<EventStream>().is_some()
         || extensions.get::<Tunnel>().is_some();
     // The refusal of a form that cannot be written is in none that was asked for, and kube-apiserver does not record it.
@@ -237,7 +237,7 @@ fn capture(info: &RequestInfo, response: &Response<Body>, level: Level) -> Captu
     let is_stream =
         info.is_long_running() && !(status.is_client_error() || status.is_server_error());
     let Some(encoding) =
-        encoding(response.headers()).filter(|_| !is_passed_on && !is_stream && !is_unwritten)
+        encoding(response.headers()).filter(|_| !is_forwarded && !is_stream && !is_unwritten)
     else {
         return Capture::Nothing;
     };

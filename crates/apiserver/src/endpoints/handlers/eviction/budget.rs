@@ -73,7 +73,7 @@ pub(super) async fn ask(
         dry_run,
         ..UpdateOptions::default()
     };
-    let mut taken = Taken {
+    let mut taken = DisruptionUpdate {
         budget: name,
         pod: pod.name(),
     };
@@ -99,13 +99,13 @@ async fn budgets_of(budgets: &Store, pod: &Object) -> Result<Vec<Value>, Error> 
 }
 
 /// The update of a PodDisruptionBudget that counts one disruption.
-struct Taken<'a> {
+struct DisruptionUpdate<'a> {
     budget: &'a str,
     pod: &'a str,
 }
 
 #[async_trait]
-impl UpdatedObject for Taken<'_> {
+impl UpdatedObject for DisruptionUpdate<'_> {
     async fn updated(
         &mut self,
         context: &RequestContext,

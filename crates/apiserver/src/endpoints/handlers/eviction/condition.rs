@@ -16,7 +16,7 @@ pub(super) async fn set(
     params: &WriteParams,
     options: &mut DeleteOptions,
 ) -> Result<(), Error> {
-    let mut evicted = Evicted {
+    let mut evicted = ConditionUpdate {
         name: call.name().to_owned(),
         options: options.clone(),
     };
@@ -38,13 +38,13 @@ pub(super) async fn set(
 }
 
 /// The update of a pod that sets the condition.
-struct Evicted {
+struct ConditionUpdate {
     name: String,
     options: DeleteOptions,
 }
 
 #[async_trait]
-impl UpdatedObject for Evicted {
+impl UpdatedObject for ConditionUpdate {
     async fn updated(
         &mut self,
         context: &RequestContext,

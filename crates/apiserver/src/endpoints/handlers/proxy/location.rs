@@ -2,14 +2,14 @@
 
 /// A path of this server to a proxied one, split at `proxy`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place<'a> {
+pub(super) struct ProxyPath<'a> {
     /// The path up to and including the `proxy` segment.
     pub(super) prefix: &'a str,
     /// The rest of the path, as the client wrote it.
     pub(super) rest: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ProxyPath<'a> {
     /// Reads `/api/v1/nodes/{name}/proxy...`, or the same in a namespace.
     pub(super) fn parse(path: &'a str, namespaced: bool) -> Self {
         let segments = if namespaced { 7 } else { 5 };
@@ -123,8 +123,8 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                Place::parse(path, namespaced),
-                Place { prefix, rest },
+                ProxyPath::parse(path, namespaced),
+                ProxyPath { prefix, rest },
                 "{path}"
             );
         }

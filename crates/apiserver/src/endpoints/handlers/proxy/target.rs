@@ -1,4 +1,4 @@
-//! Finds the address that a request of the subresource `proxy` is relayed to.
+//! Finds the address that a request of the subresource `proxy` is forwarded to.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use tokio::net::lookup_host;
 
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::{About, Failure};
-use crate::endpoints::handlers::relaying::kubelet;
+use crate::endpoints::handlers::kubelet_target::kubelet;
 
 /// A name as clients write it: `name`, `name:port` or `scheme:name:port`.
 #[derive(Debug, PartialEq, Eq)]

@@ -20,10 +20,10 @@ pub(super) async fn decide(
     let resource = |name| of("resourceAttributes", name);
     let path = |name| of("nonResourceAttributes", name);
     let version = Some(resource("version")).filter(|it| !it.is_empty());
-    let fields = Selected::read(review, "fieldSelector", field_text, |text| {
+    let fields = ReviewSelector::read(review, "fieldSelector", field_text, |text| {
         FieldSelector::parse(text).ok()
     });
-    let labels = Selected::read(review, "labelSelector", label_text, |text| {
+    let labels = ReviewSelector::read(review, "labelSelector", label_text, |text| {
         LabelSelector::parse(text).ok()
     });
     let decision = if attributes(review, "resourceAttributes").is_some() {
@@ -74,12 +74,12 @@ pub(super) async fn decide(
 
 /// The selector of a review. Requirements that cannot be parsed are omitted, so that authorization covers at least the
 /// selected objects.
-struct Selected<T> {
+struct ReviewSelector<T> {
     read: Option<T>,
     is_partial: bool,
 }
 
-impl<T> Selected<T> {
+impl<T> ReviewSelector<T> {
     fn read(
         review: &Value,
         member: &str,

@@ -1,4 +1,4 @@
-//! Relays a request to upgrade the connection to another protocol.
+//! Forwards a request to upgrade the connection to another protocol.
 
 use http::{Request, Response};
 use ringwatch_http::client::{Backend, BackendAnswer, ExchangeError, exchange};

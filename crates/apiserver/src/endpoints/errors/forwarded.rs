@@ -1,4 +1,4 @@
-//! Errors of requests that are relayed to another server.
+//! Errors of requests that are forwarded to another server.
 
 use ringwatch::meta::Status;
 

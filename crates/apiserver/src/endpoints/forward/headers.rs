@@ -1,4 +1,4 @@
-//! Rewrites the headers of relayed requests and of their responses.
+//! Rewrites the headers of forwarded requests and of their responses.
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
@@ -36,7 +36,7 @@ const CORS: [HeaderName; 5] = [
 ///
 /// # Errors
 /// 500 for a path that is none.
-pub(crate) fn passed_on(
+pub(crate) fn forwarded(
     method: &Method,
     headers: &HeaderMap,
     path_and_query: &str,

@@ -1,4 +1,4 @@
-//! Relays requests that others answer: the kubelet of a node, the server of an aggregated API, or a proxied pod or
+//! Forwards requests that others answer: the kubelet of a node, the server of an aggregated API, or a proxied pod or
 //! service.
 //!
 //! ```text
@@ -16,10 +16,10 @@
 
 mod headers;
 mod kubelets;
-mod pass_on;
+mod exchange;
 pub(crate) mod upgrade;
 
-pub(super) use headers::{FORWARDED_URI, passed_on, strip, strip_answer};
+pub(super) use headers::{FORWARDED_URI, forwarded, strip, strip_answer};
 pub use kubelets::{KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT};
-pub use pass_on::{NotPassedOn, ProxiedResponse, pass_on};
+pub use exchange::{ForwardError, ProxiedResponse, forward};
 pub(super) use upgrade::upgrade;

@@ -1,4 +1,4 @@
-//! The common parts of the handlers that call kubelets: the pod, its node's kubelet, and the request that is relayed.
+//! The common parts of the handlers that call kubelets: the pod, its node's kubelet, and the request that is forwarded.
 
 use http::{Request, Response};
 use ringwatch::codec;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::{About, Failure};
-use crate::endpoints::relay;
+use crate::endpoints::forward;
 
 /// Reads the pod that the request is about.
 pub(super) async fn pod(call: &Call<'_>) -> Result<Value, Failure> {
@@ -65,7 +65,7 @@ pub(super) fn request(
     path_and_query: &str,
     body: RequestBody,
 ) -> Result<Request<RequestBody>, Failure> {
-    relay::passed_on(call.method, call.headers, path_and_query, body)
+    forward::forwarded(call.method, call.headers, path_and_query, body)
 }
 
 /// Asks a backend to speak what the client wants to speak.
@@ -76,6 +76,6 @@ pub(super) async fn upgrade(
     backend: &Backend,
     request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let upgraded = relay::upgrade(backend, request).await;
+    let upgraded = forward::upgrade(backend, request).await;
     upgraded.map_err(|error| Failure::untranslated(error.to_string()))
 }

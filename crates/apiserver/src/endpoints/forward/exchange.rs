@@ -1,4 +1,4 @@
-//! Passes a request on to another API server, as it is.
+//! Forwards a request to another API server, as it is.
 
 use http::header::UPGRADE;
 use http::{Request, Response, Version};
@@ -16,7 +16,7 @@ pub struct ProxiedResponse;
 
 /// The failure to pass a request on.
 #[derive(Debug, thiserror::Error)]
-pub enum NotPassedOn {
+pub enum ForwardError {
     /// The other server cannot be reached, or does not answer the request.
     #[error("{0}")]
     Unanswered(#[from] ExchangeError),
@@ -29,11 +29,11 @@ pub enum NotPassedOn {
 /// concern one connection. The body is read as fast as the client takes it; an upgraded connection is joined with the client's.
 ///
 /// # Errors
-/// [`NotPassedOn`]
-pub async fn pass_on(
+/// [`ForwardError`]
+pub async fn forward(
     backend: &Backend,
     mut request: Request<RequestBody>,
-) -> Result<Response<ResponseBody>, NotPassedOn> {
+) -> Result<Response<ResponseBody>, ForwardError> {
     // However it came, it is sent over HTTP/1.1, where a body of unknown length is sent in chunks.
     *request.version_mut() = Version::HTTP_11;
     let headers = request.headers_mut();
@@ -65,7 +65,7 @@ pub async fn pass_on(
             response.extensions_mut().insert(Tunnel::new(switched));
             Ok(response)
         }
-        Ok(BackendAnswer::Switched(..)) => Err(NotPassedOn::Upgraded),
+        Ok(BackendAnswer::Switched(..)) => Err(ForwardError::Upgraded),
         Err(error) => {
             outgoing_call::failed(&span, &error);
             Err(error.into())
@@ -120,7 +120,7 @@ mod tests {
             stream.write_all(answer).await.expect("a client");
             read
         };
-        let (read, answer) = tokio::join!(server, pass_on(&backend, request));
+        let (read, answer) = tokio::join!(server, forward(&backend, request));
         assert_eq!(answer.expect("an answer").status().as_u16(), 201);
         read
     }
@@ -154,7 +154,7 @@ mod tests {
             };
             let client = async {
                 let request = Request::get("/").body(full("")).expect("a request");
-                let answer = pass_on(&backend, request).await.expect("an answer");
+                let answer = forward(&backend, request).await.expect("an answer");
                 assert_eq!(answer.headers().get(CONTENT_LENGTH), None, "{length}");
                 let body = answer.into_body().collect().await.expect("a body");
                 assert_eq!(body.to_bytes(), "one", "{length}");

@@ -14,18 +14,18 @@ use crate::current_credentials::{Credentials, CurrentCredentials};
 
 /// The identity that a chain of certificates proves.
 #[derive(Debug)]
-pub(super) struct ShownCertificate {
+pub(super) struct ClientCertificate {
     credentials: CurrentCredentials,
-    judged: ArcSwap<Judged>,
+    judged: ArcSwap<Verification>,
 }
 
 #[derive(Debug)]
-struct Judged {
+struct Verification {
     by: Arc<Credentials>,
     peer: Arc<Peer>,
 }
 
-impl ShownCertificate {
+impl ClientCertificate {
     /// Verifies the chain that a client has shown, the leaf first.
     pub(super) fn new(
         chain: &[CertificateDer<'_>],
@@ -36,7 +36,7 @@ impl ShownCertificate {
         let peer = Arc::new(by.clients.identify(chain, now));
         Self {
             credentials: credentials.clone(),
-            judged: ArcSwap::from_pointee(Judged { by, peer }),
+            judged: ArcSwap::from_pointee(Verification { by, peer }),
         }
     }
 
@@ -49,7 +49,7 @@ impl ShownCertificate {
         }
         let peer = Arc::new(newest.clients.identify(chain, now));
         // Concurrent streams compute the same result; if not, the next request verifies again.
-        self.judged.store(Arc::new(Judged {
+        self.judged.store(Arc::new(Verification {
             by: newest,
             peer: Arc::clone(&peer),
         }));
