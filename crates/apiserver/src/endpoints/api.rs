@@ -3,6 +3,7 @@
 //! [`Api::handle`] takes the same steps for every request: it finds the handler, calls it, adds the parts common to all
 //! answers (audit id, warnings, compression), and counts the request.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +16,7 @@ use hyper::body::Body;
 use ringwatch_apimachinery::User;
 use ringwatch_audit::Recording;
 use ringwatch_http::{RequestBody, ResponseBody};
+use ringwatch_openapi::{Described, Documents, OpenApi};
 use ringwatch_registry::{Resource, Store, Verb};
 
 use super::aggregation::{self, AggregatedServers};
@@ -27,7 +29,7 @@ use super::handlers;
 use super::memory_gate::MemoryGate;
 use super::metrics::{RequestOutcome, RequestKind};
 use super::negotiation::{self, status_format};
-use super::openapi::{Documents, OpenApi};
+use super::openapi::{OpenApiEndpoint, is_compressed};
 use super::params::Query;
 use super::request_info::RequestInfo;
 use super::response;
@@ -78,10 +80,27 @@ impl ServedApi {
         Self {
             routes: Routes::new(&stores, &config.storeless),
             discovery: Discovery::new(config, &stores, &dynamic.servers),
-            openapi: OpenApi::new(config, &stores, dynamic.servers.openapi()),
+            openapi: openapi(config, &stores, dynamic.servers.openapi()),
             servers: dynamic.servers.clone(),
         }
     }
+}
+
+/// Returns the OpenAPI documents of these stores and the resources without one.
+fn openapi(
+    config: &ApiConfig,
+    stores: &[Arc<Store>],
+    remote: BTreeMap<String, String>,
+) -> OpenApi {
+    let version = &config.version;
+    let described = Described {
+        stores,
+        storeless: &config.storeless,
+        paths: &config.extra_root_paths,
+        build: &version.git_version,
+        kubernetes: &format!("{}.{}", version.major, version.minor),
+    };
+    OpenApi::new(described, remote)
 }
 
 /// Returns true for a HEAD of a resource, which kube-apiserver answers for custom resources and proxies alone.
@@ -220,7 +239,7 @@ impl Api {
             let response = self.document(served, head).await;
             (response, RequestKind::unknown(info))
         };
-        if matches!(info.verb.name(), "get" | "list") && OpenApi::is_compressed(&info.path) {
+        if matches!(info.verb.name(), "get" | "list") && is_compressed(&info.path) {
             response = response::compress(head.headers, response);
         }
         (response, kind)
@@ -230,10 +249,12 @@ impl Api {
     async fn document(&self, served: &ServedApi, head: &RequestHead<'_>) -> Response<ResponseBody> {
         let (method, path, headers) = (head.method, &head.info.path, head.headers);
         if OpenApi::has(path) {
-            let ServedApi { openapi, .. } = served;
-            return openapi
-                .serve(&self.documents, method, path, head.query, headers)
-                .await;
+            let endpoint = OpenApiEndpoint {
+                api: &served.openapi,
+                documents: &self.documents,
+                clock: &self.config.clock,
+            };
+            return endpoint.answer(method, path, head.query, headers).await;
         }
         served.discovery.serve(method, path, headers, head.pretty)
     }

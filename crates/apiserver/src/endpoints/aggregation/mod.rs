@@ -25,7 +25,6 @@ pub(super) use self::proxy::{RequestHead, proxy};
 use ringwatch_apimachinery::GroupVersion;
 use ringwatch_http::client::Backend;
 
-use super::openapi;
 use super::forward::PROXY_CONNECT_TIMEOUT;
 use crate::{AggregatedApi, ServiceAddresses};
 
@@ -134,7 +133,7 @@ impl AggregatedServers {
         if self.by_version.is_empty() {
             return None;
         }
-        if let Some(root) = path.strip_prefix(openapi::V3) {
+        if let Some(root) = path.strip_prefix(ringwatch_openapi::V3) {
             return self.serving(root).filter(|it| it.openapi.is_some());
         }
         // The same parsing as for authorization.

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use ringwatch_http::{ResponseBody, full};
+use ringwatch_openapi::{V2, V3};
 use ringwatch_registry::Store;
 
 use self::aggregated::{AGGREGATED_MEDIA_TYPE, AGGREGATED_PROTOBUF_MEDIA_TYPE};
@@ -23,7 +24,6 @@ use super::aggregation::AggregatedServers;
 use super::api_config::ApiConfig;
 use super::errors::Failure;
 use super::negotiation::{self, Format, OBJECT_MEDIA_TYPES};
-use super::openapi;
 use super::response;
 
 /// The discovery documents by their paths, built when resources change, not for each request.
@@ -104,8 +104,8 @@ impl Discovery {
         let mut paths: Vec<String> = versions.map(Version::path).collect();
         paths.extend(documents.keys().cloned());
         paths.extend(config.extra_root_paths.iter().cloned());
-        let described = [openapi::V2, openapi::V3].map(str::to_owned);
-        paths.extend(described.into_iter().chain([format!("{}/", openapi::V3)]));
+        let described = [V2, V3].map(str::to_owned);
+        paths.extend(described.into_iter().chain([format!("{}/", V3)]));
         let root = Document {
             any_method: true,
             ..Document::new(root::root(paths), true)

@@ -1,16 +1,18 @@
-//! Responses with documents: negotiation of their encoding, ETags and caching.
+//! Responses with OpenAPI documents: negotiation of their encoding, ETags and caching.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
+use ringwatch::clock::Clock;
 use ringwatch_http::{ResponseBody, full};
+use ringwatch_openapi::{Document, Documents, Form, OpenApi, Syntax, V2, V3};
 use sha2::{Digest, Sha512};
 
-use super::document::{Form, Syntax};
-use crate::endpoints::errors;
-use crate::endpoints::negotiation;
-use crate::endpoints::respond::respond;
+use super::errors::{self, Failure};
+use super::params::Query;
+use super::respond::respond;
+use super::{negotiation, response};
 
 const JSON: &str = "application/json";
 
@@ -24,8 +26,71 @@ const V3_PROTOBUF: [&str; 2] = [
     "com.github.proto-openapi.spec.v3@v1.0+protobuf",
 ];
 
+/// Answers requests for documents.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenApiEndpoint<'a> {
+    pub(super) api: &'a OpenApi,
+    /// The cached documents.
+    pub(super) documents: &'a Documents,
+    pub(super) clock: &'a Clock,
+}
+
+impl OpenApiEndpoint<'_> {
+    /// Answers a request for a document.
+    pub(super) async fn answer(
+        self,
+        method: &Method,
+        path: &str,
+        query: &Query,
+        headers: &HeaderMap,
+    ) -> Response<ResponseBody> {
+        if method != Method::GET && method != Method::HEAD {
+            let format = negotiation::status_format(headers, false);
+            return response::failure(format, &Failure::method_not_allowed());
+        }
+        if path == V2 {
+            return self.v2(headers).await;
+        }
+        match path.trim_start_matches(V3).trim_matches('/') {
+            "" => index(headers, self.api.index().await),
+            root => self.v3(root, query, headers).await,
+        }
+    }
+
+    async fn v2(self, headers: &HeaderMap) -> Response<ResponseBody> {
+        let Some(syntax) = wanted(headers, Form::V2) else {
+            return not_acceptable();
+        };
+        let made = self.api.v2(self.documents, syntax).await;
+        document(headers, Form::V2, syntax, made, None)
+    }
+
+    async fn v3(self, path: &str, query: &Query, headers: &HeaderMap) -> Response<ResponseBody> {
+        let Some(version) = self.api.v3(path) else {
+            return response::page_not_found();
+        };
+        let Some(syntax) = wanted(headers, Form::V3) else {
+            return not_acceptable();
+        };
+        let hash = version.hash().await;
+        let asked = Some(query.first("hash")).filter(|asked| !asked.is_empty());
+        if asked.is_some_and(|asked| asked != hash) {
+            return moved(&version.url(&hash));
+        }
+        let content = version.content(self.documents, &hash, syntax).await;
+        let now = asked.map(|_| self.clock.wall());
+        document(headers, Form::V3, syntax, Document { hash, content }, now)
+    }
+}
+
+/// Returns true if answers to a path are compressed for clients that accept it. kube-apiserver does not compress
+/// the documents of v3.
+pub(super) fn is_compressed(path: &str) -> bool {
+    path == V2 || !OpenApi::has(path)
+}
+
 /// Chooses the syntax of a document by the Accept header; `None` if neither is accepted.
-pub(super) fn wanted(headers: &HeaderMap, form: Form) -> Option<Syntax> {
+fn wanted(headers: &HeaderMap, form: Form) -> Option<Syntax> {
     let protobuf = match form {
         Form::V2 => V2_PROTOBUF,
         Form::V3 => V3_PROTOBUF,
@@ -45,13 +110,12 @@ const ALWAYS: SignedDuration = SignedDuration::from_hours(365 * 24);
 
 /// Answers with a document, or with 304 if the client has it. A document under its hash never changes, so it may be
 /// kept for ever; caches that do not know `immutable` get an expiry.
-pub(super) fn document(
+fn document(
     headers: &HeaderMap,
     form: Form,
     syntax: Syntax,
-    hash: &str,
+    document: Document,
     hashed: Option<Timestamp>,
-    content: Bytes,
 ) -> Response<ResponseBody> {
     let media_type = match (form, syntax) {
         (_, Syntax::Json) => JSON,
@@ -62,7 +126,7 @@ pub(super) fn document(
             "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
         }
     };
-    let mut response = tagged(headers, media_type, hash, content);
+    let mut response = tagged(headers, media_type, &document.hash, document.content);
     let answer = response.headers_mut();
     if form == Form::V2 {
         answer.append(VARY, HeaderValue::from_static("Accept-Encoding"));
@@ -78,7 +142,7 @@ pub(super) fn document(
 }
 
 /// Answers with the index of the v3 documents: 200, or 304 if the client has it already.
-pub(super) fn index(headers: &HeaderMap, content: Vec<u8>) -> Response<ResponseBody> {
+fn index(headers: &HeaderMap, content: Vec<u8>) -> Response<ResponseBody> {
     let digest = Sha512::digest(&content);
     let hash: String = digest.iter().map(|byte| format!("{byte:02X}")).collect();
     tagged(headers, JSON, &hash, content.into())
@@ -110,7 +174,7 @@ fn tagged(
 }
 
 /// Answers that the document is at another URL: 301.
-pub(super) fn moved(url: &str) -> Response<ResponseBody> {
+fn moved(url: &str) -> Response<ResponseBody> {
     let body = format!("<a href=\"{url}\">Moved Permanently</a>.\n\n");
     let code = StatusCode::MOVED_PERMANENTLY;
     let mut response = respond(code, "text/html; charset=utf-8", full(body));
@@ -121,7 +185,7 @@ pub(super) fn moved(url: &str) -> Response<ResponseBody> {
 }
 
 /// Answers that the client accepts no form of the document: 406.
-pub(super) fn not_acceptable() -> Response<ResponseBody> {
+fn not_acceptable() -> Response<ResponseBody> {
     let mut response = Response::new(full(Bytes::new()));
     *response.status_mut() = errors::NOT_ACCEPTABLE;
     response

@@ -5,15 +5,14 @@ mod gnostic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ringwatch::clock::Clock;
 use ringwatch_apimachinery::GroupVersion;
 use ringwatch_registry::{PrinterColumns, Resource, Verb};
 use ringwatch_resources::built_in;
 use serde_json::{Value, json};
 
 use super::built_in::BuiltIn;
-use super::document::{Assembly, Form, Syntax};
-use super::{CustomSchemas, OpenApi, roots, v2};
+use super::document::Assembly;
+use super::{CustomSchemas, Form, OpenApi, Syntax, roots, v2};
 
 /// Returns the API of all built-in resources, without stores.
 fn api() -> OpenApi {
@@ -26,7 +25,6 @@ fn api_of(resources: &[Arc<Resource>]) -> OpenApi {
         roots: roots::collect(resources.iter(), &[]),
         custom: CustomSchemas::new(&[]),
         build: "v1.36.2".to_owned(),
-        clock: Clock::real(),
         version: "1.36".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
-use super::document::Names;
+use super::names::Names;
 use super::operations::{Body, Media, Operation, PathItem};
 use super::parameters::Parameter;
 use super::v3;

@@ -3,8 +3,9 @@
 use prost::Message as _;
 
 use super::api;
-use crate::endpoints::openapi::built_in::BuiltIn;
-use crate::endpoints::openapi::document::{Assembly, Form, Syntax};
+use crate::built_in::BuiltIn;
+use crate::document::Assembly;
+use crate::{Form, Syntax};
 
 #[derive(prost::Message)]
 struct V2Document {

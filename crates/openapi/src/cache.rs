@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use bytes::Bytes;
 use ringwatch::budget::{Account, Ledger, Share};
 
-use super::document::{Form, Syntax};
+use super::form::{Form, Syntax};
 
 /// Maximum number of bytes of cached documents.
 const BYTES_MAX: usize = 8 << 20;

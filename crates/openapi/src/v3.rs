@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::document::Names;
+use super::names::Names;
 use super::operations::{Body, Media, Operation, PathItem, Type};
 use super::parameters::Parameter;
 

@@ -1,32 +1,20 @@
 //! Builds a document, path by path and schema by schema.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::GroupVersion;
 use serde_json::{Value, json};
 
 use super::built_in::Index;
 use super::custom::CustomSchemas;
-use super::operations::{PathItem, Type};
+use super::form::{Form, Syntax};
+use super::names::Names;
+use super::operations::PathItem;
 use super::protobuf::{self, Piece};
 use super::{v2, v3};
 
 /// Number of schemas that are written before the task yields.
 const STEP_SCHEMAS: usize = 16;
-
-/// The version of OpenAPI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    V2,
-    V3,
-}
-
-/// The encoding of a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Syntax {
-    Json,
-    Protobuf,
-}
 
 /// A document that is being written.
 #[derive(Debug)]
@@ -37,41 +25,11 @@ pub(super) struct Assembly<'a> {
     paths: Vec<u8>,
     schemas: Vec<u8>,
     /// The parameters that a v2 document defines once and refers to.
-    shared: v2::Shared,
+    shared: v2::SharedParameters,
     /// The only version that the document is about.
     only: Option<GroupVersion>,
     /// True if the document is about custom resources alone.
     of_definitions: bool,
-}
-
-/// The names of schemas, and which of them the document has to contain.
-#[derive(Debug)]
-pub(super) struct Names<'a> {
-    index: &'a Index<'a>,
-    wanted: BTreeSet<String>,
-    /// The kinds that are not built in, by the names of their schemas.
-    custom: BTreeMap<String, (GroupVersion, String)>,
-}
-
-impl Names<'_> {
-    /// Returns the name of a type's schema, which the document will contain; `None` for text.
-    pub(super) fn require(&mut self, about: &Type) -> Option<String> {
-        let name = match about {
-            Type::Text => return None,
-            Type::Named(name) => (*name).to_owned(),
-            Type::Kind(group_version, kind) => match self.index.name(group_version, kind) {
-                Some(name) => name.to_owned(),
-                None => {
-                    let name = CustomSchemas::name(group_version, kind);
-                    let kind = (group_version.clone(), kind.clone());
-                    self.custom.insert(name.clone(), kind);
-                    name
-                }
-            },
-        };
-        self.wanted.insert(name.clone());
-        Some(name)
-    }
 }
 
 impl<'a> Assembly<'a> {
@@ -80,14 +38,10 @@ impl<'a> Assembly<'a> {
         Self {
             form,
             syntax,
-            names: Names {
-                index,
-                wanted: BTreeSet::new(),
-                custom: BTreeMap::new(),
-            },
+            names: Names::new(index),
             paths: Vec::new(),
             schemas: Vec::new(),
-            shared: v2::Shared::default(),
+            shared: v2::SharedParameters::default(),
             only: None,
             of_definitions: false,
         }

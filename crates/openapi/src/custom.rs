@@ -12,8 +12,8 @@ use ringwatch_registry::{Resource, Store};
 use serde_json::{Map, Value, json};
 
 use super::built_in::Index;
-use super::document::Form;
-use super::v3;
+use super::form::Form;
+use super::{names, v3};
 
 /// The built-in types from which custom ones take the members that all objects and lists have.
 const OBJECT: &str = "io.k8s.api.core.v1.ConfigMap";
@@ -70,13 +70,6 @@ impl CustomSchemas {
             definitions: stores.iter().find(is_definitions).cloned(),
             resources,
         }
-    }
-
-    /// Returns the name of the schema of a kind, such as `com.example.v1.Widget`.
-    pub(super) fn name(group_version: &GroupVersion, kind: &str) -> String {
-        let GroupVersion { group, version } = group_version;
-        let group: Vec<&str> = group.rsplit('.').collect();
-        format!("{}.{version}.{kind}", group.join("."))
     }
 
     /// Returns the version of the definition of a resource; 0 if it is gone.
@@ -220,7 +213,7 @@ fn put(schema: &mut Value, members: &Map<String, Value>) {
 
 /// Returns the schema of lists of a resource.
 fn list(resource: &Resource, built_in: &Index<'_>) -> Value {
-    let item = CustomSchemas::name(&resource.group_version, &resource.kind);
+    let item = names::of_custom(&resource.group_version, &resource.kind);
     let mut schema = json!({
         "description": format!("{} is a list of {}", resource.list_kind, resource.kind),
         "type": "object",
@@ -437,14 +430,5 @@ mod tests {
         assert_eq!(told, Some(json!([{"fieldPath": "spec.color"}])));
         assert_eq!(selectable_fields(&json!({"selectableFields": []})), None);
         assert_eq!(selectable_fields(&json!({})), None);
-    }
-
-    #[test]
-    fn names_begin_with_the_last_of_the_group() {
-        let version = GroupVersion::new("peers.example.com", "v1");
-        assert_eq!(
-            CustomSchemas::name(&version, "Widget"),
-            "com.example.peers.v1.Widget"
-        );
     }
 }

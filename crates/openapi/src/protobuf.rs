@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::document::Form;
+use super::form::Form;
 use super::messages::{self, Kind, Message};
 
 /// The numbers of the fields of a named value: its name and its value.
