@@ -1,25 +1,27 @@
-//! The REST layer, above the connections of `ringwatch-http`.
-//!
-//! [`endpoints`] answers requests from the registry's stores; [`filters`] run before it: authentication, impersonation,
-//! priority and fairness, deadlines; [`threads`] has the runtimes that all of this runs on. Rules of kinds do not belong
-//! here, nor tasks that follow stored objects, which are in `ringwatch-controllers`. `ringwatch-server` composes a server.
+//! Other names of `ringwatch-endpoints` and `ringwatch-filters`, until all crates name these.
 
-mod aggregated_api;
-mod audit_id;
-pub mod current_credentials;
-pub mod endpoints;
-pub mod filters;
-pub mod health;
-mod outgoing_call;
-mod service_addresses;
-pub mod shutdown;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
-pub mod threads;
-pub mod webhook_client;
+pub use ringwatch_endpoints::{self as endpoints, current_credentials, health};
+pub use ringwatch_endpoints::{AggregatedApi, LOG_TARGET, ServiceAddresses, ServiceReference};
+#[cfg(feature = "testing")]
+pub use ringwatch_filters::testing;
+pub use ringwatch_filters::{self as filters, shutdown, threads};
 
-pub use self::aggregated_api::{AggregatedApi, ServiceReference};
-pub use self::service_addresses::ServiceAddresses;
+/// The client of webhooks.
+pub mod webhook_client {
+    use std::sync::Arc;
 
-/// The target of this crate's log lines, which requests of clients cause.
-pub const LOG_TARGET: &str = module_path!();
+    use ringwatch::clock::Clock;
+    use ringwatch_endpoints::ServiceAddresses;
+    use ringwatch_observe::webhook_calls::WebhookCalls;
+    use ringwatch_webhook::{NetworkClient, WebhookClient};
+
+    /// Creates the client by which a server calls webhooks.
+    #[must_use]
+    pub fn client(
+        services: ServiceAddresses,
+        calls: WebhookCalls,
+        clock: Clock,
+    ) -> Arc<dyn WebhookClient> {
+        Arc::new(NetworkClient::new(Arc::new(services), calls, clock))
+    }
+}

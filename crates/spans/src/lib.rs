@@ -22,6 +22,7 @@ mod exemplar;
 mod exporter;
 mod headers;
 mod metrics;
+pub mod outgoing_call;
 mod queue;
 mod span;
 mod steps;

@@ -1,4 +1,4 @@
-//! HTTP statuses of errors are chosen in one place, `crates/apiserver/src/endpoints/errors`.
+//! HTTP statuses of errors are chosen in one place, `crates/endpoints/src/errors`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Files that may name a 4xx or 5xx status, and why.
 const EXCEPTIONS: [(&str, &str); 5] = [
     (
-        "apiserver/src/webhook_client.rs",
+        "webhook/src/network_client.rs",
         "compares the statuses of webhooks' answers, as their client",
     ),
     (
@@ -28,7 +28,7 @@ const EXCEPTIONS: [(&str, &str); 5] = [
 ];
 
 /// The module that chooses: a path below `crates/` and the beginning of the names of its files.
-const CHOSEN_IN: &str = "apiserver/src/endpoints/errors";
+const CHOSEN_IN: &str = "endpoints/src/errors";
 
 /// Names of `http::StatusCode` from 400 on.
 const ERRORS: [&str; 22] = [

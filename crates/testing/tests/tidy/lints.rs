@@ -10,7 +10,7 @@ const OF_THE_ENGINE: &str = "disallowed-types = [";
 
 /// Files and folders whose code may spawn tasks or start threads, as ARCHITECTURE.md says in its invariants.
 const SPAWNING: &[&str] = &[
-    "crates/apiserver/src/filters/large_work.rs",
+    "crates/filters/src/large_work.rs",
     "crates/http/src/listener.rs",
     "crates/load/src/",
     "crates/server/src/",

@@ -1,0 +1,106 @@
+//! Checks the fields of an object of a built-in kind: their types, and that none is unknown.
+//!
+//! Custom resources are not checked here, but by their schemas.
+
+use ringwatch::codec;
+use ringwatch_apimachinery::{Error, FieldError, GroupVersion};
+use ringwatch_registry::RequestContext;
+use serde_json::{Map, Value};
+
+use super::{ExpectedKind, WrongType, check_type, check_type_texts, metadata, type_of};
+use crate::params::FieldValidation;
+use crate::patches::Patch;
+
+/// Checks the types of the fields, removes unknown fields, and adds metadata if it is missing. Returns the paths of the
+/// removed fields.
+///
+/// # Errors
+/// The error of Go's decoder about a value of the wrong type.
+pub(super) fn check(
+    object: &mut Map<String, Value>,
+    expected: ExpectedKind<'_>,
+) -> Result<Vec<String>, String> {
+    let version = expected.group_version.to_string();
+    let kind = codec::kind(&version, expected.kind).filter(|_| !expected.custom);
+    let unknown = match kind {
+        Some(kind) => codec::check_types(kind, object).map_err(|error| error.to_string())?,
+        None if expected.custom => check_custom_metadata(object)?,
+        None => Vec::new(),
+    };
+    metadata::check(object)?;
+    Ok(unknown)
+}
+
+/// Checks the metadata of a custom resource, whose other fields have no types but a schema.
+fn check_custom_metadata(object: &mut Map<String, Value>) -> Result<Vec<String>, String> {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
+        return Ok(Vec::new());
+    };
+    let unknown = codec::check_metadata(metadata).map_err(|error| error.to_string())?;
+    let paths = unknown.iter().map(|path| format!("metadata.{path}"));
+    Ok(paths.collect())
+}
+
+/// Returns the message about a field that its kind does not have.
+pub(super) fn unknown_field(path: &str) -> String {
+    format!("unknown field {path:?}")
+}
+
+/// Checks the result of a patch as [`check`] does, and treats its unknown and duplicate fields as `validation` says. Kind
+/// and version of a built-in kind are restored if the patch removed them, and cannot be changed.
+///
+/// # Errors
+/// [`Error::Invalid`], since it is the patch that is wrong; [`Error::BadRequest`] for another version.
+pub(crate) fn check_patched(
+    object: &mut Value,
+    patch: &Patch,
+    existing: &Value,
+    expected: ExpectedKind<'_>,
+    known: &dyn Fn(&GroupVersion, &str) -> bool,
+    validation: FieldValidation,
+    context: &RequestContext,
+) -> Result<(), Error> {
+    let invalid = |why: &str| Error::Invalid {
+        kind: String::new(),
+        name: String::new(),
+        errors: vec![FieldError::invalid(
+            "patch",
+            &Value::String(patch.shown(existing)),
+            why,
+        )],
+    };
+    let Some(members) = object.as_object_mut() else {
+        return Err(Error::Unprocessable);
+    };
+    check_type_texts(members).map_err(|why| invalid(&why))?;
+    let checked = type_of(members, expected).and_then(|(kind, version)| {
+        check_type(&kind, &version, expected, known)?;
+        Ok(kind)
+    });
+    let kind = checked.map_err(|wrong| match wrong {
+        WrongType::OtherVersion(text) => Error::BadRequest(text),
+        WrongType::OtherKind(text) => invalid(&text),
+        WrongType::NoKind => {
+            let shown = patch.shown(existing);
+            invalid(&format!("Object 'Kind' is missing in '{shown}'"))
+        }
+    })?;
+    let mut unknown = check(members, expected).map_err(|error| invalid(&error))?;
+    if let Some(strategy) = expected.strategy.filter(|_| kind == expected.kind) {
+        let by_schema = strategy.unknown_fields(object);
+        unknown.extend(by_schema.map_err(|error| invalid(&error))?);
+    }
+    let unknown = unknown.iter().map(|path| unknown_field(path));
+    let complaints: Vec<_> = patch.complaints.iter().cloned().chain(unknown).collect();
+    match validation {
+        FieldValidation::Strict if !complaints.is_empty() => Err(invalid(&format!(
+            "strict decoding error: {}",
+            complaints.join(", ")
+        ))),
+        FieldValidation::Warn => {
+            complaints.into_iter().for_each(|text| context.warn(text));
+            Ok(())
+        }
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
+    }
+}

@@ -1,0 +1,170 @@
+//! Server-side apply: merges the fields that a client sets with those of other managers.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::{HeaderMap, Response, StatusCode};
+use ringwatch_apimachinery::Error;
+use ringwatch_apply::Manager;
+use ringwatch_http::{RequestBody, ResponseBody};
+use ringwatch_registry::{RequestContext, Resource, UpdateOptions, UpdatedObject};
+use serde_json::Value;
+
+use super::update::check_name;
+use crate::call::Call;
+use crate::decode::{self, BODY_BYTES_MAX, ExpectedKind};
+use crate::errors::Failure;
+use crate::object_response;
+use crate::params::{FieldValidation, WriteKind, WriteParams};
+
+/// The media type of configurations.
+const APPLY_MEDIA_TYPE: &str = "application/apply-patch+yaml";
+
+/// Returns true if a patch is a server-side apply.
+pub(crate) fn is_apply(headers: &HeaderMap) -> bool {
+    decode::media_type(headers) == APPLY_MEDIA_TYPE
+}
+
+/// Applies the configuration in the body, creates the object if there is none, and answers with it.
+///
+/// # Errors
+/// 400, 413 and 422 for a bad configuration, 409 when others manage its fields.
+pub(crate) async fn apply(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let content = call.read_body(body, BODY_BYTES_MAX).await?;
+    let params = WriteParams::read(call.query, WriteKind::Apply)?;
+    if let Some(recording) = &call.context.recording {
+        recording.request_patch(&content);
+    }
+    let resource = call.store.resource();
+    let expected = ExpectedKind {
+        group_version: &resource.group_version,
+        kind: &resource.kind,
+        strategy: Some(&*resource.strategy),
+        custom: false,
+    };
+    let config = configuration(call, &content, &params, expected)?;
+    let mut applied = ApplyUpdate {
+        config,
+        name: call.name().to_owned(),
+        api_version: resource.group_version.to_string(),
+        resource: Arc::clone(resource),
+        force: params.force,
+    };
+    let options = UpdateOptions {
+        dry_run: params.dry_run,
+        force_allow_create: true,
+    };
+    let (object, created) = call
+        .store
+        .update(
+            &call.context,
+            call.namespace(),
+            call.name(),
+            &mut applied,
+            &options,
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    let code = if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    object_response::object(code, output, call, object).await
+}
+
+/// Reads the configuration in a body. Unlike other objects it must name its version, and unknown fields are refused
+/// whatever the client's field validation.
+pub(super) fn configuration(
+    call: &Call<'_>,
+    content: &[u8],
+    params: &WriteParams,
+    expected: ExpectedKind<'_>,
+) -> Result<Value, Failure> {
+    let decoded = decode::configuration(content)?;
+    check_type(&decoded.value, expected)?;
+    let sent = decoded.value.clone();
+    let typed = decode::typed(decoded, content, expected, &|group_version, kind| {
+        call.routes.knows(group_version, kind)
+    })?;
+    let schema = expected.strategy.and_then(|it| it.merge_schema());
+    ringwatch_apply::check_declared(&sent, schema, &typed.unknown)
+        .map_err(|error| call.fail(error))?;
+    match (params.field_validation, decode::yaml_error(&typed.repeated)) {
+        (FieldValidation::Strict, Some(error)) => {
+            return Err(Failure::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {error}"
+            )));
+        }
+        (FieldValidation::Warn, _) => {
+            let repeated = typed.repeated.into_iter();
+            repeated.for_each(|text| call.context.warn(text));
+        }
+        (FieldValidation::Strict | FieldValidation::Ignore, _) => {}
+    }
+    if typed.value.pointer("/metadata/name").is_some() {
+        check_name(call, &typed.value)?;
+    }
+    // A null in it is a value of its own, not what Go's types would make of it.
+    Ok(sent)
+}
+
+/// Refuses configurations of another version or kind than the expected ones, or without them (`Apply` of
+/// `managedfields/internal/versioncheck.go`, 1.36).
+fn check_type(config: &Value, expected: ExpectedKind<'_>) -> Result<(), Failure> {
+    let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version == expected.group_version.to_string() && kind == expected.kind {
+        return Ok(());
+    }
+    let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+    Err(Failure::bad_request(format!(
+        "invalid object type: {group}/{version}, Kind={kind}"
+    )))
+}
+
+/// The update of an object by server-side apply.
+struct ApplyUpdate {
+    config: Value,
+    name: String,
+    api_version: String,
+    resource: Arc<Resource>,
+    force: bool,
+}
+
+#[async_trait]
+impl UpdatedObject for ApplyUpdate {
+    async fn updated(
+        &mut self,
+        context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let uid = self.config.pointer("/metadata/uid").and_then(Value::as_str);
+        if let (None, Some(uid)) = (existing, uid.filter(|uid| !uid.is_empty())) {
+            return Err(Error::Conflict {
+                resource: self.resource.qualified_name(),
+                name: self.name.clone(),
+                message: format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                ),
+            });
+        }
+        let manager = Manager {
+            name: &context.field_manager,
+            api_version: &self.api_version,
+            subresource: &context.subresource,
+            has_status_subresource: self.resource.subresource("status").is_some(),
+            custom: self.resource.strategy.merge_schema(),
+            time: Some(context.clock.wall()),
+        };
+        ringwatch_apply::apply(existing, &self.config, &manager, self.force)
+    }
+
+    fn managed_fields_are_current(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,146 @@
+//! The `binding` subresource of pods: the scheduler's decision, written into the pod.
+
+use async_trait::async_trait;
+use http::{Response, StatusCode};
+use ringwatch::meta::Status;
+use ringwatch_apimachinery::{Error, FieldError};
+use ringwatch_http::{RequestBody, ResponseBody};
+use ringwatch_registry::{Operation, SubresourceCall};
+use ringwatch_registry::{RequestContext, UpdatedObject};
+use ringwatch_resources::bind_pod;
+use serde_json::Value;
+
+use super::update::update_options;
+use crate::call::Call;
+use crate::decode::BINDING_BYTES_MAX;
+use crate::errors::Failure;
+use crate::params::{WriteKind, WriteParams};
+use crate::response;
+
+/// Assigns the pod to the node that the Binding in the body names.
+///
+/// # Errors
+/// 400, 413, 415 and 422 for a bad Binding, 404, 409 when the pod has a node already.
+pub(crate) async fn bind(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let content = call.read_body(body, BINDING_BYTES_MAX).await?;
+    let params = WriteParams::read(call.query, WriteKind::Create)?;
+    let resource = call.store.resource();
+    let mut binding = call.decode(&content, &resource.group_version, "Binding", &params)?;
+    call.store
+        .ensure_namespace(call.namespace(), &mut binding)
+        .map_err(|error| call.fail(error))?;
+    let name = pod_name(call, &binding)?;
+    check_target(&binding, &name).map_err(|error| call.fail(error))?;
+    call.store
+        .admit_other(
+            &call.context,
+            SubresourceCall {
+                namespace: call.namespace(),
+                name: &name,
+                operation: Operation::Create,
+                old: None,
+                dry_run: params.dry_run,
+            },
+            &mut binding,
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    let mut bound = Bound {
+        name: name.clone(),
+        binding,
+    };
+    call.store
+        .admitted()
+        .update(
+            &call.context,
+            call.namespace(),
+            &name,
+            &mut bound,
+            &update_options(&params),
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    let mut status = Status::success(ringwatch::meta::StatusDetails::default());
+    status.details = None;
+    status.code = Some(StatusCode::CREATED.as_u16());
+    response::serialized(StatusCode::CREATED, output.format, &status)
+}
+
+/// Returns the name of the pod to bind: that in the path, which the Binding must repeat, or else that in the Binding.
+fn pod_name(call: &Call<'_>, binding: &Value) -> Result<String, Failure> {
+    let named = binding.pointer("/metadata/name").and_then(Value::as_str);
+    let named = named.unwrap_or_default();
+    if !call.name().is_empty() && call.name() != named {
+        return Err(Failure::bad_request(
+            "name in URL does not match name in Binding object",
+        ));
+    }
+    Ok(named.to_owned())
+}
+
+/// Checks that a Binding names a node.
+fn check_target(binding: &Value, name: &str) -> Result<(), Error> {
+    let text = |path: &str| {
+        let value = binding.pointer(path).and_then(Value::as_str);
+        value.unwrap_or_default().to_owned()
+    };
+    let mut errors = Vec::new();
+    let kind = text("/target/kind");
+    if !matches!(kind.as_str(), "" | "Node") {
+        errors.push(FieldError::new(
+            ringwatch_apimachinery::FieldErrorKind::NotSupported,
+            "target.kind",
+            format!("{kind:?}: supported values: \"Node\", \"\""),
+        ));
+    }
+    if text("/target/name").is_empty() {
+        errors.push(FieldError::required("target.name"));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Invalid {
+        kind: "Binding".to_owned(),
+        name: name.to_owned(),
+        errors,
+    })
+}
+
+/// The update of a pod that binds it to a node.
+struct Bound {
+    name: String,
+    binding: Value,
+}
+
+#[async_trait]
+impl UpdatedObject for Bound {
+    async fn updated(
+        &mut self,
+        context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let Some(existing) = existing else {
+            return Err(Error::NotFound {
+                resource: "pods".to_owned(),
+                name: self.name.clone(),
+            });
+        };
+        let mut pod = existing.clone();
+        bind_pod(&mut pod, &self.binding, context.clock.wall())?;
+        Ok(pod)
+    }
+
+    /// Returns true, so that the fields keep their managers: a binding is no claim to fields.
+    fn managed_fields_are_current(&self) -> bool {
+        true
+    }
+
+    fn precondition_uid(&self) -> Option<String> {
+        let uid = self.binding.pointer("/metadata/uid")?.as_str();
+        uid.map(str::to_owned)
+    }
+}

@@ -1,0 +1,122 @@
+//! Patches an object: PATCH with a JSON patch, a merge patch or a strategic merge patch.
+//!
+//! The patch runs inside the update, again on every new content, so that it never conflicts with
+//! other writers unless it carries a resource version itself.
+
+use async_trait::async_trait;
+use http::{Response, StatusCode};
+use ringwatch_apimachinery::Error;
+use ringwatch_http::{RequestBody, ResponseBody};
+use ringwatch_registry::{RequestContext, UpdatedObject};
+use serde_json::Value;
+
+use super::update::{check_name, update_options};
+use crate::call::Call;
+use crate::decode::{self, BODY_BYTES_MAX, DecodedBody};
+use crate::errors::Failure;
+use crate::object_response;
+use crate::params::{FieldValidation, WriteKind, WriteParams};
+use crate::patches::{Patch, Syntax};
+
+/// The media type of patches whose lists are merged by keys, which only built-in kinds have.
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// The media types of patches that custom resources accept.
+const CUSTOM_PATCHES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
+/// Patches the object and answers with it.
+///
+/// # Errors
+/// 400, 413, 415 and 422 for a bad patch, 404, 409 when it carries a version that is not current.
+pub(crate) async fn patch(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let (patch, params) = read_patch(call, body).await?;
+    let mut patched = PatchUpdate {
+        call,
+        patch,
+        validation: params.field_validation,
+    };
+    let (object, created) = call
+        .store
+        .update(
+            &call.context,
+            call.namespace(),
+            call.name(),
+            &mut patched,
+            &update_options(&params),
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    let code = if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    object_response::object(code, output, call, object).await
+}
+
+/// Reads the patch in the body, and the query parameters.
+pub(super) async fn read_patch(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<(Patch, WriteParams), Failure> {
+    let media_type = decode::media_type(call.headers);
+    if !media_type.ends_with("-patch+json") {
+        return Err(Failure::unsupported_media_type());
+    }
+    if call.store.resource().is_custom() && media_type == STRATEGIC {
+        return Err(Failure::unknown_format(CUSTOM_PATCHES));
+    }
+    let content = call.read_body(body, BODY_BYTES_MAX).await?;
+    let params = WriteParams::read(call.query, WriteKind::Patch)?;
+    if let Some(recording) = &call.context.recording {
+        recording.request_patch(&content);
+    }
+    let syntax = Syntax::from_media_type(media_type)?;
+    let DecodedBody {
+        value,
+        mut complaints,
+        ..
+    } = decode::patch(&content).map_err(|why| syntax.undecodable(&why))?;
+    if matches!(syntax, Syntax::Json) {
+        complaints.extend(decode::unknown_members(&value, complaints.len()));
+    }
+    let patch = Patch::read(syntax, value, complaints, params.field_validation)?;
+    Ok((patch, params))
+}
+
+/// The update of an object by a patch.
+struct PatchUpdate<'a> {
+    call: &'a Call<'a>,
+    patch: Patch,
+    validation: FieldValidation,
+}
+
+#[async_trait]
+impl UpdatedObject for PatchUpdate<'_> {
+    async fn updated(
+        &mut self,
+        _context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let Some(existing) = existing else {
+            return Err(Error::NotFound {
+                resource: self.call.store.resource().qualified_name(),
+                name: self.call.name().to_owned(),
+            });
+        };
+        let mut object = self.patch.apply(existing)?;
+        self.call
+            .check_patched(&mut object, &self.patch, existing, self.validation)?;
+        check_name(self.call, &object)
+            .map_err(|failure| Error::BadRequest(failure.status().message.clone()))?;
+        Ok(object)
+    }
+}

@@ -1,0 +1,530 @@
+//! The `scale` subresource: an object's replicas as an `autoscaling/v1` Scale.
+//!
+//! A write of a Scale is an update of the object that sets one number. Its resource version, if
+//! the client sends one, must be the object's. An apply of a Scale is one of the object with that number alone, so that
+//! the managers of the number are the same whichever way it is set.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::{Response, StatusCode};
+use ringwatch::codec;
+use ringwatch::meta::Object;
+use ringwatch_apimachinery::path::remove;
+use ringwatch_apimachinery::{Error, FieldError, GroupVersion, selector_text};
+use ringwatch_apply::Manager;
+use ringwatch_http::{RequestBody, ResponseBody};
+use ringwatch_registry::{Operation, SubresourceCall};
+use ringwatch_registry::{
+    RequestContext, Resource, ScalePaths, SelectorForm, Store, UpdatedObject,
+};
+use ringwatch_resources::Printer;
+use serde_json::{Map, Value, json};
+
+use super::apply::{configuration, is_apply};
+use super::get::get_options;
+use super::patch::read_patch;
+use super::update::{check_name, update_options};
+use crate::call::Call;
+use crate::decode::{ExpectedKind, REVIEW_BYTES_MAX, check_patched};
+use crate::encoding::frame::partial_metadata;
+use crate::errors::Failure;
+use crate::negotiation::{Form, Output};
+use crate::params::{FieldValidation, WriteKind, WriteParams};
+use crate::patches::Patch;
+use crate::response;
+
+/// The group, version and kind of a Scale.
+const SCALE: (&str, &str, &str) = ("autoscaling", "v1", "Scale");
+
+fn scale_version() -> GroupVersion {
+    GroupVersion::new(SCALE.0, SCALE.1)
+}
+
+/// Returns the kind that the body of a write must have.
+fn scale_kind(group_version: &GroupVersion) -> ExpectedKind<'_> {
+    ExpectedKind {
+        group_version,
+        kind: SCALE.2,
+        strategy: None,
+        custom: false,
+    }
+}
+
+/// The replicas in the Scale of an object that has none: the smallest number of the type, as kube-apiserver has it, by which
+/// a change is known that sets no replicas.
+const NO_REPLICAS: i64 = i32::MIN as i64;
+
+/// The members of a Scale's metadata.
+const METADATA: &[&str] = &[
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+];
+
+/// Answers with the Scale of an object.
+///
+/// # Errors
+/// As a read of the object.
+pub(crate) async fn get_scale(call: &Call<'_>) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let object = call
+        .store
+        .get(call.namespace(), call.name(), get_options(call)?)
+        .await
+        .map_err(|error| call.fail(error))?;
+    let tree = codec::tree(&object).map_err(Failure::internal)?;
+    let path = &paths(call)?.spec_replicas;
+    if find(&tree, path).is_none() {
+        let why = format!("the spec replicas field \".{path}\" does not exist");
+        return Err(call.fail(Error::Internal(why)));
+    }
+    respond(call, output, &object)
+}
+
+/// Sets the replicas to those of the Scale in the body.
+///
+/// # Errors
+/// As an update of the object.
+pub(crate) async fn update_scale(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let content = call.read_body(body, REVIEW_BYTES_MAX).await?;
+    let params = WriteParams::read(call.query, WriteKind::Update)?;
+    let scale = call.decode(&content, &scale_version(), SCALE.2, &params)?;
+    check_name(call, &scale)?;
+    write(call, Change::Replace(scale), &params).await
+}
+
+/// Patches the Scale of an object.
+///
+/// # Errors
+/// As a patch of the object.
+pub(crate) async fn patch_scale(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    if is_apply(call.headers) {
+        return apply_scale(call, body).await;
+    }
+    let (patch, params) = read_patch(call, body).await?;
+    write(call, Change::Patch(patch), &params).await
+}
+
+/// Applies a configuration of a Scale.
+///
+/// # Errors
+/// As an apply of the object.
+async fn apply_scale(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let content = call.read_body(body, REVIEW_BYTES_MAX).await?;
+    let params = WriteParams::read(call.query, WriteKind::Apply)?;
+    if let Some(recording) = &call.context.recording {
+        recording.request_patch(&content);
+    }
+    let scale = configuration(call, &content, &params, scale_kind(&scale_version()))?;
+    let change = Change::Apply {
+        scale,
+        resource: Arc::clone(call.store.resource()),
+        force: params.force,
+    };
+    write(call, change, &params).await
+}
+
+async fn write(
+    call: &Call<'_>,
+    change: Change,
+    params: &WriteParams,
+) -> Result<Response<ResponseBody>, Failure> {
+    let output = call.output()?;
+    let resource = call.store.resource();
+    let mut scaled = AdmittedScale {
+        store: call.store,
+        namespace: call.namespace(),
+        dry_run: params.dry_run,
+        scaled: ScaleUpdate {
+            change,
+            paths: paths(call)?.clone(),
+            resource: resource.qualified_name(),
+            name: call.name().to_owned(),
+            validation: params.field_validation,
+        },
+    };
+    let (object, _) = call
+        .store
+        .admitted()
+        .update(
+            &call.context,
+            call.namespace(),
+            call.name(),
+            &mut scaled,
+            &update_options(params),
+        )
+        .await
+        .map_err(|error| call.fail(error))?;
+    respond(call, output, &object)
+}
+
+fn paths<'a>(call: &'a Call<'_>) -> Result<&'a ScalePaths, Failure> {
+    let paths = call.store.resource().scale.as_ref();
+    paths.ok_or_else(Failure::no_such_resource)
+}
+
+fn respond(
+    call: &Call<'_>,
+    output: Output,
+    object: &Object,
+) -> Result<Response<ResponseBody>, Failure> {
+    let object = codec::tree(object).map_err(Failure::internal)?;
+    let scale = scale_of(&object, paths(call)?).map_err(|error| call.fail(error))?;
+    if let Form::Table(form) = output.form {
+        let tables = call.tables(form).with_printer(Printer::for_scale());
+        let table = tables.value_table(&scale, true)?;
+        return response::document(StatusCode::OK, output.format, &table);
+    }
+    if output.form == Form::Metadata {
+        let metadata = partial_metadata(scale.to_string().as_bytes(), "v1");
+        let metadata = metadata.map_err(Failure::internal)?;
+        return response::document(StatusCode::OK, output.format, &metadata);
+    }
+    response::serialized(StatusCode::OK, output.format, &scale)
+}
+
+/// The change of a Scale that a request makes.
+enum Change {
+    Replace(Value),
+    Patch(Patch),
+    /// A server-side apply of this configuration.
+    Apply {
+        scale: Value,
+        resource: Arc<Resource>,
+        force: bool,
+    },
+}
+
+/// The update of an object by a change of its Scale.
+struct ScaleUpdate {
+    change: Change,
+    paths: ScalePaths,
+    resource: String,
+    name: String,
+    validation: FieldValidation,
+}
+
+impl ScaleUpdate {
+    /// Returns the object to change: the existing one, or with an apply what that makes of it.
+    fn base(&self, context: &RequestContext, existing: &Value) -> Result<Value, Error> {
+        let Change::Apply {
+            scale,
+            resource,
+            force,
+        } = &self.change
+        else {
+            return Ok(existing.clone());
+        };
+        let api_version = resource.group_version.to_string();
+        let mut config = json!({"apiVersion": api_version, "kind": resource.kind,
+            "metadata": {"name": self.name}});
+        if let Some(replicas) = scale.pointer("/spec/replicas") {
+            // Null is 0 to a Scale, but of no value to an object.
+            let replicas = match replicas {
+                Value::Null => json!(0),
+                replicas => replicas.clone(),
+            };
+            set(&mut config, &self.paths.spec_replicas, replicas);
+        }
+        let manager = Manager {
+            name: &context.field_manager,
+            api_version: &api_version,
+            subresource: &context.subresource,
+            has_status_subresource: resource.subresource("status").is_some(),
+            custom: resource.strategy.merge_schema(),
+            // In kube-apiserver entries of custom resources' Scales have none.
+            time: (!resource.is_custom()).then(|| context.clock.wall()),
+        };
+        ringwatch_apply::apply(Some(existing), &config, &manager, *force)
+    }
+
+    /// Returns the Scale of the object to change after the change.
+    fn scale(&self, context: &RequestContext, existing: &Value) -> Result<Value, Error> {
+        let patch = match &self.change {
+            Change::Replace(scale) => return Ok(scale.clone()),
+            Change::Apply { scale, .. } => {
+                let mut after = self.before(existing)?;
+                let version = scale.pointer("/metadata/resourceVersion");
+                match version.filter(|it| !it.is_null()) {
+                    Some(version) => set(&mut after, "metadata.resourceVersion", version.clone()),
+                    None => drop(remove(&mut after, "metadata.resourceVersion")),
+                }
+                return Ok(after);
+            }
+            Change::Patch(patch) => patch,
+        };
+        let before = self.before(existing)?;
+        let mut scale = patch.apply(&before)?;
+        check_patched(
+            &mut scale,
+            patch,
+            &before,
+            scale_kind(&scale_version()),
+            // A Scale converts to no other kind.
+            &|_, _| false,
+            self.validation,
+            context,
+        )?;
+        Ok(scale)
+    }
+
+    /// Returns the Scale of an object before its change.
+    fn before(&self, existing: &Value) -> Result<Value, Error> {
+        let mut scale = scale_of(existing, &self.paths)?;
+        if find(existing, &self.paths.spec_replicas).is_none() {
+            set(&mut scale, "spec.replicas", json!(NO_REPLICAS));
+        }
+        Ok(scale)
+    }
+
+    /// Returns the existing object with the replicas that a Scale wants.
+    fn object(&self, scale: &Value, existing: &Value) -> Result<Value, Error> {
+        if find(scale, "spec.replicas") == Some(&json!(NO_REPLICAS)) {
+            let path = &self.paths.spec_replicas;
+            let why = format!("the spec replicas field \".{path}\" cannot be empty");
+            return Err(Error::BadRequest(why));
+        }
+        let replicas = replicas_of(scale, &self.name)?;
+        let mut object = existing.clone();
+        set(&mut object, &self.paths.spec_replicas, json!(replicas));
+        // Without a resource version, any version of the object may be overwritten.
+        if let Some(version) = scale.pointer("/metadata/resourceVersion") {
+            set(&mut object, "metadata.resourceVersion", version.clone());
+        }
+        Ok(object)
+    }
+}
+
+/// The update of an object by its Scale, once admission has accepted the Scale.
+struct AdmittedScale<'a> {
+    store: &'a Store,
+    namespace: &'a str,
+    dry_run: bool,
+    scaled: ScaleUpdate,
+}
+
+#[async_trait]
+impl UpdatedObject for AdmittedScale<'_> {
+    async fn updated(
+        &mut self,
+        context: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let scaled = &self.scaled;
+        let Some(existing) = existing else {
+            return Err(Error::NotFound {
+                resource: scaled.resource.clone(),
+                name: scaled.name.clone(),
+            });
+        };
+        let base = scaled.base(context, existing)?;
+        let mut scale = scaled.scale(context, &base)?;
+        let before = scale_of(existing, &scaled.paths)?;
+        self.store
+            .admit_other(
+                context,
+                SubresourceCall {
+                    namespace: self.namespace,
+                    name: &scaled.name,
+                    operation: Operation::Update,
+                    old: Some(&before),
+                    dry_run: self.dry_run,
+                },
+                &mut scale,
+            )
+            .await?;
+        scaled.object(&scale, &base)
+    }
+
+    fn precondition_uid(&self) -> Option<String> {
+        let (Change::Replace(scale) | Change::Apply { scale, .. }) = &self.scaled.change else {
+            return None;
+        };
+        let uid = scale.pointer("/metadata/uid")?.as_str()?;
+        (!uid.is_empty()).then(|| uid.to_owned())
+    }
+
+    fn managed_fields_are_current(&self) -> bool {
+        matches!(self.scaled.change, Change::Apply { .. })
+    }
+}
+
+/// Returns the replicas that a Scale wants.
+fn replicas_of(scale: &Value, name: &str) -> Result<i64, Error> {
+    let wanted = scale.pointer("/spec/replicas").filter(|it| !it.is_null());
+    let replicas = wanted.map_or(Some(0), Value::as_i64);
+    match replicas {
+        Some(replicas) if (0..=i64::from(i32::MAX)).contains(&replicas) => Ok(replicas),
+        _ => Err(Error::Invalid {
+            kind: "Scale.autoscaling".to_owned(),
+            name: name.to_owned(),
+            errors: vec![FieldError::invalid(
+                "spec.replicas",
+                wanted.unwrap_or(&Value::Null),
+                "must be greater than or equal to 0",
+            )],
+        }),
+    }
+}
+
+/// Returns the Scale of an object. Follows `scaleFromCustomResource`.
+///
+/// # Errors
+/// Replicas of a custom resource that are no integers.
+fn scale_of(object: &Value, paths: &ScalePaths) -> Result<Value, Error> {
+    let mut metadata = Map::new();
+    for name in METADATA {
+        if let Some(value) = object.get("metadata").and_then(|meta| meta.get(name)) {
+            metadata.insert((*name).to_owned(), value.clone());
+        }
+    }
+    let number = |path: &str| match find(object, path) {
+        None => Ok(0),
+        Some(found) => found.as_i64().ok_or_else(|| {
+            Error::Internal(format!(
+                ".{path} accessor error: {found} is not of the type int64"
+            ))
+        }),
+    };
+    let mut spec = Map::new();
+    let wanted = number(&paths.spec_replicas)?;
+    if wanted != 0 {
+        spec.insert("replicas".to_owned(), json!(wanted));
+    }
+    let mut status = json!({"replicas": number(&paths.status_replicas)?});
+    let selector = paths
+        .selector
+        .as_deref()
+        .and_then(|path| find(object, path));
+    let selector = selector.map(|selector| selector_in_words(selector, paths.selector_form));
+    if let Some(text) = selector.filter(|text| !text.is_empty()) {
+        status["selector"] = Value::String(text);
+    }
+    Ok(
+        json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec,
+        "status": status}),
+    )
+}
+
+/// Returns a selector as text.
+fn selector_in_words(selector: &Value, form: SelectorForm) -> String {
+    match form {
+        SelectorForm::Text => selector.as_str().unwrap_or_default().to_owned(),
+        SelectorForm::Map => selector_text::labels(selector),
+        SelectorForm::LabelSelector => selector_text::label_selector(selector),
+    }
+}
+
+/// Returns the value at a dotted path.
+fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.')
+        .try_fold(object, |value, name| value.get(name))
+}
+
+/// Sets the value at a dotted path; parents that are missing or not maps are replaced by maps.
+fn set(object: &mut Value, path: &str, value: Value) {
+    let mut place = object;
+    for name in path.split('.') {
+        if !place.is_object() {
+            *place = Value::Object(Map::new());
+        }
+        place = &mut place[name];
+    }
+    *place = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patches::Syntax;
+
+    fn paths() -> ScalePaths {
+        ScalePaths {
+            spec_replicas: "spec.replicas".to_owned(),
+            status_replicas: "status.replicas".to_owned(),
+            selector: Some("spec.selector".to_owned()),
+            selector_form: SelectorForm::LabelSelector,
+        }
+    }
+
+    fn patch(content: Value) -> Change {
+        let patch = Patch::read(Syntax::Merge, content, Vec::new(), FieldValidation::Strict);
+        Change::Patch(patch.expect("a patch"))
+    }
+
+    /// Returns an object after a change of its Scale.
+    fn scaled(existing: &Value, change: Change) -> Result<Value, Error> {
+        let scaled = ScaleUpdate {
+            change,
+            paths: paths(),
+            resource: "deployments.apps".to_owned(),
+            name: "d".to_owned(),
+            validation: FieldValidation::Strict,
+        };
+        let context = RequestContext::new(
+            ringwatch_apimachinery::User::default(),
+            String::new(),
+            ringwatch::clock::Clock::real(),
+        );
+        let scale = scaled.scale(&context, existing)?;
+        scaled.object(&scale, existing)
+    }
+
+    #[test]
+    fn a_scale_shows_replicas_and_selector() {
+        let object = json!({"metadata": {"name": "d", "uid": "u", "labels": {"a": "b"}},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "d"},
+                "matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]}}});
+        assert_eq!(
+            scale_of(&object, &paths()).expect("a Scale"),
+            json!({"kind": "Scale", "apiVersion": "autoscaling/v1",
+                "metadata": {"name": "d", "uid": "u"}, "spec": {"replicas": 2},
+                "status": {"replicas": 0, "selector": "a in (x,y),app=d"}})
+        );
+    }
+
+    #[test]
+    fn a_patched_scale_sets_the_number_alone() {
+        let existing = json!({"metadata": {"name": "d", "resourceVersion": "5"},
+            "spec": {"replicas": 2, "x": 1}});
+        let scaled_up = scaled(&existing, patch(json!({"spec": {"replicas": 3}})));
+        let scaled_up = scaled_up.expect("fine");
+        assert_eq!(scaled_up["spec"], json!({"replicas": 3, "x": 1}));
+        assert_eq!(scaled_up["metadata"]["resourceVersion"], "5");
+        let negative = Change::Replace(json!({"spec": {"replicas": -1}}));
+        assert!(scaled(&existing, negative).is_err());
+    }
+
+    #[test]
+    fn a_change_of_an_object_without_replicas_sets_them() {
+        let existing = json!({"metadata": {"name": "d"}, "spec": {}});
+        let change = |content| scaled(&existing, patch(content));
+        let set = change(json!({"spec": {"replicas": 0}})).expect("replicas");
+        assert_eq!(set["spec"], json!({"replicas": 0}));
+        let error = change(json!({"metadata": {"name": "d"}})).expect_err("none");
+        let why = "the spec replicas field \".spec.replicas\" cannot be empty";
+        assert_eq!(error.to_string(), why);
+    }
+
+    #[test]
+    fn replicas_are_integers() {
+        for wrong in [json!("1"), json!(1.5), Value::Null, json!({})] {
+            let object = json!({"spec": {"replicas": wrong}});
+            let error = scale_of(&object, &paths()).expect_err("no integer");
+            let found = error.to_string();
+            assert!(found.contains(".spec.replicas accessor error"), "{found}");
+        }
+    }
+}

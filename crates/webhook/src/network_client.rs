@@ -1,0 +1,251 @@
+//! Calls webhooks over TLS, with limits on time and response size.
+//!
+//! Each call has a connection of its own, polled by the caller's task; so it is closed when the caller stops waiting.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use http::{Request, StatusCode, Uri};
+use ringwatch::clock::Clock;
+use ringwatch_http::client::{Backend, ExchangeError, fetch, https_get};
+use ringwatch_http::full;
+use ringwatch_observe::webhook_calls::WebhookCalls;
+use ringwatch_spans::{inject, outgoing_call};
+use ringwatch_tls::client_identity::ClientIdentity;
+use ringwatch_tls::tls_client::BundleTls;
+
+use super::{CallError, CallUrl, ClientConfig, Target, WebhookClient};
+
+/// Maximum number of bytes of a response's body.
+const ANSWER_BYTES_MAX: usize = 8 << 20;
+
+/// Maximum number of bytes of an error's body that are shown.
+const SHOWN_BYTES_MAX: usize = 2 << 10;
+
+/// The statuses of temporary failures, after which the call is retried.
+const PASSING: [StatusCode; 3] = [
+    StatusCode::TOO_MANY_REQUESTS,
+    StatusCode::INTERNAL_SERVER_ERROR,
+    StatusCode::GATEWAY_TIMEOUT,
+];
+
+/// Finds the addresses of services.
+#[async_trait]
+pub trait ServiceResolver: Debug + Send + Sync {
+    /// Returns one host and port behind a port of a service.
+    ///
+    /// # Errors
+    /// A message in kube-apiserver's words if the service, the port or a ready endpoint is missing, or cannot be read.
+    async fn address(
+        &self,
+        namespace: &str,
+        name: &str,
+        port: u16,
+    ) -> Result<(String, u16), String>;
+}
+
+/// Asks webhooks over the network.
+#[derive(Debug)]
+pub struct NetworkClient {
+    /// Resolves services to addresses of their endpoints.
+    services: Arc<dyn ServiceResolver>,
+    /// The client's side of TLS, by a webhook's `caBundle` or the machine's authorities.
+    tls: BundleTls,
+    /// Counts the calls.
+    calls: WebhookCalls,
+    /// The clock of the calls' timeouts.
+    clock: Clock,
+}
+
+/// The address of a webhook, and the request's target there.
+#[derive(Debug)]
+struct CallTarget {
+    backend: Backend,
+    /// The authority of the request, `host:port`.
+    authority: String,
+    path: String,
+}
+
+impl NetworkClient {
+    /// Creates a client that resolves services by `services`.
+    #[must_use]
+    pub fn new(services: Arc<dyn ServiceResolver>, calls: WebhookCalls, clock: Clock) -> Self {
+        Self {
+            services,
+            tls: BundleTls::default(),
+            calls,
+            clock,
+        }
+    }
+
+    async fn target(
+        &self,
+        to: &ClientConfig,
+        CallUrl { authority, path }: CallUrl,
+        timeout: Duration,
+    ) -> Result<CallTarget, String> {
+        let bundle = to.ca_bundle.as_deref();
+        let tls = match &to.pair {
+            None => self.tls.config(bundle)?,
+            Some(pair) => {
+                let certificate = String::from_utf8_lossy(&pair.certificate);
+                let with_identity = BundleTls {
+                    identity: Some(ClientIdentity::read(&certificate, &pair.key)?),
+                    ..BundleTls::default()
+                };
+                with_identity.config(bundle)?
+            }
+        };
+        match &to.target {
+            Target::Url(_) | Target::Server(_) => {
+                let uri = format!("https://{authority}/");
+                let uri: Uri = uri.parse().map_err(|error| format!("{error}"))?;
+                let backend = https_get::backend(&uri, &tls, timeout, &self.clock);
+                Ok(CallTarget {
+                    backend: backend.ok_or("the url has no host")?,
+                    authority,
+                    path,
+                })
+            }
+            Target::Service {
+                namespace,
+                name,
+                port,
+                ..
+            } => {
+                let (host, found) = self.services.address(namespace, name, *port).await?;
+                let server = format!("{name}.{namespace}.svc");
+                Ok(CallTarget {
+                    authority,
+                    path,
+                    backend: Backend {
+                        host,
+                        port: found,
+                        tls: Some(tls),
+                        name: server,
+                        may_be_local: true,
+                        connect_timeout: timeout,
+                        bytes_per_second: None,
+                        kept: None,
+                        clock: self.clock.clone(),
+                    },
+                })
+            }
+        }
+    }
+
+    async fn exchange(
+        target: &CallTarget,
+        token: Option<&str>,
+        review: Bytes,
+    ) -> Result<Bytes, CallError> {
+        let mut request = Request::post(&target.path)
+            .header(HOST, &target.authority)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, "kube-apiserver-admission");
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.body(full(review));
+        let request = request.map_err(|error| lasting(error.to_string()))?;
+        let span = outgoing_call::start(request.method(), &target.authority, &target.path);
+        let answer = span
+            .within(async {
+                let mut request = request;
+                inject(request.headers_mut());
+                fetch(&target.backend, request, ANSWER_BYTES_MAX).await
+            })
+            .await;
+        let answer = answer.map_err(|error| {
+            outgoing_call::failed(&span, &error);
+            CallError {
+                is_passing: matches!(&error, ExchangeError::Http(broken) if is_reset(broken)),
+                why: error.to_string(),
+                status: None,
+            }
+        })?;
+        let status = answer.status();
+        outgoing_call::answered(&span, status);
+        if status.is_success() {
+            return Ok(answer.into_body());
+        }
+        let waits =
+            status == StatusCode::SERVICE_UNAVAILABLE && answer.headers().contains_key(RETRY_AFTER);
+        Err(CallError {
+            why: refusal(status, answer.body()),
+            is_passing: waits || PASSING.contains(&status),
+            status: Some(status.as_u16()),
+        })
+    }
+}
+
+#[async_trait]
+impl WebhookClient for NetworkClient {
+    async fn post(
+        &self,
+        to: &ClientConfig,
+        review: Bytes,
+        timeout: Duration,
+    ) -> Result<Bytes, CallError> {
+        let url = to.target.call_url().map_err(lasting)?;
+        let url = CallUrl {
+            path: format!("{}?timeout={}s", url.path, timeout.as_secs()),
+            ..url
+        };
+        let prefixed = |error: CallError| CallError {
+            why: format!("Post \"https://{}{}\": {error}", url.authority, url.path),
+            ..error
+        };
+        let call = async {
+            let target = self.target(to, url.clone(), timeout).await;
+            let target = target.map_err(lasting)?;
+            let answered = Self::exchange(&target, to.token.as_deref(), review).await;
+            answered.map_err(prefixed)
+        };
+        let call = async {
+            let answered = self.clock.timeout(timeout, call).await;
+            let late = || Err(prefixed(lasting("context deadline exceeded".to_owned())));
+            answered.unwrap_or_else(|_| late())
+        };
+        let calls = &self.calls;
+        calls.counted(&to.name, &to.target, &self.clock, call).await
+    }
+}
+
+fn lasting(why: String) -> CallError {
+    CallError {
+        why,
+        is_passing: false,
+        status: None,
+    }
+}
+
+/// Returns true if an established connection broke off.
+fn is_reset(error: &hyper::Error) -> bool {
+    let source = std::error::Error::source(error);
+    let source = source.and_then(|it| it.downcast_ref::<std::io::Error>());
+    error.is_incomplete_message()
+        || source.is_some_and(|it| it.kind() == std::io::ErrorKind::ConnectionReset)
+}
+
+/// Describes a response with the status of an error, in the words of client-go.
+fn refusal(status: StatusCode, content: &[u8]) -> String {
+    let shown = &content[..content.len().min(SHOWN_BYTES_MAX)];
+    let shown = String::from_utf8_lossy(shown);
+    match status.as_u16() {
+        404 => "the server could not find the requested resource".to_owned(),
+        405 => "the server does not allow this method on the requested resource".to_owned(),
+        429 => format!(
+            "the server has received too many requests and has asked us to try again later: {shown}"
+        ),
+        500..600 => {
+            format!("an error on the server ({shown:?}) has prevented the request from succeeding")
+        }
+        code => format!("the server rejected our request for an unknown reason (status {code})"),
+    }
+}
