@@ -3,7 +3,7 @@
 //! Every write records which manager changed which fields. [`update()`] does it for ordinary writes, whose manager
 //! becomes the owner of the fields that it changes; [`apply()`] lets managers share an object, each with the fields
 //! that it wants, and refuses to take fields from others unless forced. `schema` has the rules by which the fields of a
-//! type merge. Other patches do not belong here; `ringwatch-apiserver` has them.
+//! type merge. Other patches do not belong here; `ringwatch-endpoints` has them.
 
 mod apply;
 mod changed_values;

@@ -5,7 +5,7 @@
 //!                                                          \-Queue--> WebhookSender  a webhook
 //! ```
 //!
-//! The filter that follows a request through its stages is in `ringwatch-apiserver`, and what admission annotates comes
+//! The filter that follows a request through its stages is in `ringwatch-filters`, and what admission annotates comes
 //! through the request's [`Recording`]. Flags, threads and tasks do not belong here: `ringwatch-server` runs the
 //! backends, each of which is a future.
 //!

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::{Error, GroupVersion};
-use ringwatch_apiserver::health::Done;
+use ringwatch_endpoints::health::Done;
 use ringwatch_registry::{Informer, ListWatch, Store};
 use ringwatch_resources::publish_custom_apis;
 use tokio::sync::watch;

@@ -15,7 +15,7 @@ use ringwatch::storage::{
     Stats, StorageError, TryUpdate, UpdateOptions, Versioner, WatchStream,
 };
 use ringwatch_apimachinery::Error;
-use ringwatch_apiserver::health::Check;
+use ringwatch_endpoints::health::Check;
 use ringwatch_http::client::https_get::{self, GetError};
 use rustls::ClientConfig;
 use serde_json::{Value, json};

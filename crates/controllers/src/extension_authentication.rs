@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::current_credentials::CurrentCredentials;
+use ringwatch_endpoints::current_credentials::CurrentCredentials;
 use ringwatch_registry::Store;
 
 use crate::publish_extension_authentication;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ringwatch::clock::Clock;
 use ringwatch::meta::Object;
-use ringwatch_apiserver::health::Done;
 use ringwatch_authorization::NodeGraph;
+use ringwatch_endpoints::health::Done;
 use ringwatch_registry::informer::{Change, Handler};
 use ringwatch_registry::{Informer, ListWatch, Store, Stores};
 

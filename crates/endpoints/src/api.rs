@@ -3,7 +3,6 @@
 //! [`Api::handle`] takes the same steps for every request: it finds the handler, calls it, adds the parts common to all
 //! answers (audit id, warnings, compression), and counts the request.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +15,7 @@ use hyper::body::Body;
 use ringwatch_apimachinery::User;
 use ringwatch_audit::Recording;
 use ringwatch_http::{RequestBody, ResponseBody};
-use ringwatch_openapi::{Described, Documents, OpenApi};
+use ringwatch_openapi::{Documents, OpenApi};
 use ringwatch_registry::{Resource, Store, Verb};
 
 use super::aggregation::{self, AggregatedServers};
@@ -27,9 +26,9 @@ use super::errors::Failure;
 use super::handler::{Caller, Handler};
 use super::handlers;
 use super::memory_gate::MemoryGate;
-use super::metrics::{RequestOutcome, RequestKind};
+use super::metrics::{RequestKind, RequestOutcome};
 use super::negotiation::{self, status_format};
-use super::openapi::{OpenApiEndpoint, is_compressed};
+use super::openapi::{OpenApiEndpoint, describe, is_compressed};
 use super::params::Query;
 use super::request_info::RequestInfo;
 use super::response;
@@ -80,27 +79,10 @@ impl ServedApi {
         Self {
             routes: Routes::new(&stores, &config.storeless),
             discovery: Discovery::new(config, &stores, &dynamic.servers),
-            openapi: openapi(config, &stores, dynamic.servers.openapi()),
+            openapi: describe(config, &stores, dynamic.servers.openapi()),
             servers: dynamic.servers.clone(),
         }
     }
-}
-
-/// Returns the OpenAPI documents of these stores and the resources without one.
-fn openapi(
-    config: &ApiConfig,
-    stores: &[Arc<Store>],
-    remote: BTreeMap<String, String>,
-) -> OpenApi {
-    let version = &config.version;
-    let described = Described {
-        stores,
-        storeless: &config.storeless,
-        paths: &config.extra_root_paths,
-        build: &version.git_version,
-        kubernetes: &format!("{}.{}", version.major, version.minor),
-    };
-    OpenApi::new(described, remote)
 }
 
 /// Returns true for a HEAD of a resource, which kube-apiserver answers for custom resources and proxies alone.

@@ -12,8 +12,8 @@ use ringwatch_observe::open_watches::OpenWatches;
 use ringwatch_registry::{Resource, Store};
 
 use super::encoding::EncodingCache;
-use super::metrics::Metrics;
 use super::forward::Kubelets;
+use super::metrics::Metrics;
 use super::version::VersionInfo;
 
 /// The parts of an [`super::Api`].

@@ -18,12 +18,12 @@ use super::api_config::{ApiConfig, ApiFeatures};
 use super::decode::{self, ExpectedKind};
 use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};
+use super::forward::Kubelets;
 use super::memory_gate::MemoryGate;
 use super::metrics::{LongRunning, WatchCounts};
 use super::negotiation::{self, Form, Output, TableForm};
 use super::params::{FieldValidation, ListParams, Query, WriteParams, manager_name, write_options};
 use super::patches::Patch;
-use super::forward::Kubelets;
 use super::request_info::RequestInfo;
 use super::routes::Routes;
 

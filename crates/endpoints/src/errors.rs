@@ -4,13 +4,13 @@
 //! verb, and some errors are 500s without a reason because it does not translate them. Clients depend on all of that,
 //! so it is reproduced.
 
+mod forwarded;
 mod handshake;
 mod media_types;
 mod refusal;
-mod forwarded;
 
-pub use refusal::TextError;
 pub(crate) use refusal::REDIRECTED;
+pub use refusal::TextError;
 pub use refusal::{NOT_ACCEPTABLE, Refusal, preflight};
 
 use ringwatch::meta::{Cause, ParseError, Status, StatusDetails};

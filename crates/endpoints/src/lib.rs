@@ -5,7 +5,7 @@
 //! `ringwatch-filters`; rules of kinds are in `ringwatch-resources`.
 //!
 //! [`Api::handle`] turns a request into a response: it reads the path ([`RequestInfo`]), the parameters, the accepted
-//! media types and the body, calls the store, and writes the answer. Statuses of errors are chosen in [`errors`] alone.
+//! media types and the body, calls the store, and writes the answer. Statuses of errors are chosen in `errors` alone.
 
 mod aggregated_api;
 mod aggregation;
@@ -20,6 +20,7 @@ mod discovery;
 mod encoding;
 mod errors;
 mod event_sizes;
+mod forward;
 mod go_json;
 mod handler;
 mod handlers;
@@ -35,7 +36,6 @@ mod params;
 #[cfg(any(test, feature = "testing"))]
 pub mod parsers;
 mod patches;
-mod forward;
 mod request_info;
 mod request_kind;
 mod respond;
@@ -62,13 +62,13 @@ pub use api_config::{ApiConfig, ApiFeatures};
 pub use authorization::{refusal, selected_name};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
 pub use errors::{NOT_ACCEPTABLE, Refusal, TextError, preflight};
+pub use forward::{
+    ForwardError, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, ProxiedResponse, forward,
+};
 pub use handler::{Caller, Credentials, Handler, OwnPaths};
 pub use impersonation::{ImpersonatedUser, Impersonation, NotImpersonated, impersonates};
 pub use metrics::Metrics;
 pub use metrics_format::{MetricsFormat, metrics_format};
-pub use forward::{
-    KubeletTls, Kubelets, ForwardError, PROXY_CONNECT_TIMEOUT, ProxiedResponse, forward,
-};
 pub use request_info::{RequestInfo, RequestVerb};
 pub use respond::plain;
 pub use service_addresses::ServiceAddresses;

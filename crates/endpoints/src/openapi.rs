@@ -1,14 +1,19 @@
 //! Responses with OpenAPI documents: negotiation of their encoding, ETags and caching.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use ringwatch::clock::Clock;
 use ringwatch_http::{ResponseBody, full};
-use ringwatch_openapi::{Document, Documents, Form, OpenApi, Syntax, V2, V3};
+use ringwatch_openapi::{Described, Document, Documents, Form, OpenApi, Syntax, V2, V3};
+use ringwatch_registry::Store;
 use sha2::{Digest, Sha512};
 
+use super::api_config::ApiConfig;
 use super::errors::{self, Failure};
 use super::params::Query;
 use super::respond::respond;
@@ -81,6 +86,23 @@ impl OpenApiEndpoint<'_> {
         let now = asked.map(|_| self.clock.wall());
         document(headers, Form::V3, syntax, Document { hash, content }, now)
     }
+}
+
+/// Returns the OpenAPI documents of these stores and the resources without one.
+pub(super) fn describe(
+    config: &ApiConfig,
+    stores: &[Arc<Store>],
+    remote: BTreeMap<String, String>,
+) -> OpenApi {
+    let version = &config.version;
+    let described = Described {
+        stores,
+        storeless: &config.storeless,
+        paths: &config.extra_root_paths,
+        build: &version.git_version,
+        kubernetes: &format!("{}.{}", version.major, version.minor),
+    };
+    OpenApi::new(described, remote)
 }
 
 /// Returns true if answers to a path are compressed for clients that accept it. kube-apiserver does not compress

@@ -35,8 +35,8 @@ use tokio::task::AbortHandle;
 
 use self::metrics::{Labels, Metrics};
 use self::queue::{Queue, QueuePermit};
-use ringwatch_endpoints::TextError;
 use crate::threads::{RuntimeHandles, large_turns};
+use ringwatch_endpoints::TextError;
 
 /// The memory counted for a request whose content does not determine it.
 const UNSIZED_BYTES: u64 = 1 << 20;
@@ -46,7 +46,7 @@ const UNSIZED_BYTES: u64 = 1 << 20;
 const SHORT_TURNS: usize = 2;
 
 /// A request that is being answered.
-pub type Answering = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
+pub type AnswerFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
 /// Moves requests with large work to threads of their own.
 #[derive(Clone, Debug)]
@@ -117,7 +117,7 @@ impl LargeWork {
     /// Answers a request on this thread, and on a thread for large work from where it asks to be offloaded.
     pub async fn answer(
         &self,
-        request: Answering,
+        request: AnswerFuture,
         requester: &Requester,
     ) -> Response<ResponseBody> {
         let answer = self.run(request, requester).await;

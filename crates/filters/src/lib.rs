@@ -3,12 +3,13 @@
 //! Requests of authenticated users are answered behind them, by `ringwatch-endpoints`. Rules of kinds do not belong here, nor
 //! tasks that follow stored objects, which are in `ringwatch-controllers`. `ringwatch-server` composes a server.
 //!
-//! [`chain`] has them in one array. Each is a function of a file of its own, which gets the server's parts ([`Filters`]), the
-//! state of the request ([`request_state`]) and the way to the next one ([`next`]); [`endpoint`] is behind the last. The other
+//! `chain.rs` has them in one array. Each is a function of a file of its own, which gets the server's parts ([`Filters`]), the
+//! state of the request (`RequestState`) and the way to the next one (`Next`); `endpoint.rs` is behind the last. The other
 //! modules are what filters use: the limits, the threads for large work, the settings that flags have.
 
 mod answer;
 mod chain;
+mod client_certificate;
 mod cors;
 mod drain;
 mod endpoint;
@@ -20,7 +21,6 @@ mod request_state;
 mod service;
 mod settings;
 pub mod shutdown;
-mod client_certificate;
 mod start;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -31,7 +31,7 @@ pub use cors::AllowedOrigin;
 pub use drain::Drain;
 pub use goaway::GoawayChance;
 pub use in_flight::{InFlight, Permit};
-pub use large_work::{Answering, LargeWork};
+pub use large_work::{AnswerFuture, LargeWork};
 pub use request_state::{Authentication, ClientSide, OnAuthentication};
 pub use service::service;
 pub use settings::{Filters, Limits, Outer};

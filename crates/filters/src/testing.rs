@@ -26,9 +26,9 @@ use ringwatch_tls::served_certificates::ServedCertificates;
 use ringwatch_tls::verifiers::Authorities;
 use tokio::sync::watch;
 
+use super::{Filters, InFlight, LargeWork, Limits, Outer, Start, service};
 use ringwatch_endpoints::current_credentials::{Credentials, CurrentCredentials};
 use ringwatch_endpoints::{Handler, Impersonation, Metrics, OwnPaths};
-use super::{Filters, InFlight, LargeWork, Limits, Outer, Start, service};
 
 /// A server without paths of its own.
 struct Nothing;

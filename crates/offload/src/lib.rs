@@ -13,7 +13,7 @@
 //! Outside of a request, such as in the server's own tasks, nothing is moved.
 //!
 //! Every crate that does such work depends on this one, so it has no threads: these and their limits are in
-//! `ringwatch-apiserver`.
+//! `ringwatch-filters`.
 
 mod request;
 mod work;

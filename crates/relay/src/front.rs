@@ -18,10 +18,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use ringwatch::clock::Instant;
 use ringwatch::storage::{Interface, StorageError};
 use ringwatch_apimachinery::{GroupVersion, User};
-use ringwatch_apiserver::endpoints::{
+use ringwatch_authentication::is_anonymous;
+use ringwatch_endpoints::{
     Api, Caller, Credentials, Handler, RequestInfo, TextError, set_impersonation,
 };
-use ringwatch_authentication::is_anonymous;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{Store, Verb};
 

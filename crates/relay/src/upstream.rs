@@ -17,7 +17,7 @@ use http_body_util::BodyExt;
 use ringwatch::budget::{Account, Ledger, Share};
 use ringwatch::clock::Clock;
 use ringwatch::storage::StorageError;
-use ringwatch_apiserver::endpoints::{ForwardError, forward};
+use ringwatch_endpoints::{ForwardError, forward};
 use ringwatch_http::client::{Backend, ExchangeError, KeptConnections, fetch, fetch_stream};
 use ringwatch_http::{RequestBody, ResponseBody, full};
 use ringwatch_tls::kubeconfig::Kubeconfig;

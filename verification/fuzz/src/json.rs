@@ -3,7 +3,7 @@
 
 use ringwatch::codec;
 use ringwatch_apimachinery::GroupVersion;
-use ringwatch_apiserver::endpoints::parsers;
+use ringwatch_endpoints::parsers;
 use ringwatch_offload::{Work, memory_for};
 use serde_json::Value;
 

@@ -4,7 +4,7 @@
 //! A merge patch does what RFC 7386 says, and nothing more when it is applied again. A strategic merge patch leaves kind and
 //! version. No patch takes more memory than the limits of `patches` allow for.
 
-use ringwatch_apiserver::endpoints::parsers;
+use ringwatch_endpoints::parsers;
 use serde_json::{Map, Value};
 
 use crate::memory::within;

@@ -4,7 +4,7 @@
 use ringwatch::codec;
 use ringwatch::meta::FieldSchema;
 use ringwatch::storage::Versioner;
-use ringwatch_apiserver::endpoints::parsers;
+use ringwatch_endpoints::parsers;
 use ringwatch_offload::{Work, memory_for};
 use serde_json::Value;
 

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request, Response, StatusCode};
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::ServiceAddresses;
-use ringwatch_apiserver::endpoints::{
+use ringwatch_endpoints::ServiceAddresses;
+use ringwatch_endpoints::{
     AggregatedServer, DiscoveryError, ResourceDiscovery, aggregated, legacy, set_identity,
 };
 use ringwatch_http::client::{ExchangeError, fetch};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringwatch::clock::Instant;
-use ringwatch_apiserver::AggregatedApi;
-use ringwatch_apiserver::endpoints::AggregatedServer;
+use ringwatch_endpoints::AggregatedApi;
+use ringwatch_endpoints::AggregatedServer;
 
 use super::inquiry::Discovered;
 
@@ -229,7 +229,7 @@ impl TrackedApi {
 mod tests {
     use ringwatch::clock::Clock;
     use ringwatch_apimachinery::GroupVersion;
-    use ringwatch_apiserver::ServiceReference;
+    use ringwatch_endpoints::ServiceReference;
 
     use super::*;
 

@@ -34,7 +34,7 @@ fn page(name: &'static str, url: String) -> Component {
 }
 
 fn checked(name: &'static str, outcome: Result<(), String>) -> Component {
-    let probe = Probe::Check(ringwatch_apiserver::health::check(move || outcome.clone()));
+    let probe = Probe::Check(ringwatch_endpoints::health::check(move || outcome.clone()));
     Component { name, probe }
 }
 

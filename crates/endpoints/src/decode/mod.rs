@@ -290,7 +290,12 @@ fn unrecognized(content: &[u8], expected: ExpectedKind<'_>, error: &str) -> Fail
 }
 
 /// Returns the 400 for an object of this kind and version that cannot be decoded.
-fn cannot_be_handled(kind: &str, version: &str, expected: ExpectedKind<'_>, error: &str) -> Failure {
+fn cannot_be_handled(
+    kind: &str,
+    version: &str,
+    expected: ExpectedKind<'_>,
+    error: &str,
+) -> Failure {
     let (_, version) = version.rsplit_once('/').unwrap_or(("", version));
     Failure::bad_request(format!(
         "{kind} in version {version:?} cannot be handled as a {}: {error}",

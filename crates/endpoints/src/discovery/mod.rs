@@ -166,7 +166,9 @@ impl Document {
             (DocumentForm::Aggregated(format), Some(aggregated)) => {
                 Ok(aggregated.answer(headers, format))
             }
-            (DocumentForm::Plain(format), _) => response::document(StatusCode::OK, format, &self.json),
+            (DocumentForm::Plain(format), _) => {
+                response::document(StatusCode::OK, format, &self.json)
+            }
             (DocumentForm::Aggregated(_), None) => Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES)),
         }
     }

@@ -14,12 +14,12 @@
 //! kubelet. So that ends with the client, and is read only as fast as the client reads. The bytes after an upgrade, SPDY
 //! or WebSocket, are not interpreted here; [`super::translation`] translates some of them.
 
+mod exchange;
 mod headers;
 mod kubelets;
-mod exchange;
 pub(crate) mod upgrade;
 
+pub use exchange::{ForwardError, ProxiedResponse, forward};
 pub(super) use headers::{FORWARDED_URI, forwarded, strip, strip_answer};
 pub use kubelets::{KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT};
-pub use exchange::{ForwardError, ProxiedResponse, forward};
 pub(super) use upgrade::upgrade;

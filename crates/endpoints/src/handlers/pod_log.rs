@@ -14,8 +14,8 @@ use ringwatch_http::client::{Backend, BackendAnswer, exchange};
 use ringwatch_http::{ResponseBody, full};
 use serde_json::json;
 
-use super::pod_container::container;
 use super::kubelet_target::{kubelet, node_of, pod};
+use super::pod_container::container;
 use crate::call::Call;
 use crate::errors::Failure;
 use crate::params::Query;

@@ -10,8 +10,8 @@ use ringwatch_registry::Verb;
 use serde_json::{Map, Value};
 
 use super::connect::admit_connection;
-use super::pod_container::container;
 use super::kubelet_target::{node_of, pod, read_node, request, upgrade};
+use super::pod_container::container;
 use crate::call::Call;
 use crate::errors::Failure;
 use crate::translation::{self, RemoteCommand, Streams, WEB_SOCKET_PROTOCOL, tunnel};

@@ -117,7 +117,8 @@ impl RemoteCommand {
         let mut from_kubelet = AsyncReadExt::chain(early.as_ref(), from_kubelet);
         let opened = StreamNumbers::open(self.streams, &mut from_kubelet, &mut to_kubelet);
         let opened = self.backend.clock.timeout(OPEN_MAX, opened).await;
-        let opened = opened.map_err(|_| CommandFailure("timeout waiting for stream".to_owned()))??;
+        let opened =
+            opened.map_err(|_| CommandFailure("timeout waiting for stream".to_owned()))??;
         let (pongs, waiting) = mpsc::channel(PONGS_MAX);
         let (clock, throttle) = (&self.backend.clock, throttle.as_ref());
         let mut input = Input {
@@ -158,7 +159,9 @@ impl RemoteCommand {
         let answered = exchange(&self.backend, request).await;
         match answered.map_err(|error| CommandFailure(format!("error sending request: {error}")))? {
             BackendAnswer::Switched(head, switched) if speaks_spdy(head.headers()) => Ok(switched),
-            BackendAnswer::Switched(..) => Err(CommandFailure("unable to upgrade connection".to_owned())),
+            BackendAnswer::Switched(..) => {
+                Err(CommandFailure("unable to upgrade connection".to_owned()))
+            }
             BackendAnswer::Answered(answer) => {
                 let mut body = answer.into_body();
                 let mut said = BytesMut::new();
@@ -323,7 +326,10 @@ enum Broken {
 impl Output<'_> {
     /// Passes on what the command writes, and returns its status once all its streams have ended. If the kubelet goes away
     /// before, the status is what it has said until then; if it has said nothing, the command has failed.
-    async fn run(&mut self, from_kubelet: &mut (impl AsyncRead + Unpin)) -> Result<Bytes, CommandFailure> {
+    async fn run(
+        &mut self,
+        from_kubelet: &mut (impl AsyncRead + Unpin),
+    ) -> Result<Bytes, CommandFailure> {
         let passed_on = self.pass_on(from_kubelet).await;
         let has_status = !self.status.is_empty() || !self.open.contains(&self.opened.status);
         match passed_on {

@@ -47,11 +47,7 @@ impl ToClient {
     ///
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] if it has not, and those of the connection.
-    pub(crate) async fn send(
-        &self,
-        message: Message,
-        limit: Duration,
-    ) -> io::Result<()> {
+    pub(crate) async fn send(&self, message: Message, limit: Duration) -> io::Result<()> {
         let mut socket = self.socket.lock().await;
         within(limit, &self.clock, socket.send(message)).await
     }

@@ -13,18 +13,21 @@ use http::{HeaderMap, HeaderName, Response};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use ringwatch_audit::{
-    Auditor, Body as RecordedBody, Encoding, Level, Recording, RequestHead, Response as AuditedResponse,
+    Auditor, Body as RecordedBody, Encoding, Level, Recording, RequestHead,
+    Response as AuditedResponse,
 };
 use ringwatch_http::{Body, EventStream, Tunnel};
 
 use super::audited_body::{AuditedBody, Capture};
 use super::panic_recovery::panic_text;
-use ringwatch_endpoints::audit_id::AUDIT_ID;
-use ringwatch_endpoints::{self as endpoints, NOT_ACCEPTABLE, ProxiedResponse, Refusal, RequestInfo, TextError};
 use crate::answer;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
+use ringwatch_endpoints::audit_id::AUDIT_ID;
+use ringwatch_endpoints::{
+    self as endpoints, NOT_ACCEPTABLE, ProxiedResponse, Refusal, RequestInfo, TextError,
+};
 
 pub(super) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
@@ -101,7 +104,9 @@ pub(super) async fn refuse(
         _ => attempts(state),
     };
     let (response, outcome) = with_content(response).await;
-    recording.refused(AuditedResponse { message, ..outcome }).await;
+    recording
+        .refused(AuditedResponse { message, ..outcome })
+        .await;
     response
 }
 

@@ -6,11 +6,11 @@ use ringwatch_flowcontrol::Requester;
 use ringwatch_flowcontrol::fairness::TooMany;
 use ringwatch_http::Body;
 
-use ringwatch_endpoints::{self as endpoints, NotImpersonated, Refusal};
 use crate::answer;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
+use ringwatch_endpoints::{self as endpoints, NotImpersonated, Refusal};
 
 /// Decides whether the user may make a request as another one, who replaces that user.
 pub(super) fn impersonation<'a>(

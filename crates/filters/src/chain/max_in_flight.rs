@@ -3,11 +3,11 @@
 use ringwatch_flowcontrol::fairness::TooMany;
 use ringwatch_registry::Verb;
 
-use ringwatch_endpoints::RequestVerb;
 use crate::answer;
 use crate::next::{Next, ResponseFuture, ready};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
+use ringwatch_endpoints::RequestVerb;
 
 /// Takes a place for a request or a watch, or refuses it with 429. With priority and fairness, requests in flight are only
 /// counted.

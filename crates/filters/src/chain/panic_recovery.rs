@@ -6,10 +6,10 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt;
 use ringwatch_http::Body;
 
-use ringwatch_endpoints::TextError;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
+use ringwatch_endpoints::TextError;
 
 /// Answers a request that panics with 500.
 pub(super) fn panic_recovery<'a>(

@@ -4,11 +4,11 @@ use ringwatch_flowcontrol::fairness::{TooMany, width};
 use ringwatch_http::Body;
 use ringwatch_registry::Verb;
 
-use ringwatch_endpoints::{self as endpoints, RequestInfo, RequestVerb};
 use crate::answer;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
+use ringwatch_endpoints::{self as endpoints, RequestInfo, RequestVerb};
 
 /// Has a request wait for its seats, or refuses it with 429. Watches and streams take none. The response names the flow
 /// schema and the priority level.

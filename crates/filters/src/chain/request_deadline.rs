@@ -5,10 +5,10 @@ use std::time::Duration;
 use ringwatch_apimachinery::duration;
 
 use super::audit;
-use ringwatch_endpoints::Refusal;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
+use ringwatch_endpoints::Refusal;
 
 /// Sets the time by which a request must be answered, watches and streams aside. It counts from when the request came, and
 /// holds for its authentication too. A client's limit that is none is refused with 400.

@@ -30,9 +30,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::{AllowedOrigin, Drain, InFlight, LargeWork, Limits, Outer, Start};
 use ringwatch_endpoints::audit_id::AUDIT_ID;
 use ringwatch_endpoints::{self as endpoints, Caller, Handler, Impersonation, OwnPaths};
-use crate::{AllowedOrigin, Drain, InFlight, LargeWork, Limits, Outer, Start};
 
 const NOBODY: ClientSide<'_> = ClientSide {
     address: None,

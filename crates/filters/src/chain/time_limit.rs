@@ -8,11 +8,11 @@ use std::time::Duration;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_http::Body;
 
-use ringwatch_endpoints::{ProxiedResponse, Refusal};
 use crate::answer;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
+use ringwatch_endpoints::{ProxiedResponse, Refusal};
 
 /// Answers a request with 504 that is not answered within its time. Bodies of other servers are cut off then.
 pub(super) fn time_limit<'a>(

@@ -17,11 +17,11 @@ use ringwatch_http::{BoxError, ResponseBody};
 use ringwatch_spans::{Attribute, Incoming, Span, number, text};
 
 use super::audit::{FORWARDED_FOR, source_ips};
-use ringwatch_endpoints::audit_id::AUDIT_ID;
-use ringwatch_endpoints::RequestInfo;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
+use ringwatch_endpoints::RequestInfo;
+use ringwatch_endpoints::audit_id::AUDIT_ID;
 
 /// The groups whose members decide if their requests are sampled.
 const TRUSTED_GROUPS: [&str; 2] = ["system:masters", "system:monitoring"];

@@ -2,12 +2,12 @@
 
 use ringwatch_registry::Verb;
 
-use ringwatch_endpoints::{Refusal, RequestVerb};
 use crate::answer;
 use crate::drain::Draining;
 use crate::next::{Next, ResponseFuture, ready};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
+use ringwatch_endpoints::{Refusal, RequestVerb};
 
 /// Counts a watch among those that end one by one, and refuses it with 503 if they end already.
 pub(super) fn watch_termination<'a>(

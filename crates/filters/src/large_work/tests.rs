@@ -90,7 +90,7 @@ fn large_work_is_done_on_another_thread_and_small_work_here() {
 #[test]
 fn more_than_there_is_room_for_are_told_to_come_again() {
     run(async |large, _| {
-        let request = || -> Answering {
+        let request = || -> AnswerFuture {
             Box::pin(async move {
                 offload(Work::Expressions).await;
                 std::future::pending().await
@@ -125,7 +125,7 @@ fn more_than_there_is_room_for_are_told_to_come_again() {
 }
 
 /// Returns a request that keeps its thread until it is told to end, with what tells that it has begun and what ends it.
-fn long_request() -> (Answering, oneshot::Receiver<()>, mpsc::Sender<()>) {
+fn long_request() -> (AnswerFuture, oneshot::Receiver<()>, mpsc::Sender<()>) {
     let (end, ended) = mpsc::channel();
     let (begin, begun) = oneshot::channel();
     let request = Box::pin(async move {
@@ -142,7 +142,7 @@ fn a_user_with_much_work_delays_nobody_who_has_little() {
     run(async |large, _| {
         let (long, begun, end) = long_request();
         let order = Arc::new(Mutex::new(Vec::new()));
-        let request = |name: &'static str| -> Answering {
+        let request = |name: &'static str| -> AnswerFuture {
             let order = Arc::clone(&order);
             Box::pin(async move {
                 offload_if_large(Work::Body, &[b'x'; 1 << 20]).await;
@@ -187,7 +187,7 @@ fn a_user_with_much_work_delays_nobody_who_has_little() {
 fn a_body_is_counted_as_memory_while_it_waits() {
     run(async |large, ledger| {
         let (long, begun, end) = long_request();
-        let waits: Answering = Box::pin(async move {
+        let waits: AnswerFuture = Box::pin(async move {
             offload_if_large(Work::Body, &[b'x'; 1 << 20]).await;
             Response::new(full(""))
         });
@@ -214,13 +214,13 @@ fn requests_go_on_one_at_a_time_when_memory_is_short() {
         let (first, started) = oneshot::channel();
         let (end, ended) = oneshot::channel::<()>();
         let ann = user("ann");
-        let one: Answering = Box::pin(async {
+        let one: AnswerFuture = Box::pin(async {
             offload(Work::Object).await;
             let _ = first.send(());
             let _ = ended.await;
             Response::new(full("first"))
         });
-        let other: Answering = Box::pin(async {
+        let other: AnswerFuture = Box::pin(async {
             offload(Work::Object).await;
             Response::new(full("second"))
         });
@@ -249,7 +249,7 @@ async fn order_without_memory(requests: &[(&'static str, Lane, u64)]) -> Vec<&'s
     let answers = requests.iter().map(|&(name, lane, seconds)| {
         let (order, clock) = (Arc::clone(&order), Clock::real());
         let large = large.clone();
-        let request: Answering = Box::pin(async move {
+        let request: AnswerFuture = Box::pin(async move {
             offload(Work::Object).await;
             clock.sleep(Duration::from_secs(seconds)).await;
             order.lock().expect("whole").push(name);
@@ -291,7 +291,7 @@ async fn while_memory_is_short_kubelets_and_administrators_wait_for_no_user() {
 #[test]
 fn a_panic_is_that_of_the_request() {
     run(async |large, _| {
-        let request: Answering = Box::pin(async {
+        let request: AnswerFuture = Box::pin(async {
             offload(Work::Expressions).await;
             panic!("as asked")
         });
@@ -306,7 +306,7 @@ fn a_panic_is_that_of_the_request() {
 fn a_request_ends_with_its_client() {
     run(async |large, _| {
         let (ended, dropped) = oneshot::channel::<()>();
-        let request: Answering = Box::pin(async move {
+        let request: AnswerFuture = Box::pin(async move {
             let _ended = ended;
             offload(Work::Expressions).await;
             std::future::pending().await

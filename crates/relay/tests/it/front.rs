@@ -12,12 +12,12 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::CacheMetrics;
 use ringwatch_apimachinery::{GroupVersion, User};
-use ringwatch_apiserver::endpoints::Handler;
-use ringwatch_apiserver::endpoints::{
-    Api, ApiConfig, ApiFeatures, EncodingCache, KubeletTls, Kubelets, Metrics, VersionInfo,
-};
 use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_authorization::Authorizer;
+use ringwatch_endpoints::Handler;
+use ringwatch_endpoints::{
+    Api, ApiConfig, ApiFeatures, EncodingCache, KubeletTls, Kubelets, Metrics, VersionInfo,
+};
 use ringwatch_http::{ResponseBody, full};
 use ringwatch_observe::open_watches::OpenWatches;
 use ringwatch_relay::{Caches, Front, FrontConfig, Upstream};

@@ -15,7 +15,7 @@ use ringwatch::storage::backend::embedded::{
 use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
 use ringwatch::storage::backend::{Backend, BackendError, RangeRequest};
 use ringwatch::storage::etcd3;
-use ringwatch_apiserver::health::{Check, Health, Scope, check};
+use ringwatch_endpoints::health::{Check, Health, Scope, check};
 use ringwatch_resources::built_in;
 use ringwatch_spans::inject;
 use ringwatch_tls::error::StartError;

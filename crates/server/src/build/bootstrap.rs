@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::{Error, GroupVersion};
-use ringwatch_apiserver::current_credentials::CurrentCredentials;
 use ringwatch_controllers::flow_control::FlowStores;
 use ringwatch_controllers::publish_extension_authentication;
 use ringwatch_controllers::roles::RoleStores;
+use ringwatch_endpoints::current_credentials::CurrentCredentials;
 use ringwatch_registry::{Store, Stores};
 use ringwatch_resources::allocation::Repair;
 use ringwatch_resources::service_ranges::ServiceRanges;

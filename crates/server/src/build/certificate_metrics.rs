@@ -3,7 +3,7 @@
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::current_credentials::CurrentCredentials;
+use ringwatch_endpoints::current_credentials::CurrentCredentials;
 use ringwatch_tls::served_certificates::Expiry;
 
 /// The expiry of the certificates that the server shows to clients.

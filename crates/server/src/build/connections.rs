@@ -6,9 +6,9 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::current_credentials::CurrentCredentials;
-use ringwatch_apiserver::filters::{Filters, service};
-use ringwatch_apiserver::shutdown::Steps;
+use ringwatch_endpoints::current_credentials::CurrentCredentials;
+use ringwatch_filters::shutdown::Steps;
+use ringwatch_filters::{Filters, service};
 use ringwatch_http::unauthenticated::{ConnectionLimits, Unauthenticated};
 use ringwatch_http::{Connections, handshake_errors, open_files};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringwatch::storage::cacher::Reflector;
-use ringwatch_apiserver::endpoints::Api;
+use ringwatch_endpoints::Api;
 use ringwatch_controllers::aggregation::{Aggregation, ProxyTls};
 use ringwatch_controllers::api_services::ApiServices;
 use ringwatch_controllers::custom_resources::CustomResources;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use ringwatch::storage::cacher::Cacher;
 use ringwatch::storage::encryption::Encryption;
-use ringwatch_apiserver::health::{Check, Health, Scope, check};
+use ringwatch_endpoints::health::{Check, Health, Scope, check};
 
 use super::backend::{OpenBackend, add_store_checks, store_check};
 use super::inputs::ServerInputs;

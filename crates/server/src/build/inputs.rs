@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::shutdown::Steps;
-use ringwatch_apiserver::threads::RuntimeHandles;
+use ringwatch_filters::shutdown::Steps;
+use ringwatch_filters::threads::RuntimeHandles;
 
 use super::backend::{OpenBackend, OpenOverride};
 use crate::config::flags::ServeFlags;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ringwatch_apiserver::endpoints::Metrics;
-use ringwatch_apiserver::filters::{Drain, InFlight, LargeWork, Limits, Outer, TransportSecurity};
+use ringwatch_endpoints::Metrics;
+use ringwatch_filters::{Drain, InFlight, LargeWork, Limits, Outer, TransportSecurity};
 use ringwatch_flowcontrol::{Fairness, Watches};
 use ringwatch_observe::running_requests::RunningRequests;
 use ringwatch_registry::object_counts::ObjectCounts;

@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::{Account, Ledger};
-use ringwatch_apiserver::endpoints::EncodingCache;
+use ringwatch_endpoints::EncodingCache;
 
 /// Shrinks the cache of encodings and then the windows of the watch caches whenever memory becomes short. Never completes.
 pub(crate) async fn shrink_caches(

@@ -10,7 +10,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use ringwatch_apiserver::endpoints::{MetricsFormat, TextError, metrics_format, plain};
+use ringwatch_endpoints::{MetricsFormat, TextError, metrics_format, plain};
 use ringwatch_http::ResponseBody;
 
 /// The media type of Prometheus' format.

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use ringwatch::clock::{Clock, Instant};
-use ringwatch_apiserver::filters::Start;
-use ringwatch_apiserver::health::{Check, Done, Health, Scope};
+use ringwatch_endpoints::health::{Check, Done, Health, Scope};
+use ringwatch_filters::Start;
 
 /// The checks of kube-apiserver's hooks for the first objects: the system's namespaces and PriorityClasses, the record of
 /// allocated service addresses, the authorities for servers of aggregated APIs, and the APIServices of built-in APIs.

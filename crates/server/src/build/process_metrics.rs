@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use ringwatch_apiserver::endpoints::VersionInfo;
+use ringwatch_endpoints::VersionInfo;
 
 use crate::debug::memory_bytes;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
-use ringwatch_apiserver::endpoints::{Impersonation, Metrics};
-use ringwatch_apiserver::filters::{LargeWork, Limits};
+use ringwatch_endpoints::{Impersonation, Metrics};
+use ringwatch_filters::{LargeWork, Limits};
 use ringwatch_audit::Auditor;
 use ringwatch_authentication::Authenticator;
 use ringwatch_authorization::Authorizer;

@@ -6,7 +6,6 @@ use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_admission::webhooks::WebhookMetrics;
 use ringwatch_admission::{AdmissionMetrics, Chain, MatchContext, ServedTypes};
-use ringwatch_apiserver::webhook_client;
 use ringwatch_authorization::Authorizer;
 use ringwatch_controllers::WorkQueueMetrics;
 use ringwatch_controllers::aggregation::AvailabilityMetrics;
@@ -14,7 +13,7 @@ use ringwatch_observe::webhook_calls::WebhookCalls;
 use ringwatch_plugins::PodSecurityMetrics;
 use ringwatch_registry::Stores;
 use ringwatch_resources::allocation::Repair;
-use ringwatch_webhook::WebhookClient;
+use ringwatch_webhook::{NetworkClient, WebhookClient};
 
 use super::admission::{
     Admission, AdmissionObjectSets, Evaluation, configured_plugins, own_plugins,
@@ -87,7 +86,8 @@ impl Resources {
         let mut tasks = Tasks::default();
         let webhook_calls = WebhookCalls::default();
         let services = storages.service_addresses();
-        let webhooks = webhook_client::client(services, webhook_calls.clone(), clock.clone());
+        let webhooks = NetworkClient::new(Arc::new(services), webhook_calls.clone(), clock.clone());
+        let webhooks: Arc<dyn WebhookClient> = Arc::new(webhooks);
         let (authorizer, file) = authorizers.build(&webhooks, clock);
         if let Some(file) = file {
             tasks.background("authorization configuration", file.follow());

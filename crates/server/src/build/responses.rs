@@ -2,7 +2,7 @@
 
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
-use ringwatch_apiserver::endpoints::{EncodingCache, Metrics};
+use ringwatch_endpoints::{EncodingCache, Metrics};
 use ringwatch_observe::open_watches::OpenWatches;
 
 /// The parts that all answers to requests share.

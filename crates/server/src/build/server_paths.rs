@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::endpoints::OwnPaths;
-use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
-use ringwatch_apiserver::health::Health;
 use ringwatch_authentication::service_accounts::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
+use ringwatch_endpoints::OwnPaths;
+use ringwatch_endpoints::health::Health;
+use ringwatch_endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_http::{RequestBody, ResponseBody, full};
 
 use super::certificate_metrics::CertificateMetrics;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ringwatch::storage::Interface;
 use ringwatch::storage::cacher::{Cacher, Feed, Reflector};
 use ringwatch_admission::ServedType;
-use ringwatch_apiserver::ServiceAddresses;
+use ringwatch_endpoints::ServiceAddresses;
 use ringwatch_registry::storage_factory::StorageFactory;
 use ringwatch_registry::{Resource, Served, Store};
 use ringwatch_resources::{ClusterOptions, built_in_with};

@@ -12,7 +12,7 @@ use http::{HeaderValue, Response};
 use ringwatch::clock::{Clock, Instant};
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::embedded::maintenance::Snapshot;
-use ringwatch_apiserver::endpoints::TextError;
+use ringwatch_endpoints::TextError;
 use ringwatch_http::{BoxError, ResponseBody, streamed};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Sender};

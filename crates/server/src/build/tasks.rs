@@ -4,7 +4,7 @@ use std::fmt;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ringwatch_apiserver::threads::until;
+use ringwatch_filters::threads::until;
 use tokio_util::sync::CancellationToken;
 
 /// A task that has not been started.

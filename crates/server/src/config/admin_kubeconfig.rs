@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ringwatch_apiserver::current_credentials::{Credentials, CurrentCredentials};
+use ringwatch_endpoints::current_credentials::{Credentials, CurrentCredentials};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::private_file::{Access, create, replace};
 
@@ -153,7 +153,7 @@ pub(crate) async fn keep(path: PathBuf, url: String, mut credentials: CurrentCre
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use ringwatch_apiserver::testing::{certificates, credentials};
+    use ringwatch_filters::testing::{certificates, credentials};
 
     use super::*;
 

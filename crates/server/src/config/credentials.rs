@@ -13,8 +13,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::current_credentials::{Credentials, CurrentCredentials};
 use ringwatch_authentication::ClientCertificates;
+use ringwatch_endpoints::current_credentials::{Credentials, CurrentCredentials};
 use ringwatch_http::tls::ServingTls;
 use ringwatch_tls::certificates::{Certificates, Identity, Serving, given_pair};
 use ringwatch_tls::error::StartError;
@@ -410,7 +410,7 @@ mod tests {
     use std::fs;
 
     use clap::Parser;
-    use ringwatch_apiserver::testing::certificates;
+    use ringwatch_filters::testing::certificates;
     use tokio::task::JoinSet;
     use tokio::time::advance;
 

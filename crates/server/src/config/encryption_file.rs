@@ -15,7 +15,7 @@ use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::Feed;
 use ringwatch::storage::encryption::{Encryption, EncryptionConfig};
-use ringwatch_apiserver::health::Done;
+use ringwatch_endpoints::health::Done;
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::{pem, watched_file};
 

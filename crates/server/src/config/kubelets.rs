@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringwatch_apiserver::endpoints::{KubeletTls, Kubelets};
+use ringwatch_endpoints::{KubeletTls, Kubelets};
 use ringwatch_tls::client_identity::{ClientIdentity, IdentityFiles};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::tls_client::{Trust, config};

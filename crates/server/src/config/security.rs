@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use futures::future::join_all;
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::current_credentials::CurrentCredentials;
-use ringwatch_apiserver::endpoints::Kubelets;
+use ringwatch_endpoints::current_credentials::CurrentCredentials;
+use ringwatch_endpoints::Kubelets;
 use ringwatch_authentication::oidc::Anonymous;
 use ringwatch_authentication::service_accounts::ServiceAccountConfig;
 use ringwatch_authentication::{TokenFile, TokenWebhookConfig};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::Response;
 use http_body_util::BodyExt;
-use ringwatch_apiserver::endpoints::{TextError, plain};
+use ringwatch_endpoints::{TextError, plain};
 use ringwatch_http::{RequestBody, ResponseBody};
 
 use super::process_controls::ProcessControls;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Method, Response, StatusCode};
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::endpoints::{TextError, plain};
+use ringwatch_endpoints::{TextError, plain};
 use ringwatch_http::{ResponseBody, full};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};

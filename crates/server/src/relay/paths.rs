@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use http::{HeaderMap, Method, Request, Response};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use ringwatch_apiserver::endpoints::OwnPaths;
-use ringwatch_apiserver::endpoints::TextError;
-use ringwatch_apiserver::health::Health;
+use ringwatch_endpoints::OwnPaths;
+use ringwatch_endpoints::TextError;
+use ringwatch_endpoints::health::Health;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_relay::Caches;
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::current_credentials::tls;
-use ringwatch_apiserver::shutdown::Steps;
-use ringwatch_apiserver::threads::RuntimeHandles;
+use ringwatch_endpoints::current_credentials::tls;
+use ringwatch_filters::shutdown::Steps;
+use ringwatch_filters::threads::RuntimeHandles;
 use ringwatch_http::Listener;
 use ringwatch_relay::{Caches, Front};
 use ringwatch_tls::certificates::subjects;

@@ -1,8 +1,8 @@
 //! The life of a process that serves: its threads, the signals that end it, and the steps of its end.
 
-use ringwatch_apiserver::filters::Drain;
-use ringwatch_apiserver::shutdown::{Signals, Steps};
-use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
+use ringwatch_filters::Drain;
+use ringwatch_filters::shutdown::{Signals, Steps};
+use ringwatch_filters::threads::{RuntimeHandles, Threads};
 use ringwatch_http::open_files;
 use ringwatch_tls::error::StartError;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use ringwatch_apimachinery::duration;
-use ringwatch_apiserver::filters::{AllowedOrigin, GoawayChance, TransportSecurity};
 use ringwatch_controllers::api_endpoints::advertised_address;
+use ringwatch_filters::{AllowedOrigin, GoawayChance, TransportSecurity};
 
 use super::go_values::parse_bool;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ringwatch_apiserver::endpoints::VersionInfo;
+use ringwatch_endpoints::VersionInfo;
 
 use super::go_values::parse_bool;
 

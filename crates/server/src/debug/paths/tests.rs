@@ -218,7 +218,7 @@ async fn log_levels_are_set_and_shown() {
 
 #[test]
 fn streams_of_the_state_are_requests_that_last() {
-    use ringwatch_apiserver::endpoints::RequestInfo;
+    use ringwatch_endpoints::RequestInfo;
     let info = RequestInfo::new(&Method::GET, ringwatch_observe::status::STREAM_PATH, "");
     assert!(info.is_long_running());
 }

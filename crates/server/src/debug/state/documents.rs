@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
-use ringwatch_apiserver::endpoints::TextError;
+use ringwatch_endpoints::TextError;
 use ringwatch_http::{BoxError, ResponseBody, full, streamed};
 use ringwatch_observe::status::{STATE_PATH, STREAM_PATH, WATCHERS_MAX, WATCHERS_PATH};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
