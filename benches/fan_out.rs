@@ -24,7 +24,7 @@ use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::{Backend, KeyRange, WatchRequest};
 use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig};
 use ringwatch::storage::{
-    Interface, ListOptions, Rejection, TryUpdate, UpdateOptions, Updated, WatchStream, etcd3,
+    Interface, ListOptions, NextContent, Rejection, TryUpdate, UpdateOptions, WatchStream, etcd3,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -147,10 +147,10 @@ struct Count;
 
 #[async_trait]
 impl TryUpdate for Count {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         let before = existing.and_then(|it| it.attributes().labels().get("n"));
         let object = pod(before.unwrap_or("0").parse::<u64>()? + 1);
-        Ok(Updated { object, ttl: None })
+        Ok(NextContent { object, ttl: None })
     }
 }
 

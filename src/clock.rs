@@ -65,12 +65,12 @@ struct Manual {
     /// The wall time and the monotonic time at which the clock began.
     start: Timestamp,
     origin: Instant,
-    moved: Mutex<Moved>,
+    moved: Mutex<ManualTime>,
 }
 
 /// The time of a manual clock, and the timers that wait for it.
 #[derive(Debug, Default)]
-struct Moved {
+struct ManualTime {
     elapsed: Duration,
     /// The timers that wait; one that is dropped is removed.
     sleepers: Vec<Sleeper>,
@@ -254,12 +254,12 @@ impl Manual {
         moved.sleepers.extract_if(.., due).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Moved> {
+    fn lock(&self) -> MutexGuard<'_, ManualTime> {
         self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Moved {
+impl ManualTime {
     /// Registers the waker of a timer: of one that waits already, by its number, or of a new one.
     fn wait(&mut self, number: &mut Option<u64>, deadline: Instant, waker: &Waker) {
         let number = *number.get_or_insert_with(|| {

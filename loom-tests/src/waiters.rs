@@ -9,7 +9,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use crate::ring::waiters::{Closed, Published, Wait, published};
+use crate::ring::waiters::{Closed, PublishedNumber, Wait, published};
 use ringwatch_explore::loom::{Seen, explore};
 
 /// A wait that counts how often it was looked at.
@@ -31,7 +31,7 @@ impl Future for Counted {
 
 /// Waits and says whether it had to sleep. A wait that is never woken is a deadlock, which loom
 /// reports.
-fn wait_for(published: &Published, target: u64) -> (u64, &'static str) {
+fn wait_for(published: &PublishedNumber, target: u64) -> (u64, &'static str) {
     let wait = published.wait(target);
     let (value, polls) = block_on(Counted { wait, polls: 0 });
     let value = value.expect("the publisher goes when it has published");

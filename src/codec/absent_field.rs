@@ -3,13 +3,13 @@
 //! Go omits an empty field with `omitempty`, except structs, which are never empty to it. All others are written:
 //! pointers, lists, maps and bytes as `null`, the rest as empty values.
 
-use super::message::{Arity, Field, Message, MessageId, Shape, Type};
+use super::message::{Arity, Field, FieldType, Message, MessageId, Shape};
 
 /// Returns the JSON member of an absent field, with a comma at its end; empty if Go omits it. `find` resolves message
 /// ids.
 pub(super) fn json<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
     let nested = match (field.arity, field.kind) {
-        (Arity::One, Type::Message(id)) => Some(find(id)),
+        (Arity::One, FieldType::Message(id)) => Some(find(id)),
         _ => None,
     };
     if let (true, Some(inline)) = (field.inline, nested) {
@@ -23,10 +23,10 @@ pub(super) fn json<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -
         Some(message) if is_struct => message_json(message, find),
         _ if field.pointer || field.arity != Arity::One => b"null".to_vec(),
         _ => match field.kind {
-            Type::Text => b"\"\"".to_vec(),
-            Type::Bool => b"false".to_vec(),
-            Type::Int32 | Type::Int64 | Type::Double => b"0".to_vec(),
-            Type::Bytes | Type::Message(_) => b"null".to_vec(),
+            FieldType::Text => b"\"\"".to_vec(),
+            FieldType::Bool => b"false".to_vec(),
+            FieldType::Int32 | FieldType::Int64 | FieldType::Double => b"0".to_vec(),
+            FieldType::Bytes | FieldType::Message(_) => b"null".to_vec(),
         },
     };
     [&field.key[..], &value, b","].concat()
@@ -35,7 +35,7 @@ pub(super) fn json<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -
 /// Returns true if Go's JSON omits some value of a field that is on the wire.
 pub(super) fn may_vanish<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -> bool {
     let is_struct = match field.kind {
-        Type::Message(id) => find(id).shape != Shape::Items,
+        FieldType::Message(id) => find(id).shape != Shape::Items,
         _ => false,
     };
     let one = field.arity == Arity::One && !field.pointer;
@@ -47,8 +47,8 @@ pub(super) fn is_optional<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Mes
     match field.kind {
         _ if field.inline => false,
         _ if field.pointer || field.arity != Arity::One => true,
-        Type::Bytes => true,
-        Type::Message(id) => find(id).shape == Shape::Items,
+        FieldType::Bytes => true,
+        FieldType::Message(id) => find(id).shape == Shape::Items,
         _ => false,
     }
 }

@@ -11,7 +11,7 @@
 
 use serde_json::{Map, Value};
 
-use super::message::{Arity, Field, Kind, Message, Shape, Type};
+use super::message::{Arity, Field, FieldType, Kind, Message, Shape};
 use super::quantity;
 
 /// Removes the fields that are null or zero to Go, and canonicalises quantities. Fields behind pointers stay, and so do
@@ -61,7 +61,7 @@ pub fn empty_at(kind: Kind, path: &str) -> Option<(Value, bool)> {
         own.or_else(|| message.inline_field(name))
     };
     for step in steps.split('.').filter(|it| !it.is_empty()) {
-        let Type::Message(id) = find(message, step.trim_end_matches("[]"))?.kind else {
+        let FieldType::Message(id) = find(message, step.trim_end_matches("[]"))?.kind else {
             return None;
         };
         message = id.message();
@@ -70,10 +70,10 @@ pub fn empty_at(kind: Kind, path: &str) -> Option<(Value, bool)> {
     let empty = match (field.arity, field.kind) {
         (Arity::List, _) => Value::Array(Vec::new()),
         (Arity::Map, _) => Map::new().into(),
-        (Arity::One, Type::Text | Type::Bytes) => "".into(),
-        (Arity::One, Type::Bool) => false.into(),
-        (Arity::One, Type::Int32 | Type::Int64 | Type::Double) => 0.into(),
-        (Arity::One, Type::Message(id)) => match id.message().shape {
+        (Arity::One, FieldType::Text | FieldType::Bytes) => "".into(),
+        (Arity::One, FieldType::Bool) => false.into(),
+        (Arity::One, FieldType::Int32 | FieldType::Int64 | FieldType::Double) => 0.into(),
+        (Arity::One, FieldType::Message(id)) => match id.message().shape {
             Shape::Object => Map::new().into(),
             Shape::IntOrString => 0.into(),
             _ => Value::Null,
@@ -124,7 +124,7 @@ fn vanishes(field: &Field, value: &Value) -> bool {
 
 /// Returns true if the field is one string, number or boolean, and no pointer to it.
 fn is_scalar(field: &Field) -> bool {
-    let is_message = matches!(field.kind, Type::Bytes | Type::Message(_));
+    let is_message = matches!(field.kind, FieldType::Bytes | FieldType::Message(_));
     field.arity == Arity::One && !field.pointer && !is_message
 }
 
@@ -169,11 +169,11 @@ fn zero(field: &Field) -> Option<Value> {
         return None;
     }
     match field.kind {
-        Type::Text => Some("".into()),
-        Type::Bool => Some(false.into()),
-        Type::Int32 | Type::Int64 | Type::Double => Some(0.into()),
-        Type::Bytes => None,
-        Type::Message(id) => match id.message().shape {
+        FieldType::Text => Some("".into()),
+        FieldType::Bool => Some(false.into()),
+        FieldType::Int32 | FieldType::Int64 | FieldType::Double => Some(0.into()),
+        FieldType::Bytes => None,
+        FieldType::Message(id) => match id.message().shape {
             Shape::Object => Some(Map::new().into()),
             Shape::Quantity => Some("0".into()),
             Shape::IntOrString => Some(0.into()),
@@ -189,7 +189,7 @@ fn for_each_message(
     value: &mut Value,
     visit: &mut dyn FnMut(&'static Message, &mut Value),
 ) {
-    let Type::Message(id) = field.kind else {
+    let FieldType::Message(id) = field.kind else {
         return;
     };
     let message = id.message();

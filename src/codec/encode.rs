@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
 use super::encode_custom;
-use super::message::{Arity, Field, Message, Shape, Type};
+use super::message::{Arity, Field, FieldType, Message, Shape};
 use super::typed::base64;
-use super::unknown_fields::{self, Old, OldItems};
+use super::unknown_fields::{self, OldItems, OldMessage};
 use super::wire::{put_bytes, put_fixed64, put_nested, put_number};
 
 /// The number of fields that nearly all messages have at most.
@@ -20,7 +20,12 @@ const FIELDS_MANY: usize = 64;
 type Values<'a> = SmallVec<[Option<&'a Value>; FIELDS_MANY]>;
 
 /// Writes a message; an absent value is an empty one. Fields of the old message that the tables do not know are kept.
-pub(super) fn message(out: &mut Vec<u8>, message: &Message, value: Option<&Value>, old: Old<'_>) {
+pub(super) fn message(
+    out: &mut Vec<u8>,
+    message: &Message,
+    value: Option<&Value>,
+    old: OldMessage<'_>,
+) {
     if message.shape == Shape::Object {
         members(out, message, value.and_then(Value::as_object), old);
     } else {
@@ -32,16 +37,16 @@ fn members(
     out: &mut Vec<u8>,
     message: &Message,
     members: Option<&Map<String, Value>>,
-    mut old: Old<'_>,
+    mut old: OldMessage<'_>,
 ) {
     for (field, value) in message.fields.iter().zip(values(message, members)) {
         let old = old.advance(out, field.number);
         if value.is_none() && field.optional {
             continue;
         }
-        if let (true, Type::Message(id)) = (field.inline, field.kind) {
+        if let (true, FieldType::Message(id)) = (field.inline, field.kind) {
             put_nested(out, field.number, |out| {
-                let old = Old::new(unknown_fields::content(old));
+                let old = OldMessage::new(unknown_fields::content(old));
                 self::members(out, id.message(), members, old);
             });
         } else {
@@ -76,7 +81,7 @@ fn field(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
                 put_nested(out, field.number, |out| {
                     put_bytes(out, 1, key.as_bytes());
                     let old = olds.get(key.as_bytes()).copied().unwrap_or_default();
-                    put(out, 2, field.kind, Some(value), Old::new(old));
+                    put(out, 2, field.kind, Some(value), OldMessage::new(old));
                 });
             }
         }
@@ -87,7 +92,9 @@ fn field(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
 pub(super) fn list(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
     let items = value.and_then(Value::as_array).into_iter().flatten();
     let olds = match field.kind {
-        Type::Message(id) if !old.is_empty() => Some(OldItems::of_list(field, id.message(), old)),
+        FieldType::Message(id) if !old.is_empty() => {
+            Some(OldItems::of_list(field, id.message(), old))
+        }
         _ => None,
     };
     for (place, item) in items.enumerate() {
@@ -106,18 +113,18 @@ pub(super) fn list(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old:
 fn one(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
     let value = value.filter(|value| fits(field.kind, value));
     if value.is_some() || !field.optional {
-        let old = Old::new(unknown_fields::content(old));
+        let old = OldMessage::new(unknown_fields::content(old));
         put(out, field.number, field.kind, value, old);
     }
 }
 
 /// Returns true if the value has the field's type.
-fn fits(kind: Type, value: &Value) -> bool {
+fn fits(kind: FieldType, value: &Value) -> bool {
     match kind {
-        Type::Text | Type::Bytes => value.is_string(),
-        Type::Bool => value.is_boolean(),
-        Type::Int32 | Type::Int64 | Type::Double => value.is_number(),
-        Type::Message(id) => match id.message().shape {
+        FieldType::Text | FieldType::Bytes => value.is_string(),
+        FieldType::Bool => value.is_boolean(),
+        FieldType::Int32 | FieldType::Int64 | FieldType::Double => value.is_number(),
+        FieldType::Message(id) => match id.message().shape {
             Shape::Object => value.is_object(),
             Shape::Items => value.is_array(),
             _ => true,
@@ -126,20 +133,26 @@ fn fits(kind: Type, value: &Value) -> bool {
 }
 
 /// Writes one value as a field.
-fn put(out: &mut Vec<u8>, number: u32, kind: Type, value: Option<&Value>, old: Old<'_>) {
+fn put(
+    out: &mut Vec<u8>,
+    number: u32,
+    kind: FieldType,
+    value: Option<&Value>,
+    old: OldMessage<'_>,
+) {
     let text = value.and_then(Value::as_str).unwrap_or_default();
     match kind {
-        Type::Text => put_bytes(out, number, text.as_bytes()),
-        Type::Bytes => put_bytes(out, number, &base64(text).unwrap_or_default()),
-        Type::Bool => put_number(out, number, u64::from(value == Some(&Value::Bool(true)))),
+        FieldType::Text => put_bytes(out, number, text.as_bytes()),
+        FieldType::Bytes => put_bytes(out, number, &base64(text).unwrap_or_default()),
+        FieldType::Bool => put_number(out, number, u64::from(value == Some(&Value::Bool(true)))),
         // 32 bits are written as 64, sign-extended.
-        Type::Int32 => put_number(out, number, i64::from(whole(value) as i32) as u64),
-        Type::Int64 => put_number(out, number, whole(value) as u64),
-        Type::Double => {
+        FieldType::Int32 => put_number(out, number, i64::from(whole(value) as i32) as u64),
+        FieldType::Int64 => put_number(out, number, whole(value) as u64),
+        FieldType::Double => {
             let number_value = value.and_then(Value::as_f64).unwrap_or_default();
             put_fixed64(out, number, number_value.to_bits());
         }
-        Type::Message(id) => {
+        FieldType::Message(id) => {
             put_nested(out, number, |out| message(out, id.message(), value, old));
         }
     }

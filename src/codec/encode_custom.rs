@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::encode::{list, message, whole};
 use super::go_json;
-use super::message::{Arity, Message, Shape, Type};
-use super::unknown_fields::{self, Old};
+use super::message::{Arity, FieldType, Message, Shape};
+use super::unknown_fields::{self, OldMessage};
 use super::wire::{put_bytes, put_nested, put_number};
 use super::{duration, time};
 
@@ -13,7 +13,12 @@ use super::{duration, time};
 const NANOS_PER_MICRO: i32 = 1000;
 
 /// Writes a message of which the JSON has a form of its own; an absent value is an empty one.
-pub(super) fn write(out: &mut Vec<u8>, message: &Message, value: Option<&Value>, old: Old<'_>) {
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    message: &Message,
+    value: Option<&Value>,
+    old: OldMessage<'_>,
+) {
     let value = value.filter(|value| !value.is_null());
     let text = value.and_then(Value::as_str);
     match message.shape {
@@ -77,17 +82,17 @@ fn says(raw: &[u8], value: &Value) -> bool {
 }
 
 /// Writes a schema, or the value that may replace it.
-fn schema_or(out: &mut Vec<u8>, parent: &Message, value: Option<&Value>, mut old: Old<'_>) {
+fn schema_or(out: &mut Vec<u8>, parent: &Message, value: Option<&Value>, mut old: OldMessage<'_>) {
     for field in &parent.fields {
         let old = old.advance(out, field.number);
         match (field.arity, field.kind) {
-            (Arity::One, Type::Bool) => {
+            (Arity::One, FieldType::Bool) => {
                 let allows = matches!(value, Some(Value::Object(_) | Value::Bool(true)));
                 put_number(out, field.number, u64::from(allows));
             }
-            (Arity::One, Type::Message(id)) => {
+            (Arity::One, FieldType::Message(id)) => {
                 if let Some(value) = value.filter(|value| value.is_object()) {
-                    let old = Old::new(unknown_fields::content(old));
+                    let old = OldMessage::new(unknown_fields::content(old));
                     put_nested(out, field.number, |out| {
                         message(out, id.message(), Some(value), old);
                     });

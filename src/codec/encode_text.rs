@@ -12,18 +12,18 @@ use smallvec::SmallVec;
 
 use super::encode_custom;
 use super::envelope::{END, begin};
-use super::json_nodes::{Form, Nodes, Part};
-use super::message::{Arity, Field, Message, Shape, Type};
+use super::json_nodes::{JsonNode, NodeForm, Nodes};
+use super::message::{Arity, Field, FieldType, Message, Shape};
 use super::tables::kind;
 use super::typed::base64;
-use super::unknown_fields::Old;
+use super::unknown_fields::OldMessage;
 use super::wire::{put_bytes, put_fixed64, put_nested, put_number};
 
 /// The number of fields that nearly all messages have at most.
 const FIELDS_MANY: usize = 64;
 
 /// The values of a message's fields, by index.
-type Parts<'n> = SmallVec<[Option<Part<'n>>; FIELDS_MANY]>;
+type FieldValues<'n> = SmallVec<[Option<JsonNode<'n>>; FIELDS_MANY]>;
 
 /// Encodes an object that is given as JSON; `None` if its kind has no message, or the text has white space or is
 /// otherwise unlike what this server writes, so that it has to be read into a tree.
@@ -61,33 +61,33 @@ pub fn list_item_of_text(json: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the version and the kind of an object.
-fn type_of(root: Part<'_>) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+fn type_of(root: JsonNode<'_>) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     let version = root.member("apiVersion")?.text()?;
     Some((version, root.member("kind")?.text()?))
 }
 
 /// Writes a message; an absent value is an empty one.
-fn message(out: &mut Vec<u8>, message: &Message, value: Option<Part<'_>>) {
+fn message(out: &mut Vec<u8>, message: &Message, value: Option<JsonNode<'_>>) {
     match message.shape {
         Shape::Object => members(out, message, value),
         Shape::Json if value.is_some_and(|value| is_as_written(value)) => {
-            let raw = value.map(Part::raw).unwrap_or_default();
+            let raw = value.map(JsonNode::raw).unwrap_or_default();
             put_bytes(out, 1, raw.as_bytes());
         }
         _ => {
             let tree = value.map(tree);
-            encode_custom::write(out, message, tree.as_ref(), Old::default());
+            encode_custom::write(out, message, tree.as_ref(), OldMessage::default());
         }
     }
 }
 
-fn members(out: &mut Vec<u8>, message: &Message, object: Option<Part<'_>>) {
+fn members(out: &mut Vec<u8>, message: &Message, object: Option<JsonNode<'_>>) {
     for (field, value) in message.fields.iter().zip(parts(message, object)) {
         if value.is_none() && field.optional {
             continue;
         }
         match (field.inline, field.kind, field.arity) {
-            (true, Type::Message(id), _) => {
+            (true, FieldType::Message(id), _) => {
                 put_nested(out, field.number, |out| members(out, id.message(), object));
             }
             (_, _, Arity::One) => {
@@ -97,7 +97,7 @@ fn members(out: &mut Vec<u8>, message: &Message, object: Option<Part<'_>>) {
                 }
             }
             (_, _, Arity::List) => {
-                for item in value.into_iter().flat_map(Part::items) {
+                for item in value.into_iter().flat_map(JsonNode::items) {
                     put(out, field.number, field.kind, Some(item));
                 }
             }
@@ -107,13 +107,13 @@ fn members(out: &mut Vec<u8>, message: &Message, object: Option<Part<'_>>) {
 }
 
 /// Returns the value of each field; `None` if it is null or absent.
-fn parts<'n>(message: &Message, object: Option<Part<'n>>) -> Parts<'n> {
-    let mut parts = Parts::from_elem(None, message.fields.len());
+fn parts<'n>(message: &Message, object: Option<JsonNode<'n>>) -> FieldValues<'n> {
+    let mut parts = FieldValues::from_elem(None, message.fields.len());
     let mut next = 0;
-    for (name, value) in object.into_iter().flat_map(Part::members) {
+    for (name, value) in object.into_iter().flat_map(JsonNode::members) {
         let name = name.text().unwrap_or_default();
         if let Some(at) = message.name_at(&name, next) {
-            parts[message.names[at].place] = Some(value).filter(|it| it.form() != Form::Null);
+            parts[message.names[at].place] = Some(value).filter(|it| it.form() != NodeForm::Null);
             next = at + 1;
         }
     }
@@ -121,8 +121,8 @@ fn parts<'n>(message: &Message, object: Option<Part<'n>>) -> Parts<'n> {
 }
 
 /// Writes a map, whose entries are in the order of their keys; of entries with one key the last counts.
-fn map(out: &mut Vec<u8>, field: &Field, value: Option<Part<'_>>) {
-    let members = value.into_iter().flat_map(Part::members);
+fn map(out: &mut Vec<u8>, field: &Field, value: Option<JsonNode<'_>>) {
+    let members = value.into_iter().flat_map(JsonNode::members);
     let mut entries: SmallVec<[_; FIELDS_MANY]> = members
         .map(|(key, value)| (key.text().unwrap_or_default(), value))
         .collect();
@@ -140,52 +140,54 @@ fn map(out: &mut Vec<u8>, field: &Field, value: Option<Part<'_>>) {
 }
 
 /// Returns true if the value has the field's type.
-fn fits(kind: Type, value: Part<'_>) -> bool {
+fn fits(kind: FieldType, value: JsonNode<'_>) -> bool {
     let form = value.form();
     match kind {
-        Type::Text | Type::Bytes => matches!(form, Form::Text | Form::EscapedText),
-        Type::Bool => matches!(form, Form::True | Form::False),
-        Type::Int32 | Type::Int64 | Type::Double => form == Form::Number,
-        Type::Message(id) => match id.message().shape {
-            Shape::Object => form == Form::Object,
-            Shape::Items => form == Form::List,
+        FieldType::Text | FieldType::Bytes => {
+            matches!(form, NodeForm::Text | NodeForm::EscapedText)
+        }
+        FieldType::Bool => matches!(form, NodeForm::True | NodeForm::False),
+        FieldType::Int32 | FieldType::Int64 | FieldType::Double => form == NodeForm::Number,
+        FieldType::Message(id) => match id.message().shape {
+            Shape::Object => form == NodeForm::Object,
+            Shape::Items => form == NodeForm::List,
             _ => true,
         },
     }
 }
 
 /// Writes one value as a field.
-fn put(out: &mut Vec<u8>, number: u32, kind: Type, value: Option<Part<'_>>) {
-    let text = || value.and_then(Part::text).unwrap_or_default();
-    let whole = || value.and_then(Part::whole).unwrap_or_default();
+fn put(out: &mut Vec<u8>, number: u32, kind: FieldType, value: Option<JsonNode<'_>>) {
+    let text = || value.and_then(JsonNode::text).unwrap_or_default();
+    let whole = || value.and_then(JsonNode::whole).unwrap_or_default();
     match kind {
-        Type::Text => put_bytes(out, number, text().as_bytes()),
-        Type::Bytes => put_bytes(out, number, &base64(&text()).unwrap_or_default()),
-        Type::Bool => {
-            let truth = value.is_some_and(|value| value.form() == Form::True);
+        FieldType::Text => put_bytes(out, number, text().as_bytes()),
+        FieldType::Bytes => put_bytes(out, number, &base64(&text()).unwrap_or_default()),
+        FieldType::Bool => {
+            let truth = value.is_some_and(|value| value.form() == NodeForm::True);
             put_number(out, number, u64::from(truth));
         }
         // 32 bits are written as 64, sign-extended.
-        Type::Int32 => put_number(out, number, i64::from(whole() as i32) as u64),
-        Type::Int64 => put_number(out, number, whole() as u64),
-        Type::Double => put_fixed64(out, number, (whole() as f64).to_bits()),
-        Type::Message(id) => {
+        FieldType::Int32 => put_number(out, number, i64::from(whole() as i32) as u64),
+        FieldType::Int64 => put_number(out, number, whole() as u64),
+        FieldType::Double => put_fixed64(out, number, (whole() as f64).to_bits()),
+        FieldType::Message(id) => {
             put_nested(out, number, |out| message(out, id.message(), value));
         }
     }
 }
 
 /// Returns a value as a tree.
-fn tree(value: Part<'_>) -> Value {
+fn tree(value: JsonNode<'_>) -> Value {
     match value.form() {
-        Form::Text | Form::EscapedText => value.text().unwrap_or_default().into(),
-        Form::Number => value.whole().unwrap_or_default().into(),
-        Form::True => true.into(),
-        Form::False => false.into(),
-        Form::Null => Value::Null,
-        Form::List => value.items().map(tree).collect(),
-        Form::Object => {
-            let member = |(name, value): (Part<'_>, Part<'_>)| {
+        NodeForm::Text | NodeForm::EscapedText => value.text().unwrap_or_default().into(),
+        NodeForm::Number => value.whole().unwrap_or_default().into(),
+        NodeForm::True => true.into(),
+        NodeForm::False => false.into(),
+        NodeForm::Null => Value::Null,
+        NodeForm::List => value.items().map(tree).collect(),
+        NodeForm::Object => {
+            let member = |(name, value): (JsonNode<'_>, JsonNode<'_>)| {
                 (name.text().unwrap_or_default().into_owned(), tree(value))
             };
             value.members().map(member).collect()
@@ -195,29 +197,29 @@ fn tree(value: Part<'_>) -> Value {
 
 /// Returns true if the tree of a value, written as JSON, is the value's own text: the names of each object are in order
 /// and there once, and the escapes are those that are written.
-fn is_as_written(value: Part<'_>) -> bool {
+fn is_as_written(value: JsonNode<'_>) -> bool {
     match value.form() {
-        Form::Null => false,
-        Form::EscapedText => has_usual_escapes(value),
-        Form::List => value
+        NodeForm::Null => false,
+        NodeForm::EscapedText => has_usual_escapes(value),
+        NodeForm::List => value
             .items()
-            .all(|item| item.form() == Form::Null || is_as_written(item)),
-        Form::Object => {
+            .all(|item| item.form() == NodeForm::Null || is_as_written(item)),
+        NodeForm::Object => {
             let mut last = None;
             value.members().all(|(name, member)| {
                 let text = name.text();
                 let follows = last < text;
                 last = text;
-                let usual = name.form() == Form::Text || has_usual_escapes(name);
-                follows && usual && (member.form() == Form::Null || is_as_written(member))
+                let usual = name.form() == NodeForm::Text || has_usual_escapes(name);
+                follows && usual && (member.form() == NodeForm::Null || is_as_written(member))
             })
         }
-        Form::Text | Form::Number | Form::True | Form::False => true,
+        NodeForm::Text | NodeForm::Number | NodeForm::True | NodeForm::False => true,
     }
 }
 
 /// Returns true if no slash is escaped, which JSON allows and nobody here writes.
-fn has_usual_escapes(text: Part<'_>) -> bool {
+fn has_usual_escapes(text: JsonNode<'_>) -> bool {
     !text.raw().contains("\\/")
 }
 

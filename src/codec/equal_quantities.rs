@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::message::{Arity, Field, Kind, Message, Shape, Type};
+use super::message::{Arity, Field, FieldType, Kind, Message, Shape};
 use super::quantity;
 
 /// Returns the object with equal quantities written as in the other one; `None` if all are.
@@ -37,11 +37,11 @@ fn field(message: &'static Message, name: &str) -> Option<&'static Field> {
     let own = message.name_at(name, 0).map(|at| message.names[at].place);
     let own = own.map(|place| &message.fields[place]);
     own.or_else(|| message.inline_field(name))
-        .filter(|field| matches!(field.kind, Type::Message(_)))
+        .filter(|field| matches!(field.kind, FieldType::Message(_)))
 }
 
 fn in_field(field: &'static Field, value: &Value, other: &Value) -> Option<Value> {
-    let Type::Message(id) = field.kind else {
+    let FieldType::Message(id) = field.kind else {
         return None;
     };
     let message = id.message();

@@ -13,7 +13,7 @@
 
 use super::envelope;
 use super::error::WireError;
-use super::message::{Arity, Field, Message, Shape, Type};
+use super::message::{Arity, Field, FieldType, Message, Shape};
 use super::wire::{Content, Fields, NESTING_MAX, entry_of, put_bytes, put_nested};
 
 /// An occurrence of a field, as a range of the root's bytes.
@@ -26,7 +26,7 @@ struct Occurrence {
 
 /// The parts of a message, in order.
 #[derive(Clone, Copy, Debug)]
-enum Parts<'p> {
+enum MessageParts<'p> {
     /// All bytes of the root.
     All,
     /// The contents of these fields, one after the other.
@@ -46,7 +46,7 @@ pub(super) fn ordered(message: &Message, bytes: &[u8], depth: usize) -> Result<V
         return Err(WireError::TooLong);
     }
     let mut out = Vec::new();
-    Root(bytes).message(&mut out, message, Parts::All, depth)?;
+    Root(bytes).message(&mut out, message, MessageParts::All, depth)?;
     Ok(out)
 }
 
@@ -56,7 +56,7 @@ impl<'a> Root<'a> {
         self,
         out: &mut Vec<u8>,
         message: &Message,
-        parts: Parts<'_>,
+        parts: MessageParts<'_>,
         depth: usize,
     ) -> Result<(), WireError> {
         if depth >= NESTING_MAX {
@@ -69,9 +69,9 @@ impl<'a> Root<'a> {
             ) => self.fields(out, message, parts, depth),
             (Shape::RawExtension, _) => self.raw_extension(out, parts, depth),
             // Go does not merge times, but reads each.
-            (Shape::Time | Shape::MicroTime, Parts::Fields([before @ .., last])) => {
-                self.scan(Parts::Fields(before), &mut |_| {})?;
-                self.copy_contents(out, Parts::Fields(&[*last]))
+            (Shape::Time | Shape::MicroTime, MessageParts::Fields([before @ .., last])) => {
+                self.scan(MessageParts::Fields(before), &mut |_| {})?;
+                self.copy_contents(out, MessageParts::Fields(&[*last]))
             }
             // The other shapes are read in any order.
             _ => self.copy_contents(out, parts),
@@ -82,7 +82,7 @@ impl<'a> Root<'a> {
         self,
         out: &mut Vec<u8>,
         message: &Message,
-        parts: Parts<'_>,
+        parts: MessageParts<'_>,
         depth: usize,
     ) -> Result<(), WireError> {
         let mut occurrences = self.occurrences(parts)?;
@@ -106,17 +106,17 @@ impl<'a> Root<'a> {
     ) -> Result<(), WireError> {
         match (field.arity, field.kind) {
             (Arity::Map, kind) => self.map(out, field, kind, group, depth)?,
-            (Arity::One, Type::Message(id)) => {
+            (Arity::One, FieldType::Message(id)) => {
                 self.check(field, group)?;
                 nested(out, field.number, |out| {
-                    self.message(out, id.message(), Parts::Fields(group), depth)
+                    self.message(out, id.message(), MessageParts::Fields(group), depth)
                 })?;
             }
-            (Arity::List, Type::Message(id)) => {
+            (Arity::List, FieldType::Message(id)) => {
                 self.check(field, group)?;
                 for item in group.chunks(1) {
                     nested(out, field.number, |out| {
-                        self.message(out, id.message(), Parts::Fields(item), depth)
+                        self.message(out, id.message(), MessageParts::Fields(item), depth)
                     })?;
                 }
             }
@@ -134,7 +134,7 @@ impl<'a> Root<'a> {
         self,
         out: &mut Vec<u8>,
         field: &Field,
-        kind: Type,
+        kind: FieldType,
         group: &mut [Occurrence],
         depth: usize,
     ) -> Result<(), WireError> {
@@ -152,7 +152,7 @@ impl<'a> Root<'a> {
                     put_bytes(out, 1, key);
                     match (kind, value) {
                         (_, None) => {}
-                        (Type::Message(id), Some((2, mut value))) => {
+                        (FieldType::Message(id), Some((2, mut value))) => {
                             put_bytes(out, 2, &ordered(id.message(), value.run()?, depth)?);
                         }
                         (_, Some((2, mut value))) => put_bytes(out, 2, value.run()?),
@@ -169,7 +169,7 @@ impl<'a> Root<'a> {
     fn raw_extension(
         self,
         out: &mut Vec<u8>,
-        parts: Parts<'_>,
+        parts: MessageParts<'_>,
         depth: usize,
     ) -> Result<(), WireError> {
         let occurrences = self.occurrences(parts)?;
@@ -184,7 +184,7 @@ impl<'a> Root<'a> {
     }
 
     /// Returns the occurrences of the fields of all parts.
-    fn occurrences(self, parts: Parts<'_>) -> Result<Vec<Occurrence>, WireError> {
+    fn occurrences(self, parts: MessageParts<'_>) -> Result<Vec<Occurrence>, WireError> {
         // Counted first: a vector that grows by doubling could take too much memory for a request.
         let mut count = 0;
         self.scan(parts, &mut |_| count += 1)?;
@@ -193,7 +193,11 @@ impl<'a> Root<'a> {
         Ok(occurrences)
     }
 
-    fn scan(self, parts: Parts<'_>, found: &mut dyn FnMut(Occurrence)) -> Result<(), WireError> {
+    fn scan(
+        self,
+        parts: MessageParts<'_>,
+        found: &mut dyn FnMut(Occurrence),
+    ) -> Result<(), WireError> {
         self.contents(parts, &mut |part, mut start| {
             let end = start + part.len();
             let mut fields = Fields::new(part);
@@ -215,19 +219,19 @@ impl<'a> Root<'a> {
     /// Calls a function with every part and its offset.
     fn contents(
         self,
-        parts: Parts<'_>,
+        parts: MessageParts<'_>,
         give: &mut dyn FnMut(&'a [u8], usize) -> Result<(), WireError>,
     ) -> Result<(), WireError> {
         match parts {
-            Parts::All => give(self.0, 0),
-            Parts::Fields(fields) => fields.iter().try_for_each(|it| {
+            MessageParts::All => give(self.0, 0),
+            MessageParts::Fields(fields) => fields.iter().try_for_each(|it| {
                 let run = self.run(*it);
                 give(run, it.end as usize - run.len())
             }),
         }
     }
 
-    fn copy_contents(self, out: &mut Vec<u8>, parts: Parts<'_>) -> Result<(), WireError> {
+    fn copy_contents(self, out: &mut Vec<u8>, parts: MessageParts<'_>) -> Result<(), WireError> {
         self.contents(parts, &mut |part, _| {
             out.extend_from_slice(part);
             Ok(())

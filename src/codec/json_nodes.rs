@@ -23,7 +23,7 @@ const NODE_TEXT_BYTES: usize = 16;
 
 /// The form of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum NodeForm {
     Object,
     List,
     Text,
@@ -36,8 +36,8 @@ pub(super) enum Form {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Node {
-    form: Form,
+struct CompactNode {
+    form: NodeForm,
     /// Its place in the text.
     start: u32,
     end: u32,
@@ -49,12 +49,12 @@ struct Node {
 #[derive(Debug)]
 pub(super) struct Nodes<'t> {
     text: &'t str,
-    nodes: Vec<Node>,
+    nodes: Vec<CompactNode>,
 }
 
 /// One value of a text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part<'n> {
+pub(super) struct JsonNode<'n> {
     nodes: &'n Nodes<'n>,
     at: usize,
 }
@@ -78,17 +78,17 @@ impl<'t> Nodes<'t> {
     }
 
     /// Returns the value of the whole text.
-    pub(super) fn root(&self) -> Part<'_> {
-        Part { nodes: self, at: 0 }
+    pub(super) fn root(&self) -> JsonNode<'_> {
+        JsonNode { nodes: self, at: 0 }
     }
 }
 
-impl<'n> Part<'n> {
-    fn node(self) -> &'n Node {
+impl<'n> JsonNode<'n> {
+    fn node(self) -> &'n CompactNode {
         &self.nodes.nodes[self.at]
     }
 
-    pub(super) fn form(self) -> Form {
+    pub(super) fn form(self) -> NodeForm {
         self.node().form
     }
 
@@ -102,8 +102,8 @@ impl<'n> Part<'n> {
     pub(super) fn text(self) -> Option<Cow<'n, str>> {
         let quoted = self.raw();
         match self.form() {
-            Form::Text => Some(Cow::Borrowed(&quoted[1..quoted.len() - 1])),
-            Form::EscapedText => Some(Cow::Owned(unescaped(&quoted[1..quoted.len() - 1]))),
+            NodeForm::Text => Some(Cow::Borrowed(&quoted[1..quoted.len() - 1])),
+            NodeForm::EscapedText => Some(Cow::Owned(unescaped(&quoted[1..quoted.len() - 1]))),
             _ => None,
         }
     }
@@ -111,19 +111,19 @@ impl<'n> Part<'n> {
     /// Returns a whole number; `None` if the value is none.
     pub(super) fn whole(self) -> Option<i64> {
         match self.form() {
-            Form::Number => self.raw().parse().ok(),
+            NodeForm::Number => self.raw().parse().ok(),
             _ => None,
         }
     }
 
     /// Returns the items of a list; none of another value.
-    pub(super) fn items(self) -> impl Iterator<Item = Part<'n>> {
+    pub(super) fn items(self) -> impl Iterator<Item = JsonNode<'n>> {
         let end = match self.form() {
-            Form::List => self.node().after as usize,
+            NodeForm::List => self.node().after as usize,
             _ => self.at,
         };
         Siblings {
-            next: Part {
+            next: JsonNode {
                 at: self.at + 1,
                 ..self
             },
@@ -132,13 +132,13 @@ impl<'n> Part<'n> {
     }
 
     /// Returns the names and values of an object's members, in the order of the text; none of another value.
-    pub(super) fn members(self) -> impl Iterator<Item = (Part<'n>, Part<'n>)> {
+    pub(super) fn members(self) -> impl Iterator<Item = (JsonNode<'n>, JsonNode<'n>)> {
         let end = match self.form() {
-            Form::Object => self.node().after as usize,
+            NodeForm::Object => self.node().after as usize,
             _ => self.at,
         };
         let mut parts = Siblings {
-            next: Part {
+            next: JsonNode {
                 at: self.at + 1,
                 ..self
             },
@@ -158,14 +158,14 @@ impl<'n> Part<'n> {
 
 /// Values beside each other.
 struct Siblings<'n> {
-    next: Part<'n>,
+    next: JsonNode<'n>,
     end: usize,
 }
 
 impl<'n> Iterator for Siblings<'n> {
-    type Item = Part<'n>;
+    type Item = JsonNode<'n>;
 
-    fn next(&mut self) -> Option<Part<'n>> {
+    fn next(&mut self) -> Option<JsonNode<'n>> {
         if self.next.at >= self.end {
             return None;
         }
@@ -201,7 +201,7 @@ fn unescaped(text: &str) -> String {
 struct Scan<'t> {
     text: &'t [u8],
     at: usize,
-    nodes: Vec<Node>,
+    nodes: Vec<CompactNode>,
     /// The nodes of the objects and lists that have not ended yet.
     open: Vec<u32>,
 }
@@ -216,14 +216,14 @@ impl Scan<'_> {
                         return None;
                     }
                     let (form, close) = match bracket {
-                        b'{' => (Form::Object, b'}'),
-                        _ => (Form::List, b']'),
+                        b'{' => (NodeForm::Object, b'}'),
+                        _ => (NodeForm::List, b']'),
                     };
                     self.open.push(u32::try_from(self.nodes.len()).ok()?);
                     self.push(form, self.at);
                     self.at += 1;
                     if self.peek()? != close {
-                        if form == Form::Object {
+                        if form == NodeForm::Object {
                             self.name()?;
                         }
                         continue;
@@ -243,7 +243,7 @@ impl Scan<'_> {
             let Some(&open) = self.open.last() else {
                 return (self.at == self.text.len()).then_some(true);
             };
-            let is_object = self.nodes[open as usize].form == Form::Object;
+            let is_object = self.nodes[open as usize].form == NodeForm::Object;
             match self.peek()? {
                 b',' => {
                     self.at += 1;
@@ -269,9 +269,9 @@ impl Scan<'_> {
     }
 
     /// Adds a node that begins at a place and ends here.
-    fn push(&mut self, form: Form, start: usize) {
+    fn push(&mut self, form: NodeForm, start: usize) {
         let after = self.nodes.len() as u32 + 1;
-        self.nodes.push(Node {
+        self.nodes.push(CompactNode {
             form,
             start: start as u32,
             end: self.at as u32,
@@ -295,14 +295,14 @@ impl Scan<'_> {
         match self.peek()? {
             b'"' => self.string(),
             b'-' | b'0'..=b'9' => self.number(),
-            b't' => self.literal("true", Form::True),
-            b'f' => self.literal("false", Form::False),
-            b'n' => self.literal("null", Form::Null),
+            b't' => self.literal("true", NodeForm::True),
+            b'f' => self.literal("false", NodeForm::False),
+            b'n' => self.literal("null", NodeForm::Null),
             _ => None,
         }
     }
 
-    fn literal(&mut self, literal: &str, form: Form) -> Option<()> {
+    fn literal(&mut self, literal: &str, form: NodeForm) -> Option<()> {
         let start = self.at;
         if !self.text[start..].starts_with(literal.as_bytes()) {
             return None;
@@ -315,13 +315,13 @@ impl Scan<'_> {
     fn string(&mut self) -> Option<()> {
         let start = self.at;
         self.at += 1;
-        let mut form = Form::Text;
+        let mut form = NodeForm::Text;
         loop {
             self.at += json_string::plain_bytes(&self.text[self.at..]);
             match self.peek()? {
                 b'"' => break,
                 b'\\' => {
-                    form = Form::EscapedText;
+                    form = NodeForm::EscapedText;
                     self.at += 1;
                     match self.peek()? {
                         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 1,
@@ -357,7 +357,7 @@ impl Scan<'_> {
         if matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
             return None;
         }
-        self.push(Form::Number, start);
+        self.push(NodeForm::Number, start);
         Some(())
     }
 }
@@ -369,20 +369,20 @@ mod tests {
 
     use super::*;
 
-    fn tree(part: Part<'_>) -> Value {
+    fn tree(part: JsonNode<'_>) -> Value {
         match part.form() {
-            Form::Object => {
-                let member = |(name, value): (Part<'_>, Part<'_>)| {
+            NodeForm::Object => {
+                let member = |(name, value): (JsonNode<'_>, JsonNode<'_>)| {
                     (name.text().expect("a name").into_owned(), tree(value))
                 };
                 part.members().map(member).collect::<Map<_, _>>().into()
             }
-            Form::List => part.items().map(tree).collect(),
-            Form::Text | Form::EscapedText => part.text().expect("text").into(),
-            Form::Number => part.whole().expect("a number").into(),
-            Form::True => true.into(),
-            Form::False => false.into(),
-            Form::Null => Value::Null,
+            NodeForm::List => part.items().map(tree).collect(),
+            NodeForm::Text | NodeForm::EscapedText => part.text().expect("text").into(),
+            NodeForm::Number => part.whole().expect("a number").into(),
+            NodeForm::True => true.into(),
+            NodeForm::False => false.into(),
+            NodeForm::Null => Value::Null,
         }
     }
 

@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 
 use super::encode;
 use super::envelope::{END, begin};
-use super::message::Type;
+use super::message::FieldType;
 use super::tables::kind;
-use super::unknown_fields::Old;
+use super::unknown_fields::OldMessage;
 use super::wire::{each_varint_byte, put_nested, put_run};
 
 /// The tag and the length of an item.
@@ -31,10 +31,10 @@ pub fn list_head(
 ) -> Vec<u8> {
     let mut list_meta = Vec::new();
     if let Some(meta) = kind(api_version, list_kind).and_then(|it| it.0.field(1))
-        && let Type::Message(id) = meta.kind
+        && let FieldType::Message(id) = meta.kind
     {
         put_nested(&mut list_meta, 1, |out| {
-            encode::message(out, id.message(), Some(metadata), Old::default());
+            encode::message(out, id.message(), Some(metadata), OldMessage::default());
         });
     }
     let mut out = begin(api_version, list_kind);
@@ -59,7 +59,7 @@ pub fn list_item(object: &Value) -> Option<Vec<u8>> {
     let kind = kind(text("apiVersion")?, text("kind")?)?;
     let mut out = Vec::new();
     put_nested(&mut out, 2, |out| {
-        encode::message(out, kind.0, Some(object), Old::default());
+        encode::message(out, kind.0, Some(object), OldMessage::default());
     });
     Some(out)
 }

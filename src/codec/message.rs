@@ -22,7 +22,7 @@ pub(super) struct Message {
     /// The fields, by number.
     pub(super) fields: Box<[Field]>,
     /// The names in JSON, sorted; inlined fields have none.
-    pub(super) names: Box<[Name]>,
+    pub(super) names: Box<[FieldName]>,
     /// The index of the field of each number, plus 1; 0 for none.
     pub(super) places: Box<[u8]>,
     /// The index of the first field that Go writes although it is absent; the number of fields if there is none.
@@ -31,7 +31,7 @@ pub(super) struct Message {
 
 /// The name of a field in JSON.
 #[derive(Debug)]
-pub(super) struct Name {
+pub(super) struct FieldName {
     pub(super) name: &'static str,
     /// The index of the field in its message.
     pub(super) place: usize,
@@ -88,7 +88,7 @@ pub(super) struct Field {
     pub(super) next_required: u8,
     /// True if nothing is written to the wire when its value is absent.
     pub(super) optional: bool,
-    pub(super) kind: Type,
+    pub(super) kind: FieldType,
     /// Its number and wire type; numbers in a list may be packed under another wire type.
     pub(super) tag: u32,
     pub(super) number: u32,
@@ -115,7 +115,7 @@ pub(super) enum Arity {
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
+pub(super) enum FieldType {
     Text,
     Bytes,
     Bool,

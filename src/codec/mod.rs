@@ -64,7 +64,7 @@ pub use frame::{FRAME_LENGTH_BYTES, event_frame};
 pub use list::{LIST_END, ListItemHead, list_head, list_item, list_item_head};
 pub use message::Kind;
 pub use object::{ObjectError, item_at, json, object, object_encoded, object_sharing, tree};
-pub use presence::{Presence, Wanted};
+pub use presence::{Presence, RequiredValue};
 pub use quantity::{QuantityFamily, quantity_text};
 pub use stored_fields::StoredFields;
 pub use tables::kind;

@@ -19,7 +19,7 @@ use super::whole_object;
 use super::wire::{Content, Fields};
 use crate::meta;
 use crate::meta::{
-    FieldSchema, FieldValues, Object, Places, PlacesBuilder, ProtobufForm, ProtobufParts,
+    AttributeSpans, FieldSchema, FieldValues, Object, PlacesBuilder, ProtobufForm, ProtobufParts,
     StoredForm,
 };
 
@@ -126,7 +126,10 @@ pub fn tree(object: &Object) -> Result<Value, ObjectError> {
 }
 
 /// Reads an object in its envelope.
-fn protobuf(stored: &[u8], schema: &FieldSchema) -> Result<(ProtobufForm, Places), DecodeError> {
+fn protobuf(
+    stored: &[u8],
+    schema: &FieldSchema,
+) -> Result<(ProtobufForm, AttributeSpans), DecodeError> {
     let envelope = envelope::unknown(&stored[MAGIC.len()..]);
     let envelope = envelope.map_err(|error| DecodeError::Envelope(error.to_string()))?;
     let (api_version, name) = (&*envelope.api_version, &*envelope.kind);
@@ -148,7 +151,7 @@ fn parts(
     message: &Message,
     stored: &[u8],
     schema: &FieldSchema,
-) -> Result<(ProtobufForm, Places), WireError> {
+) -> Result<(ProtobufForm, AttributeSpans), WireError> {
     if message
         .field(METADATA)
         .is_none_or(|it| it.name != "metadata")
@@ -185,7 +188,7 @@ fn parts(
 }
 
 /// Finds the attributes in the metadata of an object's bytes.
-fn places(bytes: &[u8], metadata: &[u8], values: FieldValues) -> Result<Places, WireError> {
+fn places(bytes: &[u8], metadata: &[u8], values: FieldValues) -> Result<AttributeSpans, WireError> {
     let mut places = PlacesBuilder::new(bytes);
     let mut fields = Fields::new(metadata);
     while let Some((number, content)) = fields.next_field()? {

@@ -12,7 +12,7 @@ use crate::meta::Object;
 /// A value that an object should have. Paths are the names that lead to a field in JSON, joined by dots; where a path
 /// leads into a list, its step ends with `[]`.
 #[derive(Clone, Debug)]
-pub enum Wanted {
+pub enum RequiredValue {
     /// There is a value at the path, and so all that leads there.
     Value(&'static str),
     /// Whatever is at the path has these values.
@@ -25,11 +25,11 @@ pub enum Wanted {
 
 /// The values that stored objects of a kind should have.
 #[derive(Debug)]
-pub struct Presence(Node);
+pub struct Presence(PresenceNode);
 
 /// The values that a message should have.
 #[derive(Debug)]
-struct Node {
+struct PresenceNode {
     message: &'static Message,
     /// The fields that are looked at, by number.
     fields: Vec<Use>,
@@ -43,7 +43,7 @@ struct Use {
     /// True if it must be there.
     wanted: bool,
     /// The values that its message, or those of its items, should have.
-    inside: Option<Node>,
+    inside: Option<PresenceNode>,
 }
 
 /// Values that a message should have under a condition.
@@ -52,7 +52,7 @@ struct Condition {
     path: &'static str,
     /// The texts of which one must be at the path; `None` if any value will do.
     texts: Option<&'static [&'static str]>,
-    then: Node,
+    then: PresenceNode,
 }
 
 /// Maximum number of fields of a message that are looked at: those that were met are bits of a number.
@@ -62,9 +62,9 @@ impl Presence {
     /// Compiles what objects of a kind should have; `None` if the kind has no message. Paths that its message does not
     /// have are left out.
     #[must_use]
-    pub fn new(api_version: &str, kind: &str, wanted: &[Wanted]) -> Option<Self> {
+    pub fn new(api_version: &str, kind: &str, wanted: &[RequiredValue]) -> Option<Self> {
         let kind = tables::kind(api_version, kind)?;
-        let mut node = Node::new(kind.0);
+        let mut node = PresenceNode::new(kind.0);
         node.add_all(wanted);
         Some(Self(node))
     }
@@ -82,7 +82,7 @@ impl Presence {
     }
 }
 
-impl Node {
+impl PresenceNode {
     fn new(message: &'static Message) -> Self {
         Self {
             message,
@@ -91,20 +91,20 @@ impl Node {
         }
     }
 
-    fn add_all(&mut self, wanted: &[Wanted]) {
+    fn add_all(&mut self, wanted: &[RequiredValue]) {
         for it in wanted {
             self.add(it);
         }
     }
 
-    fn add(&mut self, wanted: &Wanted) {
+    fn add(&mut self, wanted: &RequiredValue) {
         match wanted {
-            Wanted::Value(path) => self.descend(path, true, &mut |_| {}),
-            Wanted::Within(path, wanted) => {
+            RequiredValue::Value(path) => self.descend(path, true, &mut |_| {}),
+            RequiredValue::Within(path, wanted) => {
                 self.descend(path, false, &mut |node| node.add_all(wanted));
             }
-            Wanted::IfText(path, texts, wanted) => self.condition(path, Some(texts), wanted),
-            Wanted::IfValue(path, wanted) => self.condition(path, None, wanted),
+            RequiredValue::IfText(path, texts, wanted) => self.condition(path, Some(texts), wanted),
+            RequiredValue::IfValue(path, wanted) => self.condition(path, None, wanted),
         }
     }
 
@@ -112,7 +112,7 @@ impl Node {
         &mut self,
         path: &'static str,
         texts: Option<&'static [&'static str]>,
-        wanted: &[Wanted],
+        wanted: &[RequiredValue],
     ) {
         let mut then = Self::new(self.message);
         then.add_all(wanted);
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
     use crate::codec::{encode_value, object};
 
-    fn holds(wanted: &[Wanted], spec: Value) -> bool {
+    fn holds(wanted: &[RequiredValue], spec: Value) -> bool {
         let pod =
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
         let bytes = encode_value(&pod).expect("a kind");
@@ -242,8 +242,8 @@ mod tests {
     #[test]
     fn values_are_wanted_with_all_that_leads_there() {
         let wanted = [
-            Wanted::Value("spec.dnsPolicy"),
-            Wanted::Value("spec.securityContext.runAsUser"),
+            RequiredValue::Value("spec.dnsPolicy"),
+            RequiredValue::Value("spec.securityContext.runAsUser"),
         ];
         let whole = json!({"dnsPolicy": "x", "securityContext": {"runAsUser": 0}});
         assert!(holds(&wanted, whole));
@@ -258,11 +258,11 @@ mod tests {
 
     #[test]
     fn what_is_not_there_lacks_nothing() {
-        let wanted = [Wanted::Within(
+        let wanted = [RequiredValue::Within(
             "spec.containers[]",
             vec![
-                Wanted::Value("imagePullPolicy"),
-                Wanted::Within("livenessProbe.httpGet", vec![Wanted::Value("path")]),
+                RequiredValue::Value("imagePullPolicy"),
+                RequiredValue::Within("livenessProbe.httpGet", vec![RequiredValue::Value("path")]),
             ],
         )];
         assert!(holds(&wanted, json!({})));
@@ -280,12 +280,15 @@ mod tests {
     #[test]
     fn conditions_are_about_texts_and_values() {
         let wanted = [
-            Wanted::IfText(
+            RequiredValue::IfText(
                 "spec.restartPolicy",
                 &["Always", "Never"],
-                vec![Wanted::Value("spec.nodeName")],
+                vec![RequiredValue::Value("spec.nodeName")],
             ),
-            Wanted::IfValue("spec.tolerations", vec![Wanted::Value("spec.hostname")]),
+            RequiredValue::IfValue(
+                "spec.tolerations",
+                vec![RequiredValue::Value("spec.hostname")],
+            ),
         ];
         assert!(holds(&wanted, json!({"restartPolicy": "OnFailure"})));
         assert!(!holds(&wanted, json!({"restartPolicy": "Never"})));
@@ -302,7 +305,7 @@ mod tests {
 
     #[test]
     fn other_forms_count_as_whole() {
-        let wanted = [Wanted::Value("spec.dnsPolicy")];
+        let wanted = [RequiredValue::Value("spec.dnsPolicy")];
         let presence = Presence::new("v1", "Pod", &wanted).expect("a message");
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
         let stored = object(pod.to_string().as_bytes(), 7, &Default::default());

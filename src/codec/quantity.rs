@@ -47,7 +47,7 @@ impl QuantityFamily {
     /// Returns the family of a quantity's suffix; `None` if the text is not a quantity.
     #[must_use]
     pub fn of(text: &str) -> Option<Self> {
-        Parts::read(text).map(|parts| parts.family)
+        QuantityParts::read(text).map(|parts| parts.family)
     }
 }
 
@@ -65,7 +65,7 @@ pub fn quantity_text(billionths: i128, family: QuantityFamily) -> String {
 /// Returns true if two texts are quantities of one value, whatever their suffixes.
 pub(super) fn are_equal(one: &str, other: &str) -> bool {
     let value = |text: &str| {
-        let parts = Parts::read(text)?;
+        let parts = QuantityParts::read(text)?;
         match parts.amount()? {
             (0, _) => Some("0".to_owned()),
             (amount, power) => {
@@ -79,7 +79,7 @@ pub(super) fn are_equal(one: &str, other: &str) -> bool {
 }
 
 /// The parts of a quantity's text.
-struct Parts<'a> {
+struct QuantityParts<'a> {
     negative: bool,
     /// The digits before the point without leading zeros, at least one.
     whole: &'a str,
@@ -105,7 +105,7 @@ pub(super) fn canonicalize(value: &mut Value) {
 
 /// Returns the form of a quantity that Go writes; `None` if that is the text itself.
 fn canonical(text: &str) -> Option<String> {
-    let parts = Parts::read(text)?;
+    let parts = QuantityParts::read(text)?;
     if text == "0" || parts.is_kept() {
         return None;
     }
@@ -127,7 +127,7 @@ fn write(amount: i128, power: i32, family: QuantityFamily) -> Option<String> {
     }
 }
 
-impl<'a> Parts<'a> {
+impl<'a> QuantityParts<'a> {
     fn read(text: &'a str) -> Option<Self> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let digits = |text: &str| {

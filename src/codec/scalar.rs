@@ -1,6 +1,6 @@
 //! A scalar of a message, by its path in JSON.
 
-use super::message::{Arity, Field, Message, Type};
+use super::message::{Arity, Field, FieldType, Message};
 use super::wire::{Content, Fields};
 
 /// Returns the scalar at a dotted path, as selectors compare it; `None` where JSON would not have it.
@@ -11,7 +11,7 @@ pub(super) fn scalar_at(message: &Message, bytes: &[u8], path: &str) -> Option<B
         .split_once('.')
         .map_or((path, None), |(name, rest)| (name, Some(rest)));
     for field in message.fields.iter().filter(|it| it.inline) {
-        if let Type::Message(id) = field.kind
+        if let FieldType::Message(id) = field.kind
             && let Some(found) = find(field, bytes, |content| match content {
                 Content::Bytes(inner) => scalar_at(id.message(), inner, path),
                 _ => None,
@@ -25,7 +25,7 @@ pub(super) fn scalar_at(message: &Message, bytes: &[u8], path: &str) -> Option<B
         return None;
     }
     match (field.kind, rest) {
-        (Type::Message(id), Some(rest)) => find(field, bytes, |content| match content {
+        (FieldType::Message(id), Some(rest)) => find(field, bytes, |content| match content {
             Content::Bytes(inner) => scalar_at(id.message(), inner, rest),
             _ => None,
         }),
@@ -51,21 +51,21 @@ fn find(
     found
 }
 
-fn scalar(kind: Type, content: Content<'_>) -> Option<Box<str>> {
+fn scalar(kind: FieldType, content: Content<'_>) -> Option<Box<str>> {
     match (kind, content) {
-        (Type::Text, Content::Bytes(text)) => Some(String::from_utf8_lossy(text).into()),
-        (Type::Bool, Content::Varint(number)) => Some((number != 0).to_string().into()),
-        (Type::Int32, Content::Varint(number)) => Some((number as i32).to_string().into()),
-        (Type::Int64, Content::Varint(number)) => Some((number as i64).to_string().into()),
+        (FieldType::Text, Content::Bytes(text)) => Some(String::from_utf8_lossy(text).into()),
+        (FieldType::Bool, Content::Varint(number)) => Some((number != 0).to_string().into()),
+        (FieldType::Int32, Content::Varint(number)) => Some((number as i32).to_string().into()),
+        (FieldType::Int64, Content::Varint(number)) => Some((number as i64).to_string().into()),
         _ => None,
     }
 }
 
 /// Returns true if JSON omits the scalar where the field says `omitempty`.
-fn is_empty(kind: Type, scalar: &str) -> bool {
+fn is_empty(kind: FieldType, scalar: &str) -> bool {
     match kind {
-        Type::Bool => scalar == "false",
-        Type::Int32 | Type::Int64 => scalar == "0",
+        FieldType::Bool => scalar == "false",
+        FieldType::Int32 | FieldType::Int64 => scalar == "0",
         _ => scalar.is_empty(),
     }
 }

@@ -1,7 +1,7 @@
 //! Single fields of an object that is stored as protobuf, read without decoding the rest.
 
 use super::envelope::{self, MAGIC};
-use super::message::{Arity, Field, Message, Type};
+use super::message::{Arity, Field, FieldType, Message};
 use super::tables::kind;
 use super::wire::{Content, Fields, entry_of};
 use crate::meta::Object;
@@ -150,7 +150,7 @@ impl<'a> StoredFields<'a> {
 /// Returns the message of a field, or of the items of a list.
 pub(super) fn message_of(field: &Field) -> Option<&'static Message> {
     match (field.arity, field.kind) {
-        (Arity::One | Arity::List, Type::Message(id)) => Some(id.message()),
+        (Arity::One | Arity::List, FieldType::Message(id)) => Some(id.message()),
         _ => None,
     }
 }

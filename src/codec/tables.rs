@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::absent_field;
-use super::message::{Arity, Field, Kind, Message, MessageId, Name, Shape, Type};
+use super::message::{Arity, Field, FieldName, FieldType, Kind, Message, MessageId, Shape};
 
 /// The generated tables.
 const TEXT: &str = include_str!("tables.txt");
@@ -49,7 +49,7 @@ const UNVERSIONED: &[&str] = &[
 static TABLES: LazyLock<Tables> = LazyLock::new(|| Tables::parse(TEXT));
 
 /// A line that begins a message, and its package.
-struct Head {
+struct MessageLine {
     package: &'static str,
     api_version: &'static str,
     name: &'static str,
@@ -101,7 +101,7 @@ impl Message {
     pub(super) fn inline_messages(&self) -> impl Iterator<Item = &'static Self> {
         let inline = self.fields.iter().filter(|field| field.inline);
         inline.filter_map(|field| match field.kind {
-            Type::Message(id) => Some(id.message()),
+            FieldType::Message(id) => Some(id.message()),
             _ => None,
         })
     }
@@ -123,7 +123,7 @@ impl Tables {
         let mut tables = Self::default();
         let (mut package, mut version) = ("", "");
         let mut fields: Vec<Field> = Vec::new();
-        let mut open: Option<Head> = None;
+        let mut open: Option<MessageLine> = None;
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let mut words = line.split(' ');
             let first = words.next().unwrap_or_default();
@@ -139,7 +139,7 @@ impl Tables {
             if first == "package" {
                 (package, version) = (name, mark);
             } else {
-                open = Some(Head {
+                open = Some(MessageLine {
                     package,
                     api_version: version,
                     name,
@@ -175,7 +175,7 @@ impl Tables {
         ids
     }
 
-    fn push(&mut self, head: &Head, fields: &mut Vec<Field>) {
+    fn push(&mut self, head: &MessageLine, fields: &mut Vec<Field>) {
         let fields: Box<[Field]> = std::mem::take(fields).into();
         let last = fields.last().map_or(0, |it| it.number as usize);
         let mut places = vec![0; last + 1].into_boxed_slice();
@@ -184,8 +184,8 @@ impl Tables {
             places[field.number as usize] = u8::try_from(at + 1).unwrap_or_default();
         }
         let named = fields.iter().enumerate().filter(|(_, field)| !field.inline);
-        let mut names: Vec<Name> = named
-            .map(|(place, field)| Name {
+        let mut names: Vec<FieldName> = named
+            .map(|(place, field)| FieldName {
                 name: field.name,
                 place,
             })
@@ -228,7 +228,7 @@ impl Tables {
             field.may_vanish = may_vanish;
             field.tells_kind = tells_kind;
             // A double that is zero may be negative, and has more than one byte.
-            field.skips_zero = may_vanish && field.kind != Type::Double;
+            field.skips_zero = may_vanish && field.kind != FieldType::Double;
         }
         for message in &mut self.messages {
             let mut next = message.fields.len();
@@ -266,7 +266,7 @@ impl Field {
     /// Returns true if it is a list of messages for which `holds` returns true.
     fn is_list_of(&self, holds: &dyn Fn(MessageId) -> bool) -> bool {
         match (self.arity, self.kind) {
-            (Arity::List, Type::Message(id)) => holds(id),
+            (Arity::List, FieldType::Message(id)) => holds(id),
             _ => false,
         }
     }
@@ -302,22 +302,22 @@ impl Field {
             _ => (Arity::One, text),
         };
         let kind = match text {
-            "string" => Type::Text,
-            "bytes" => Type::Bytes,
-            "bool" => Type::Bool,
-            "int32" => Type::Int32,
-            "int64" => Type::Int64,
-            "double" => Type::Double,
+            "string" => FieldType::Text,
+            "bytes" => FieldType::Bytes,
+            "bool" => FieldType::Bool,
+            "int32" => FieldType::Int32,
+            "int64" => FieldType::Int64,
+            "double" => FieldType::Double,
             message => {
                 let (near, name) = message.rsplit_once('.')?;
                 let package = if near.is_empty() { package } else { near };
-                Type::Message(*ids.get(&(package, name))?)
+                FieldType::Message(*ids.get(&(package, name))?)
             }
         };
         let wire_type = match kind {
-            Type::Bool | Type::Int32 | Type::Int64 => 0,
-            Type::Double => 1,
-            Type::Text | Type::Bytes | Type::Message(_) => 2,
+            FieldType::Bool | FieldType::Int32 | FieldType::Int64 => 0,
+            FieldType::Double => 1,
+            FieldType::Text | FieldType::Bytes | FieldType::Message(_) => 2,
         };
         // The entries of maps are messages.
         let own_type = if arity == Arity::Map { 2 } else { wire_type };

@@ -10,9 +10,9 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Map, Value, json};
 
-use super::message::{Arity, Field, Message, Shape, Type};
+use super::message::{Arity, Field, FieldType, Message, Shape};
 use super::tables::all_kinds;
-use super::unknown_fields::Old;
+use super::unknown_fields::OldMessage;
 use super::wire::{Content, Fields};
 use super::*;
 use ringwatch_testing::recorded;
@@ -248,23 +248,23 @@ pub(super) fn sample(message: &Message, random: &mut StdRng, depth: usize) -> Va
 /// Some fields of a message.
 fn fill(message: &Message, random: &mut StdRng, depth: usize, members: &mut Map<String, Value>) {
     for field in &message.fields {
-        if let (true, Type::Message(id)) = (field.inline, field.kind) {
+        if let (true, FieldType::Message(id)) = (field.inline, field.kind) {
             fill(id.message(), random, depth, members);
             continue;
         }
-        let message = matches!(field.kind, Type::Message(_));
+        let message = matches!(field.kind, FieldType::Message(_));
         let deep = depth > 6 && message;
         if deep || random.random_bool(if message { 0.7 } else { 0.5 }) {
             continue;
         }
         let mut one = || match field.kind {
-            Type::Text => json!(format!("t{}", random.random::<u32>())),
-            Type::Bytes => json!("AAEC"),
-            Type::Bool => json!(true),
-            Type::Int32 => json!(random.random_range(i32::MIN..0)),
-            Type::Int64 => json!(random.random_range(1..i64::MAX)),
-            Type::Double => json!(random.random_range(1e-9..1e9)),
-            Type::Message(id) => sample(id.message(), random, depth + 1),
+            FieldType::Text => json!(format!("t{}", random.random::<u32>())),
+            FieldType::Bytes => json!("AAEC"),
+            FieldType::Bool => json!(true),
+            FieldType::Int32 => json!(random.random_range(i32::MIN..0)),
+            FieldType::Int64 => json!(random.random_range(1..i64::MAX)),
+            FieldType::Double => json!(random.random_range(1e-9..1e9)),
+            FieldType::Message(id) => sample(id.message(), random, depth + 1),
         };
         let value = match field.arity {
             Arity::One => one(),
@@ -327,10 +327,10 @@ fn scramble_field(field: &Field, content: &[u8], raw: &[u8], random: &mut StdRng
         out
     };
     match (field.arity, field.kind) {
-        (Arity::List, Type::Message(id)) => {
+        (Arity::List, FieldType::Message(id)) => {
             vec![as_field(&scramble(id.message(), content, random))]
         }
-        (Arity::One, Type::Message(id)) if id.message().shape == Shape::Object => {
+        (Arity::One, FieldType::Message(id)) if id.message().shape == Shape::Object => {
             let content = scramble(id.message(), content, random);
             let mut fields = Fields::new(&content);
             if random.random() {
@@ -340,7 +340,7 @@ fn scramble_field(field: &Field, content: &[u8], raw: &[u8], random: &mut StdRng
             vec![as_field(first), as_field(second)]
         }
         (Arity::Map, _) => vec![as_field(&[0x0a, 1, b'k']), raw.to_vec()],
-        (Arity::One, Type::Text) => vec![as_field(b"earlier"), raw.to_vec()],
+        (Arity::One, FieldType::Text) => vec![as_field(b"earlier"), raw.to_vec()],
         _ => vec![raw.to_vec()],
     }
 }
@@ -361,7 +361,7 @@ fn with_unknown(message: &Message, bytes: &[u8], random: &mut StdRng) -> Vec<u8>
         let (raw, after) = rest.split_at(rest.len() - fields.bytes_left());
         rest = after;
         match (message.field(number).map(|it| (it.arity, it.kind)), content) {
-            (Some((Arity::Map, Type::Message(id))), Content::Bytes(entry)) => {
+            (Some((Arity::Map, FieldType::Message(id))), Content::Bytes(entry)) => {
                 let (key, value) = wire::entry_of(entry).expect("an entry");
                 let (_, mut value) = value.expect("a value");
                 let value = value.run().expect("a message");
@@ -371,7 +371,7 @@ fn with_unknown(message: &Message, bytes: &[u8], random: &mut StdRng) -> Vec<u8>
                     wire::put_bytes(out, 2, &value);
                 });
             }
-            (Some((Arity::One | Arity::List, Type::Message(id))), Content::Bytes(content)) => {
+            (Some((Arity::One | Arity::List, FieldType::Message(id))), Content::Bytes(content)) => {
                 let content = with_unknown(id.message(), content, random);
                 wire::put_bytes(&mut out, number, &content);
             }
@@ -434,7 +434,7 @@ proptest! {
         let message = kind(api_version, name).expect("a kind").0;
         let mut raw = Vec::new();
         let value = sample(message, &mut random, 0);
-        encode::message(&mut raw, message, Some(&value), Old::default());
+        encode::message(&mut raw, message, Some(&value), OldMessage::default());
         let scrambled = scramble(message, &raw, &mut random);
         let expected = transcode::object(message, &raw, api_version, name);
         let found = transcode::object(message, &scrambled, api_version, name);
@@ -452,7 +452,7 @@ proptest! {
         value["kind"] = json!(name);
         value["apiVersion"] = json!(api_version);
         let mut raw = Vec::new();
-        encode::message(&mut raw, kind.0, Some(&value), Old::default());
+        encode::message(&mut raw, kind.0, Some(&value), OldMessage::default());
         let mut old = envelope::begin(api_version, name);
         wire::put_bytes(&mut old, 2, &with_unknown(kind.0, &raw, &mut random));
         old.extend_from_slice(LIST_END);

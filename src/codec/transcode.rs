@@ -16,7 +16,7 @@ mod custom;
 use super::error::WireError;
 use super::field_order;
 use super::json_string;
-use super::message::{Arity, Field, KEY_BYTES, Message, Shape, Type};
+use super::message::{Arity, Field, FieldType, KEY_BYTES, Message, Shape};
 use super::output::Output;
 use super::wire::{self, Fields, NESTING_MAX, entry_of};
 
@@ -150,7 +150,7 @@ impl Transcoder {
         if field.skips_zero && fields.skip_zero() {
             return Ok(());
         }
-        if let (true, Type::Message(id)) = (field.inline, field.kind) {
+        if let (true, FieldType::Message(id)) = (field.inline, field.kind) {
             return self.members(id.message(), fields.run()?, depth + 1);
         }
         let start = self.out.len();
@@ -182,7 +182,7 @@ impl Transcoder {
         while let Some(tag) = next {
             if tag == u64::from(field.tag) {
                 match field.kind {
-                    Type::Message(id) if field.tells_kind => {
+                    FieldType::Message(id) if field.tells_kind => {
                         let message = id.message();
                         let version = message.api_version;
                         self.typed(message, fields.run()?, version, message.name, depth + 2)?;
@@ -255,33 +255,33 @@ impl Transcoder {
     #[inline(always)]
     fn value(
         &mut self,
-        kind: Type,
+        kind: FieldType,
         fields: &mut Fields<'_>,
         depth: usize,
     ) -> Result<(), WireError> {
         match kind {
-            Type::Text => json_string::put(&mut self.out, fields.run()?),
-            Type::Bytes => self.out.base64(fields.run()?),
-            Type::Bool => self.out.put(if fields.varint()? == 0 {
+            FieldType::Text => json_string::put(&mut self.out, fields.run()?),
+            FieldType::Bytes => self.out.base64(fields.run()?),
+            FieldType::Bool => self.out.put(if fields.varint()? == 0 {
                 b"false"
             } else {
                 b"true"
             }),
-            Type::Int32 => self.out.whole(i64::from(fields.varint()? as i32)),
-            Type::Int64 => self.out.whole(fields.varint()? as i64),
-            Type::Double => self.out.double(fields.double()?)?,
-            Type::Message(id) => self.message(id.message(), fields.run()?, depth)?,
+            FieldType::Int32 => self.out.whole(i64::from(fields.varint()? as i32)),
+            FieldType::Int64 => self.out.whole(fields.varint()? as i64),
+            FieldType::Double => self.out.double(fields.double()?)?,
+            FieldType::Message(id) => self.message(id.message(), fields.run()?, depth)?,
         }
         Ok(())
     }
 
     /// Writes the value of a map's entry that has none.
-    fn empty(&mut self, kind: Type, depth: usize) -> Result<(), WireError> {
+    fn empty(&mut self, kind: FieldType, depth: usize) -> Result<(), WireError> {
         match kind {
-            Type::Text | Type::Bytes => self.out.put(b"\"\""),
-            Type::Bool => self.out.put(b"false"),
-            Type::Int32 | Type::Int64 | Type::Double => self.out.push(b'0'),
-            Type::Message(id) => self.message(id.message(), &[], depth)?,
+            FieldType::Text | FieldType::Bytes => self.out.put(b"\"\""),
+            FieldType::Bool => self.out.put(b"false"),
+            FieldType::Int32 | FieldType::Int64 | FieldType::Double => self.out.push(b'0'),
+            FieldType::Message(id) => self.message(id.message(), &[], depth)?,
         }
         Ok(())
     }

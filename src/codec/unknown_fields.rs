@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::encode::whole;
 use super::field_order;
-use super::message::{Arity, Field, Kind, Message, Shape, Type};
+use super::message::{Arity, Field, FieldType, Kind, Message, Shape};
 use super::wire::{Content, Fields, NESTING_MAX, entry_of};
 
 /// The kind of a part of an item's key, by which parts of different kinds differ.
@@ -29,7 +29,7 @@ enum KeyPart {
 
 /// The unread rest of an older message with its fields in order. The default is an empty message.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Old<'a> {
+pub(super) struct OldMessage<'a> {
     /// The bytes that have not been read yet.
     rest: &'a [u8],
 }
@@ -63,7 +63,7 @@ fn has_something_to_keep(message: &Message, bytes: &[u8], depth: usize) -> bool 
         let Some(field) = message.field(number) else {
             return true;
         };
-        let (Type::Message(id), Content::Bytes(content)) = (field.kind, content) else {
+        let (FieldType::Message(id), Content::Bytes(content)) = (field.kind, content) else {
             continue;
         };
         let content = match field.arity {
@@ -79,7 +79,7 @@ fn has_something_to_keep(message: &Message, bytes: &[u8], depth: usize) -> bool 
     false
 }
 
-impl<'a> Old<'a> {
+impl<'a> OldMessage<'a> {
     /// Begins to read an older message, which must be in order.
     pub(super) fn new(ordered: &'a [u8]) -> Self {
         Self { rest: ordered }
@@ -148,12 +148,14 @@ impl<'a, 'f> OldItems<'a, 'f> {
     }
 
     /// Returns the old item that an item replaces; an empty message if it is new.
-    pub(super) fn find(&self, place: usize, item: &Value) -> Old<'a> {
+    pub(super) fn find(&self, place: usize, item: &Value) -> OldMessage<'a> {
         let found = match self {
             Self::ByPlace(items) => items.get(place),
             Self::ByKey(items, keys) => items.get(&new_key(keys, item)),
         };
-        found.map(|bytes| Old::new(bytes)).unwrap_or_default()
+        found
+            .map(|bytes| OldMessage::new(bytes))
+            .unwrap_or_default()
     }
 }
 
@@ -232,7 +234,7 @@ fn member<'a>(message: &Message, name: &str, bytes: &'a [u8]) -> Option<Content<
     while let Ok(Some((number, content))) = fields.next_field() {
         match (message.field(number), content) {
             (Some(field), Content::Bytes(inner)) if field.inline => {
-                if let Type::Message(id) = field.kind
+                if let FieldType::Message(id) = field.kind
                     && let Some(found) = member(id.message(), name, inner)
                 {
                     return Some(found);

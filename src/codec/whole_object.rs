@@ -8,7 +8,7 @@ use super::error::DecodeError;
 use super::message::Kind;
 use super::tables::kind;
 use super::transcode;
-use super::unknown_fields::{Old, to_keep};
+use super::unknown_fields::{OldMessage, to_keep};
 use super::wire::put_nested;
 
 /// Decodes an object to JSON without white space: `kind`, `apiVersion`, `metadata`, then its other fields in the order
@@ -69,7 +69,7 @@ pub fn decode(bytes: &[u8], default: (&str, &str)) -> Result<Value, DecodeError>
 /// Encodes an object of a kind that has a message.
 #[must_use]
 pub fn encode(kind: Kind, object: &Value) -> Vec<u8> {
-    written(kind, object, Old::default())
+    written(kind, object, OldMessage::default())
 }
 
 /// Encodes an object that replaces an older one, given in its stored form. Fields of the older one that the tables do
@@ -86,11 +86,11 @@ pub fn encode_over(kind: Kind, object: &Value, old: &[u8]) -> Vec<u8> {
     written(
         kind,
         object,
-        old.as_deref().map(Old::new).unwrap_or_default(),
+        old.as_deref().map(OldMessage::new).unwrap_or_default(),
     )
 }
 
-fn written(kind: Kind, object: &Value, old: Old<'_>) -> Vec<u8> {
+fn written(kind: Kind, object: &Value, old: OldMessage<'_>) -> Vec<u8> {
     let text = |name: &str| {
         let value = object.get(name).and_then(Value::as_str);
         value.unwrap_or_default()

@@ -31,7 +31,7 @@ pub enum Content<'a> {
 pub struct Fields<'a>(&'a [u8]);
 
 /// A map's entry: its key, and the wire type of its value with the bytes that follow it.
-type Entry<'a> = (&'a [u8], Option<(u8, Fields<'a>)>);
+type MapEntry<'a> = (&'a [u8], Option<(u8, Fields<'a>)>);
 
 impl Content<'_> {
     /// Returns the number of the wire type.
@@ -216,7 +216,7 @@ impl<'a> Fields<'a> {
 /// # Errors
 /// [`WireError`] when the entry is broken.
 #[inline]
-pub(super) fn entry_of(entry: &[u8]) -> Result<Entry<'_>, WireError> {
+pub(super) fn entry_of(entry: &[u8]) -> Result<MapEntry<'_>, WireError> {
     let (mut key, mut value) = (&[][..], None);
     let mut fields = Fields::new(entry);
     while !fields.is_empty() {

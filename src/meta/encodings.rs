@@ -22,7 +22,7 @@ pub struct EncodedBytes(Arc<AtomicUsize>);
 
 /// An encoding, with its origin.
 #[derive(Clone, Debug)]
-pub struct Encoded {
+pub struct EncodedObject {
     /// The encoded object.
     pub bytes: Bytes,
     /// True if it was made by this call.
@@ -60,12 +60,12 @@ impl Encodings {
         key: EncodingKey,
         sum: &EncodedBytes,
         make: impl FnOnce() -> Result<Bytes, E>,
-    ) -> Result<Encoded, E> {
+    ) -> Result<EncodedObject, E> {
         let mut newest = self.lock();
         let mut next = newest.as_deref();
         while let Some(encoding) = next {
             if encoding.key == key {
-                return Ok(Encoded {
+                return Ok(EncodedObject {
                     bytes: encoding.bytes.clone(),
                     is_new: false,
                 });
@@ -75,7 +75,7 @@ impl Encodings {
         let bytes = make()?;
         let older = newest.take();
         *newest = Some(Encoding::new(key, bytes.clone(), sum, older));
-        Ok(Encoded {
+        Ok(EncodedObject {
             bytes,
             is_new: true,
         })
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    fn get(encodings: &Encodings, key: u32, sum: &EncodedBytes) -> Encoded {
+    fn get(encodings: &Encodings, key: u32, sum: &EncodedBytes) -> EncodedObject {
         let make = || Ok::<_, Infallible>(Bytes::from(vec![0; key as usize]));
         let encoded = encodings.get_or_make(EncodingKey(key), sum, make);
         encoded.unwrap_or_else(|never| match never {})

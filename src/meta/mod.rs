@@ -9,15 +9,15 @@ pub mod selector;
 mod status;
 mod watch_event;
 
-pub use encodings::{Encoded, EncodedBytes, EncodingKey};
+pub use encodings::{EncodedBytes, EncodedObject, EncodingKey};
 #[cfg(test)]
 pub(crate) use object::OwnedAttributes;
+#[doc(hidden)]
+pub use object::{AttributeSpans, PlacesBuilder, ProtobufForm, ProtobufParts};
 pub use object::{
     Attributes, DecodeError, FieldPath, FieldSchema, FieldValues, Labels, Object, OwnedLabels,
-    StoredForm, Versioned, encode,
+    StoredForm, VersionedObject, encode,
 };
-#[doc(hidden)]
-pub use object::{Places, PlacesBuilder, ProtobufForm, ProtobufParts};
 pub use resource_version::{InvalidResourceVersion, ResourceVersion, VersionMatch};
 pub use selector::{
     FieldSelector, LabelSelector, ParseError, ShardField, ShardRange, ShardSelector, shard_hash,

@@ -105,7 +105,7 @@ const NO_BOOKMARK: u64 = u64::MAX;
 /// Creates the two halves of a channel of `N` slots. It begins overflowed: the watcher reads the window first, and then
 /// resumes.
 pub fn channel<const N: usize>() -> (Sender<N>, Receiver<N>) {
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(ChannelState {
         slots: std::array::from_fn(|slot| AtomicU64::new(if slot == 0 { OVERFLOWED } else { 0 })),
         lagged_at: AtomicU64::new(0),
         last: AtomicU64::new(NO_BOOKMARK),
@@ -131,7 +131,7 @@ pub fn channel<const N: usize>() -> (Sender<N>, Receiver<N>) {
 /// The dispatcher's half of a channel.
 #[derive(Debug)]
 pub struct Sender<const N: usize> {
-    shared: Arc<Shared<N>>,
+    shared: Arc<ChannelState<N>>,
     /// The slot of the next signal to push.
     tail: u32,
     /// True if the watcher was asleep at the last push: a guess of what the next push finds.
@@ -147,7 +147,7 @@ pub struct Sender<const N: usize> {
 /// The watcher's half of a channel.
 #[derive(Debug)]
 pub struct Receiver<const N: usize> {
-    shared: Arc<Shared<N>>,
+    shared: Arc<ChannelState<N>>,
     /// The slot of the next signal to take.
     head: u32,
     /// The waker that was put under the lock last.
@@ -159,7 +159,7 @@ pub struct Receiver<const N: usize> {
 /// A look at a channel from outside, for figures: neither half notices it.
 #[derive(Debug)]
 pub struct Observer<const N: usize> {
-    shared: Arc<Shared<N>>,
+    shared: Arc<ChannelState<N>>,
 }
 
 /// The signals that a watcher has not taken.
@@ -172,7 +172,7 @@ pub struct Backlog {
 }
 
 #[derive(Debug)]
-struct Shared<const N: usize> {
+struct ChannelState<const N: usize> {
     /// The signals and marks of the table above.
     slots: [AtomicU64; N],
     /// The first number that found no room; valid while the slot at the tail is OVERFLOWED.
@@ -423,7 +423,7 @@ impl<const N: usize> Observer<N> {
     }
 }
 
-impl<const N: usize> Shared<N> {
+impl<const N: usize> ChannelState<N> {
     /// Locks the waker. A panic under the lock cannot leave it half changed, so poison is ignored.
     fn lock(&self) -> MutexGuard<'_, Option<Waker>> {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)

@@ -82,7 +82,7 @@ pub fn log<T, B: Clone>(base: B) -> (Writer<T, B>, Log<T, B>) {
         published: 0,
         base: base.clone(),
     };
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(LogState {
         end: AtomicU64::new(0),
         directory: ArcSwap::new(Arc::new(directory)),
     });
@@ -102,7 +102,7 @@ pub fn log<T, B: Clone>(base: B) -> (Writer<T, B>, Log<T, B>) {
 /// The half that appends and evicts. There is one for each log.
 #[derive(Debug)]
 pub struct Writer<T, B> {
-    shared: Arc<Shared<T, B>>,
+    shared: Arc<LogState<T, B>>,
     /// The segments that the directory lists, then those that it does not list yet.
     segments: Vec<Segment<T>>,
     /// True if a segment is not listed yet.
@@ -122,7 +122,7 @@ pub struct Writer<T, B> {
 /// The half that reads; clones read the same log.
 #[derive(Debug)]
 pub struct Log<T, B> {
-    shared: Arc<Shared<T, B>>,
+    shared: Arc<LogState<T, B>>,
 }
 
 /// A consistent view of the log at one moment.
@@ -159,13 +159,13 @@ pub struct Values<'a, T> {
 /// its values, so the writer drops this outside of any lock.
 #[derive(Debug)]
 #[must_use = "dropping it may take a while; do it outside locks"]
-pub struct Evicted<T> {
+pub struct EvictedSegments<T> {
     /// Held for its drop.
     _segments: Vec<Segment<T>>,
 }
 
 #[derive(Debug)]
-struct Shared<T, B> {
+struct LogState<T, B> {
     /// The end: numbers below it are published. Stored by the writer alone.
     end: AtomicU64,
     /// The list of segments. Stored by the writer alone.
@@ -224,25 +224,25 @@ impl<T, B: Clone> Writer<T, B> {
     }
 
     /// Evicts the oldest segments, all of whose values must be published. `base` is the state before those that stay.
-    pub fn evict(&mut self, segments: usize, base: B) -> Evicted<T> {
+    pub fn evict(&mut self, segments: usize, base: B) -> EvictedSegments<T> {
         debug_assert_eq!(self.published, self.end, "what nobody has seen must stay");
         let evicted = self.segments.drain(..segments).collect();
         self.first = self.segments.first().map_or(self.end, |it| it.first);
         self.base = base;
         self.store_directory();
-        Evicted { _segments: evicted }
+        EvictedSegments { _segments: evicted }
     }
 
     /// Evicts everything and begins again after `base`. One number is skipped, so that a reader which waits for the
     /// next value finds it evicted.
-    pub fn reset(&mut self, base: B) -> Evicted<T> {
+    pub fn reset(&mut self, base: B) -> EvictedSegments<T> {
         let evicted = std::mem::take(&mut self.segments);
         self.end += 1;
         self.first = self.end;
         self.published = self.end;
         self.base = base;
         self.store_directory();
-        Evicted { _segments: evicted }
+        EvictedSegments { _segments: evicted }
     }
 
     /// Returns the last value of the oldest `segments` segments; `None` if there is no such value.

@@ -47,7 +47,7 @@ const HELPERS_MAX: usize = 256;
 
 /// Creates the two halves of a queue without members.
 pub fn registrations<T>() -> (Registrar<T>, Registrations<T>) {
-    let shared = Arc::new(Mutex::new(Shared {
+    let shared = Arc::new(Mutex::new(RegistrationState {
         queue: Vec::new(),
         next: 0,
         free: Vec::new(),
@@ -63,19 +63,19 @@ pub fn registrations<T>() -> (Registrar<T>, Registrations<T>) {
 /// The half that adds and removes members; shared by all threads.
 #[derive(Debug)]
 pub struct Registrar<T> {
-    shared: Arc<Mutex<Shared<T>>>,
+    shared: Arc<Mutex<RegistrationState<T>>>,
 }
 
 /// The half of the owner, which applies the registrations. There is one for each queue.
 #[derive(Debug)]
 pub struct Registrations<T> {
-    shared: Arc<Mutex<Shared<T>>>,
+    shared: Arc<Mutex<RegistrationState<T>>>,
     /// The buffer of the registrations that were taken last; kept to reuse its allocation.
     taken: Vec<Registration<T>>,
 }
 
 #[derive(Debug)]
-struct Shared<T> {
+struct RegistrationState<T> {
     /// The registrations since they were last taken, in order.
     queue: Vec<Registration<T>>,
     /// The smallest number that has never been used.
@@ -97,7 +97,7 @@ pub enum Registration<T> {
 
 /// The result of [`Registrar::add`].
 #[derive(Debug, PartialEq, Eq)]
-pub struct Registered {
+pub struct RegistrationResult {
     /// The number of the member: current members have different numbers, and small ones.
     pub number: u32,
     /// True if so many registrations are queued that the caller must help to apply them.
@@ -109,14 +109,14 @@ impl<T> Registrar<T> {
     ///
     /// # Errors
     /// The member, when the queue is closed.
-    pub fn add(&self, member: T) -> Result<Registered, T> {
+    pub fn add(&self, member: T) -> Result<RegistrationResult, T> {
         let mut shared = lock(&self.shared);
         if shared.closed {
             return Err(member);
         }
         let number = shared.draw();
         let crowded = shared.push(Registration::Add(number, member));
-        Ok(Registered { number, crowded })
+        Ok(RegistrationResult { number, crowded })
     }
 
     /// Removes a member. Returns true if so many registrations are queued that the caller must help to apply them.
@@ -147,7 +147,7 @@ impl<T> Registrations<T> {
     }
 }
 
-impl<T> Shared<T> {
+impl<T> RegistrationState<T> {
     fn draw(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             let number = self.next;
@@ -166,6 +166,6 @@ impl<T> Shared<T> {
 }
 
 /// Locks the queue. A panic under the lock cannot leave it half changed, so poison is ignored.
-fn lock<T>(shared: &Mutex<Shared<T>>) -> MutexGuard<'_, Shared<T>> {
+fn lock<T>(shared: &Mutex<RegistrationState<T>>) -> MutexGuard<'_, RegistrationState<T>> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

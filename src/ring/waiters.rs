@@ -40,10 +40,10 @@ use std::task::{Context, Poll, Waker};
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// Creates the two halves of a published number.
-pub fn published(initial: u64) -> (Publisher, Published) {
-    let shared = Arc::new(Shared {
+pub fn published(initial: u64) -> (Publisher, PublishedNumber) {
+    let shared = Arc::new(PublishedState {
         value: AtomicU64::new(initial),
-        waiting: Mutex::new(Waiting {
+        waiting: Mutex::new(WakerMap {
             next_ticket: 0,
             wakers: BTreeMap::new(),
             closed: false,
@@ -53,27 +53,27 @@ pub fn published(initial: u64) -> (Publisher, Published) {
         shared: Arc::clone(&shared),
         value: initial,
     };
-    (publisher, Published { shared })
+    (publisher, PublishedNumber { shared })
 }
 
 /// The half that raises the number. There is one for each number.
 #[derive(Debug)]
 pub struct Publisher {
-    shared: Arc<Shared>,
+    shared: Arc<PublishedState>,
     /// The value of `shared.value`; kept here so that the writer never reads its own atomic.
     value: u64,
 }
 
 /// The half that reads the number and waits for it.
 #[derive(Clone, Debug)]
-pub struct Published {
-    shared: Arc<Shared>,
+pub struct PublishedNumber {
+    shared: Arc<PublishedState>,
 }
 
 /// A future that completes with the number once it has reached the target, or with an error when it never will.
 #[derive(Debug)]
 pub struct Wait {
-    shared: Arc<Shared>,
+    shared: Arc<PublishedState>,
     /// The number at which the wait completes.
     target: u64,
     /// The number that distinguishes this waiter from others with the same target; `None` until it first sleeps.
@@ -81,15 +81,15 @@ pub struct Wait {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PublishedState {
     /// The number, stored by the publisher alone.
     value: AtomicU64,
     /// The tasks that sleep until the number has reached their targets.
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WakerMap>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WakerMap {
     /// The ticket of the next waiter; never reused.
     next_ticket: u64,
     /// The wakers by target and ticket, so that those to wake come first.
@@ -109,7 +109,7 @@ impl Publisher {
             return;
         }
         self.value = value;
-        // Release: pairs with the Acquire loads in `Published::current` and `Wait::poll`.
+        // Release: pairs with the Acquire loads in `PublishedNumber::current` and `Wait::poll`.
         self.shared.value.store(value, Ordering::Release);
         let due = self.shared.lock().take_due(value);
         for waker in due.into_values() {
@@ -123,7 +123,7 @@ impl Publisher {
     }
 }
 
-impl Published {
+impl PublishedNumber {
     /// Returns the number as last published.
     pub fn current(&self) -> u64 {
         // Acquire: pairs with the Release store in `Publisher::publish`.
@@ -193,14 +193,14 @@ impl Drop for Wait {
     }
 }
 
-impl Shared {
+impl PublishedState {
     /// Locks the map. A panic under the lock cannot leave it half changed, so poison is ignored.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WakerMap> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl WakerMap {
     fn draw_ticket(&mut self) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;

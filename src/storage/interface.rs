@@ -216,12 +216,12 @@ pub trait TryUpdate: Send {
     ///
     /// # Errors
     /// A [`Rejection`] ends the update, unless the content turns out to be outdated.
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection>;
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection>;
 }
 
 /// The next content of an object, returned by [`TryUpdate`].
 #[derive(Clone, Debug)]
-pub struct Updated {
+pub struct NextContent {
     /// The next content. A resource version in it is ignored.
     pub object: Value,
     /// The time to live in seconds; `None` for ever.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::metrics::{AdmissionMetrics, PluginTimes};
 use super::plugin_table::{Handled, position};
 use super::reinvocation::Reinvocations;
-use super::steps::Step;
+use super::steps::AdmissionStep;
 
 /// An admission plugin: it changes or refuses writes before they are stored.
 ///
@@ -113,7 +113,11 @@ impl Chain {
     }
 
     /// Returns the plugins that take part in a step of such an operation.
-    fn taking_part(&self, step: Step, operation: Operation) -> impl Iterator<Item = &Member> {
+    fn taking_part(
+        &self,
+        step: AdmissionStep,
+        operation: Operation,
+    ) -> impl Iterator<Item = &Member> {
         let members = self.plugins.iter();
         members.filter(move |member| member.handled.has(step, operation))
     }
@@ -124,8 +128,8 @@ impl Chain {
         object: &mut Value,
         round: &mut Round,
     ) -> Result<(), Error> {
-        let mut timer = Timer::new(self, Step::Admit, request);
-        for member in self.taking_part(Step::Admit, request.operation) {
+        let mut timer = Timer::new(self, AdmissionStep::Admit, request);
+        for member in self.taking_part(AdmissionStep::Admit, request.operation) {
             let outcome = member.plugin.admit_in(request, object, round).await;
             timer.observe(member, outcome.is_err());
             outcome?;
@@ -144,8 +148,8 @@ impl Chain {
     }
 
     async fn validate_all(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
-        let mut timer = Timer::new(self, Step::Validate, request);
-        for member in self.taking_part(Step::Validate, request.operation) {
+        let mut timer = Timer::new(self, AdmissionStep::Validate, request);
+        for member in self.taking_part(AdmissionStep::Validate, request.operation) {
             let outcome = member.plugin.validate(request, object).await;
             timer.observe(member, outcome.is_err());
             outcome?;
@@ -156,7 +160,7 @@ impl Chain {
     /// Measures a whole step.
     async fn whole(
         &self,
-        step: Step,
+        step: AdmissionStep,
         request: &Request<'_>,
         run: impl Future<Output = Result<(), Error>>,
     ) -> Result<(), Error> {
@@ -173,7 +177,7 @@ impl Chain {
 /// A timer of plugins that are called one after the other: each ends where the next one begins.
 struct Timer<'a> {
     metrics: &'a AdmissionMetrics,
-    step: Step,
+    step: AdmissionStep,
     operation: Operation,
     clock: &'a Clock,
     since: Instant,
@@ -181,7 +185,7 @@ struct Timer<'a> {
 
 impl<'a> Timer<'a> {
     /// Begins the time of the first plugin.
-    fn new(chain: &'a Chain, step: Step, request: &Request<'a>) -> Self {
+    fn new(chain: &'a Chain, step: AdmissionStep, request: &Request<'a>) -> Self {
         let clock = &request.context.clock;
         Self {
             metrics: &chain.metrics,
@@ -208,14 +212,22 @@ impl Admission for Chain {
     /// Lets every plugin change what is written, until one refuses it; all of them once more if
     /// policies or webhooks have changed it.
     async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
-        self.whole(Step::Admit, request, self.admit_all(request, object))
-            .await
+        self.whole(
+            AdmissionStep::Admit,
+            request,
+            self.admit_all(request, object),
+        )
+        .await
     }
 
     /// Asks every plugin about what the object has become, until one refuses it.
     async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
-        self.whole(Step::Validate, request, self.validate_all(request, object))
-            .await
+        self.whole(
+            AdmissionStep::Validate,
+            request,
+            self.validate_all(request, object),
+        )
+        .await
     }
 }
 
@@ -271,7 +283,7 @@ mod tests {
             let members = chain.taking_part(step, operation);
             members.map(|member| member.plugin.name()).collect()
         };
-        let (admit, validate) = (Step::Admit, Step::Validate);
+        let (admit, validate) = (AdmissionStep::Admit, AdmissionStep::Validate);
         assert_eq!(
             names(admit, Operation::Update),
             ["NamespaceLifecycle", "Priority", "Another"]

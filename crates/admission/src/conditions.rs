@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::expression::{Expression, Variables, compile};
+use super::expression::{PolicyExpression, Variables, compile};
 
 /// Named conditions in their order. One that does not compile fails when it is evaluated.
 #[derive(Debug, Default)]
-pub(super) struct Conditions(Vec<(String, Expression)>);
+pub(super) struct Conditions(Vec<(String, PolicyExpression)>);
 
 impl Conditions {
     /// Reads and compiles the `matchConditions` of a webhook or a policy.

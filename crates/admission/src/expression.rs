@@ -12,13 +12,13 @@ use super::authorizer_check::{RequestAuthorizer, request_resource};
 use super::match_context::MatchContext;
 
 /// A compiled expression, or a message that says why it cannot be run.
-pub(super) type Expression = Result<Program, String>;
+pub(super) type PolicyExpression = Result<Program, String>;
 
 /// Compiles a stored expression.
 ///
 /// # Errors
 /// A message with the places in the text that are wrong.
-pub(super) fn compile(text: &str) -> Expression {
+pub(super) fn compile(text: &str) -> PolicyExpression {
     ringwatch_cel::compile(text.trim()).map_err(|error| format!("compilation failed: {error}"))
 }
 

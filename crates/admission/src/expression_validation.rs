@@ -8,7 +8,7 @@ use imbl::OrdMap;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
-use ringwatch_cel::{CompileError, Declared, Names, RESERVED, Type, check};
+use ringwatch_cel::{CompileError, DeclaredType, Names, RESERVED, Type, check};
 use serde_json::{Value, json};
 
 use super::expression_variables::{OptionalNames, json_patch, made_object, names, variables};
@@ -34,7 +34,7 @@ pub fn webhook_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         authorizer: true,
         ..OptionalNames::default()
     };
-    let mut reader = Reader::new(old);
+    let mut reader = ExpressionReader::new(old);
     for (place, webhook) in list(object, "webhooks").iter().enumerate() {
         reader.conditions(webhook, &format!("webhooks[{place}]"), &names(given));
     }
@@ -43,7 +43,7 @@ pub fn webhook_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 
 /// Returns the errors in a ValidatingAdmissionPolicy.
 pub fn validating_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut reader = Reader::new(old);
+    let mut reader = ExpressionReader::new(old);
     let known = reader.policy(object, false);
     let spec = &object["spec"];
     if list(spec, "validations").is_empty() && list(spec, "auditAnnotations").is_empty() {
@@ -75,7 +75,7 @@ pub fn validating_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError>
 
 /// Returns the errors in a MutatingAdmissionPolicy.
 pub fn mutating_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut reader = Reader::new(old);
+    let mut reader = ExpressionReader::new(old);
     let known = reader.policy(object, true);
     let spec = &object["spec"];
     let mutations = list(spec, "mutations");
@@ -160,7 +160,7 @@ fn is_blank(text: &str) -> bool {
     !text.is_empty() && text.trim().is_empty()
 }
 
-struct Reader<'o> {
+struct ExpressionReader<'o> {
     /// Expressions that were there before.
     known: BTreeSet<&'o str>,
     /// Bytes of the expressions so far.
@@ -168,7 +168,7 @@ struct Reader<'o> {
     errors: Vec<FieldError>,
 }
 
-impl<'o> Reader<'o> {
+impl<'o> ExpressionReader<'o> {
     fn new(old: Option<&'o Value>) -> Self {
         let mut known = BTreeSet::new();
         if let Some(old) = old {
@@ -272,7 +272,7 @@ impl<'o> Reader<'o> {
     }
 
     /// Returns the types of the variables, each of which sees those before it.
-    fn variables(&mut self, spec: &Value, names: &mut Names) -> OrdMap<String, Declared> {
+    fn variables(&mut self, spec: &Value, names: &mut Names) -> OrdMap<String, DeclaredType> {
         let mut known = OrdMap::new();
         for (place, variable) in list(spec, "variables").iter().enumerate() {
             names.add("variables", variables(&known));
@@ -296,7 +296,7 @@ impl<'o> Reader<'o> {
             } else {
                 self.expression(source, &field, &[], names)
             };
-            known.insert(name.to_owned(), Declared::unsized_(of));
+            known.insert(name.to_owned(), DeclaredType::unsized_(of));
         }
         names.add("variables", variables(&known));
         known

@@ -1,7 +1,7 @@
 //! The variables of expressions of webhooks and policies, with their types.
 
 use imbl::OrdMap;
-use ringwatch_cel::{Declared, Names, Object, Type};
+use ringwatch_cel::{DeclaredType, Names, Object, Type};
 
 /// The names that expressions see beside the request and its objects.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) fn names(given: OptionalNames) -> Names {
 }
 
 /// Returns the variables of a policy, of which each may use those before it.
-pub(super) fn variables(known: &OrdMap<String, Declared>) -> Type {
+pub(super) fn variables(known: &OrdMap<String, DeclaredType>) -> Type {
     made_of("kubernetes.variables", known.clone())
 }
 
@@ -64,11 +64,11 @@ pub(super) fn json_patch() -> Type {
 
 fn record<'n>(name: &str, fields: impl IntoIterator<Item = (&'n str, Type)>) -> Type {
     let fields = fields.into_iter();
-    let fields = fields.map(|(name, of)| (name.to_owned(), Declared::unsized_(of)));
+    let fields = fields.map(|(name, of)| (name.to_owned(), DeclaredType::unsized_(of)));
     made_of(name, fields.collect())
 }
 
-fn made_of(name: &str, fields: OrdMap<String, Declared>) -> Type {
+fn made_of(name: &str, fields: OrdMap<String, DeclaredType>) -> Type {
     Type::Object(
         Object {
             name: name.to_owned(),

@@ -22,8 +22,8 @@ pub(super) fn is_exempt(request: &Request<'_>) -> bool {
 /// The criteria by which a webhook, a policy or a binding matches writes.
 #[derive(Debug)]
 pub(super) struct Criteria {
-    rules: Vec<Rule>,
-    excluded: Vec<Rule>,
+    rules: Vec<MatchRule>,
+    excluded: Vec<MatchRule>,
     /// True if rules match resources that are served in other versions too: `matchPolicy: Equivalent`.
     equivalent: bool,
     pub(super) namespaces: LabelSelector,
@@ -32,7 +32,7 @@ pub(super) struct Criteria {
 
 /// One rule, all parts of which must match.
 #[derive(Debug)]
-struct Rule {
+struct MatchRule {
     operations: Vec<String>,
     groups: Vec<String>,
     versions: Vec<String>,
@@ -50,7 +50,7 @@ impl Criteria {
     pub(super) fn read(source: &Value, rules_name: &str) -> Result<Self, String> {
         let rules = |name: &str| {
             let rules = source.get(name).and_then(Value::as_array);
-            rules.into_iter().flatten().map(Rule::read).collect()
+            rules.into_iter().flatten().map(MatchRule::read).collect()
         };
         let selector = |name: &str| {
             let text = source.get(name).map(selector_text::label_selector);
@@ -72,7 +72,7 @@ impl Criteria {
     pub(super) fn read_binding(source: &Value) -> Result<Self, String> {
         let mut criteria = Self::read(source, "resourceRules")?;
         if criteria.rules.is_empty() {
-            criteria.rules.push(Rule::everything());
+            criteria.rules.push(MatchRule::everything());
         }
         Ok(criteria)
     }
@@ -92,7 +92,7 @@ impl Criteria {
 
     fn find(
         &self,
-        rules: &[Rule],
+        rules: &[MatchRule],
         request: &Request<'_>,
         types: &ServedTypes,
     ) -> Option<Arc<Resource>> {
@@ -130,7 +130,7 @@ pub(super) fn labels_of(object: &Value) -> OwnedLabels {
         .collect()
 }
 
-impl Rule {
+impl MatchRule {
     fn everything() -> Self {
         let all = || vec!["*".to_owned()];
         Self {

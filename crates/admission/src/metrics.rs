@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 use ringwatch_registry::Operation;
 use ringwatch_spans::TracedHistogram;
 
-use crate::steps::Step;
+use crate::steps::AdmissionStep;
 
 /// kube-apiserver's buckets, in seconds.
 const BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
@@ -70,7 +70,13 @@ impl AdmissionMetrics {
         metrics
     }
 
-    pub(crate) fn step(&self, step: Step, operation: Operation, took: Duration, is_rejected: bool) {
+    pub(crate) fn step(
+        &self,
+        step: AdmissionStep,
+        operation: Operation,
+        took: Duration,
+        is_rejected: bool,
+    ) {
         let labels = StepLabels {
             operation: operation.name(),
             rejected: rejected(is_rejected),
@@ -84,7 +90,7 @@ impl AdmissionMetrics {
     fn plugin(
         &self,
         name: &'static str,
-        step: Step,
+        step: AdmissionStep,
         operation: Operation,
         is_rejected: bool,
     ) -> Histogram {
@@ -110,7 +116,7 @@ impl PluginTimes {
         &self,
         metrics: &AdmissionMetrics,
         name: &'static str,
-        (step, operation): (Step, Operation),
+        (step, operation): (AdmissionStep, Operation),
         took: Duration,
         is_rejected: bool,
     ) {

@@ -7,7 +7,7 @@
 use ringwatch_registry::Operation;
 
 use self::Availability::{IfEnabled, No, Yes};
-use super::steps::Step;
+use super::steps::AdmissionStep;
 
 /// The plugin on which the Node authorizer relies.
 pub(crate) const NODE_RESTRICTION: &str = "NodeRestriction";
@@ -37,7 +37,7 @@ pub(crate) struct KnownPlugin {
 /// The steps and operations that a plugin takes part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handled {
-    steps: &'static [Step],
+    steps: &'static [AdmissionStep],
     operations: &'static [Operation],
 }
 
@@ -48,7 +48,7 @@ impl Handled {
     }
 
     /// Returns true if the plugin takes part in a step of such an operation.
-    pub(crate) fn has(self, step: Step, operation: Operation) -> bool {
+    pub(crate) fn has(self, step: AdmissionStep, operation: Operation) -> bool {
         self.steps.contains(&step) && self.operations.contains(&operation)
     }
 }
@@ -67,7 +67,7 @@ pub(crate) fn position(name: &str) -> usize {
 const fn plugin(
     name: &'static str,
     availability: Availability,
-    steps: &'static [Step],
+    steps: &'static [AdmissionStep],
     operations: &'static [Operation],
 ) -> KnownPlugin {
     KnownPlugin {
@@ -77,9 +77,9 @@ const fn plugin(
     }
 }
 
-const ADMIT: &[Step] = &[Step::Admit];
-const VALIDATE: &[Step] = &[Step::Validate];
-const BOTH: &[Step] = &[Step::Admit, Step::Validate];
+const ADMIT: &[AdmissionStep] = &[AdmissionStep::Admit];
+const VALIDATE: &[AdmissionStep] = &[AdmissionStep::Validate];
+const BOTH: &[AdmissionStep] = &[AdmissionStep::Admit, AdmissionStep::Validate];
 
 const CREATE: &[Operation] = &[Operation::Create];
 const UPDATE: &[Operation] = &[Operation::Update];
@@ -147,9 +147,9 @@ mod tests {
     #[test]
     fn a_plugin_takes_part_in_its_steps_and_operations_alone() {
         let quota = Handled::by("ResourceQuota");
-        assert!(quota.has(Step::Validate, Operation::Create));
-        assert!(!quota.has(Step::Admit, Operation::Create));
-        assert!(!quota.has(Step::Validate, Operation::Delete));
-        assert!(Handled::by("Another").has(Step::Admit, Operation::Connect));
+        assert!(quota.has(AdmissionStep::Validate, Operation::Create));
+        assert!(!quota.has(AdmissionStep::Admit, Operation::Create));
+        assert!(!quota.has(AdmissionStep::Validate, Operation::Delete));
+        assert!(Handled::by("Another").has(AdmissionStep::Admit, Operation::Connect));
     }
 }

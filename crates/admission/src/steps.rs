@@ -2,14 +2,14 @@
 
 /// A step of admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum AdmissionStep {
     /// Plugins change the object.
     Admit,
     /// Plugins refuse what it has become.
     Validate,
 }
 
-impl Step {
+impl AdmissionStep {
     /// Returns the name in metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {

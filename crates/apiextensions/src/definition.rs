@@ -7,7 +7,7 @@ use ringwatch::meta::{FieldPath, FieldSchema};
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::{FieldError, GroupVersion};
 use ringwatch_registry::PrinterColumns;
-use ringwatch_registry::{Resource, ScalePaths, SelectorForm, Served, Subresource, Verb};
+use ringwatch_registry::{Resource, ScalePaths, SelectorForm, ServedBy, Subresource, Verb};
 use serde_json::Value;
 
 use super::completion::SchemaCompletion;
@@ -214,7 +214,7 @@ impl Definition {
             storage_version,
             storage_kind: kind.clone(),
             kind,
-            served: Served::Store,
+            served: ServedBy::Store,
             schema: fields(selectable(version)),
             field_aliases: &[],
             scale,
@@ -295,10 +295,10 @@ fn subresources(version: &Value, kind: &str) -> Vec<Subresource> {
         served,
     };
     let status = get(version, "subresources.status");
-    let status = status.map(|_| part("status", None, kind, Served::Store));
+    let status = status.map(|_| part("status", None, kind, ServedBy::Store));
     let autoscaling = GroupVersion::new("autoscaling", "v1");
     let scale = get(version, "subresources.scale");
-    let scale = scale.map(|_| part("scale", Some(autoscaling), "Scale", Served::Handler));
+    let scale = scale.map(|_| part("scale", Some(autoscaling), "Scale", ServedBy::Handler));
     status.into_iter().chain(scale).collect()
 }
 

@@ -15,7 +15,7 @@ use super::Definition;
 use super::approval::Approval;
 
 /// A name that only one definition of a group may have.
-struct Name {
+struct GroupName {
     /// The member of `spec.names`.
     member: &'static str,
     /// The reason of the condition if another definition has the name.
@@ -30,7 +30,7 @@ const RESOURCES: &[&str] = &["plural", "singular", "shortNames"];
 /// The members of `spec.names` that name kinds, which must be unique among kinds.
 const KINDS: &[&str] = &["kind", "listKind"];
 
-const NAMES: [Name; 5] = [
+const NAMES: [GroupName; 5] = [
     name("plural", "PluralConflict", RESOURCES),
     name("singular", "SingularConflict", RESOURCES),
     name("shortNames", "ShortNamesConflict", RESOURCES),
@@ -42,8 +42,8 @@ const fn name(
     member: &'static str,
     reason: &'static str,
     clashes: &'static [&'static str],
-) -> Name {
-    Name {
+) -> GroupName {
+    GroupName {
         member,
         reason,
         clashes,

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::Error;
-use super::json_patch::{Effect, Operation};
+use super::json_patch::{Operation, PatchEffect};
 
 /// Maximum number of levels of maps and lists of an object. Its managed fields, and the list or event in which it is
 /// sent, add less than what is missing to 100.
@@ -85,17 +85,17 @@ impl Growth {
             ..unmoved
         };
         match operation.effect() {
-            Effect::Put(value) | Effect::Replace(value) => put(value, length(value), 0),
-            Effect::Copy => {
+            PatchEffect::Put(value) | PatchEffect::Replace(value) => put(value, length(value), 0),
+            PatchEffect::Copy => {
                 let source = operation.source(object);
                 source.map_or(unmoved, |it| put(it, length(it), length(it)))
             }
             // What is moved sideways or up makes nothing deeper, and need not be looked through.
-            Effect::Move if at > operation.source_levels() => {
+            PatchEffect::Move if at > operation.source_levels() => {
                 let source = operation.source(object);
                 source.map_or(unmoved, |it| put(it, 0, length(it)))
             }
-            Effect::Move | Effect::Remove | Effect::None => unmoved,
+            PatchEffect::Move | PatchEffect::Remove | PatchEffect::None => unmoved,
         }
     }
 }
@@ -103,9 +103,13 @@ impl Growth {
 /// Returns the items behind those that an operation puts into a list or takes out of it.
 fn shifted_items(operation: &Operation, object: &Value) -> usize {
     match operation.effect() {
-        Effect::Put(_) | Effect::Copy | Effect::Remove => operation.items_behind_path(object),
-        Effect::Move => operation.items_behind_source(object) + operation.items_behind_path(object),
-        Effect::Replace(_) | Effect::None => 0,
+        PatchEffect::Put(_) | PatchEffect::Copy | PatchEffect::Remove => {
+            operation.items_behind_path(object)
+        }
+        PatchEffect::Move => {
+            operation.items_behind_source(object) + operation.items_behind_path(object)
+        }
+        PatchEffect::Replace(_) | PatchEffect::None => 0,
     }
 }
 

@@ -85,7 +85,7 @@ pub struct UrlError {
 
 /// The part of a URL in which an escape stands.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum UrlComponent {
     Host,
     Zone,
     Other,
@@ -103,7 +103,7 @@ impl Url {
             why,
         };
         let mut parsed = parse(url, false).map_err(|why| error(url, why))?;
-        unescape(fragment, Part::Other).map_err(|why| error(text, why))?;
+        unescape(fragment, UrlComponent::Other).map_err(|why| error(text, why))?;
         fragment.clone_into(&mut parsed.fragment);
         Ok(parsed)
     }
@@ -172,7 +172,7 @@ impl Url {
             return Vec::new();
         }
         let readable = |text: &str| {
-            let bytes = unescape(&text.replace('+', " "), Part::Other).ok()?;
+            let bytes = unescape(&text.replace('+', " "), UrlComponent::Other).ok()?;
             Some(String::from_utf8_lossy(&bytes).into_owned())
         };
         let parameters = query.split('&');
@@ -283,7 +283,7 @@ fn parse(text: &str, absolute: bool) -> Result<Url, String> {
         read_authority(&mut url, authority)?;
         rest = path;
     }
-    unescape(rest, Part::Other)?;
+    unescape(rest, UrlComponent::Other)?;
     rest.clone_into(&mut url.written_path);
     Ok(url)
 }
@@ -325,7 +325,7 @@ fn escaped_user(user: &str) -> Result<String, String> {
         return Err("net/url: invalid userinfo".to_owned());
     }
     let parts = user.splitn(2, ':').map(|part| {
-        let part = unescape(part, Part::Other)?;
+        let part = unescape(part, UrlComponent::Other)?;
         Ok(percent_encode(&part, IN_USERS).to_string())
     });
     Ok(parts.collect::<Result<Vec<_>, String>>()?.join(":"))
@@ -346,7 +346,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
             };
             return match colon.map(|at| &host[at..]).filter(|it| !is_port(it)) {
                 Some(port) => refuse_port(port),
-                None => unescape(host, Part::Host),
+                None => unescape(host, UrlComponent::Host),
             };
         }
     }
@@ -358,8 +358,8 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
         return refuse_port(port);
     }
     let zone = name.find("%25").unwrap_or(name.len());
-    let mut address = unescape(&name[..zone], Part::Host)?;
-    address.extend(unescape(&name[zone..], Part::Zone)?);
+    let mut address = unescape(&name[..zone], UrlComponent::Host)?;
+    address.extend(unescape(&name[zone..], UrlComponent::Zone)?);
     let parsed = Address::parse(&String::from_utf8_lossy(&address));
     let parsed = parsed.map_err(|why| format!("invalid host: {why}"))?;
     if parsed.ip.is_ipv4() {
@@ -375,7 +375,7 @@ fn is_port(text: &str) -> bool {
 }
 
 /// Returns a part of a URL without escapes.
-fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
+fn unescape(text: &str, part: UrlComponent) -> Result<Vec<u8>, String> {
     let refuse = |escape: &str| Err(format!("invalid URL escape {}", quoted(escape)));
     let mut rest = text;
     while let Some(first) = rest.bytes().next() {
@@ -391,14 +391,14 @@ fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
             };
             length = 3;
             let allowed = match part {
-                Part::Host => !byte.is_ascii(),
-                Part::Zone => byte == b' ' || byte.is_ascii() && is_of_host(byte),
-                Part::Other => true,
+                UrlComponent::Host => !byte.is_ascii(),
+                UrlComponent::Zone => byte == b' ' || byte.is_ascii() && is_of_host(byte),
+                UrlComponent::Other => true,
             };
             if !allowed && escape != "%25" {
                 return refuse(escape);
             }
-        } else if part != Part::Other && !is_of_host(first) {
+        } else if part != UrlComponent::Other && !is_of_host(first) {
             let shown = quoted(&rest[..1]);
             return Err(format!("invalid character {shown} in host name"));
         }

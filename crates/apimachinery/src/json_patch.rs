@@ -188,14 +188,14 @@ impl Operation {
     }
 
     /// Returns the work that the operation makes by its name.
-    pub(super) fn effect(&self) -> Effect<'_> {
+    pub(super) fn effect(&self) -> PatchEffect<'_> {
         match self.name.as_str() {
-            "add" => Effect::Put(&self.value),
-            "replace" => Effect::Replace(&self.value),
-            "copy" => Effect::Copy,
-            "move" => Effect::Move,
-            "remove" => Effect::Remove,
-            _ => Effect::None,
+            "add" => PatchEffect::Put(&self.value),
+            "replace" => PatchEffect::Replace(&self.value),
+            "copy" => PatchEffect::Copy,
+            "move" => PatchEffect::Move,
+            "remove" => PatchEffect::Remove,
+            _ => PatchEffect::None,
         }
     }
 
@@ -238,7 +238,7 @@ impl Operation {
 
 /// The work that an operation makes.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Effect<'a> {
+pub(super) enum PatchEffect<'a> {
     Put(&'a Value),
     Replace(&'a Value),
     Copy,

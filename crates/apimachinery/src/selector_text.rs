@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 /// The terms of a selector: the key of each and its text.
-struct Terms(Vec<(String, String)>);
+struct SelectorTerms(Vec<(String, String)>);
 
 /// Formats a LabelSelector as text; empty if it selects everything.
 #[must_use]
 pub fn label_selector(selector: &Value) -> String {
-    let mut terms = Terms::of_labels(selector.get("matchLabels"));
+    let mut terms = SelectorTerms::of_labels(selector.get("matchLabels"));
     let expressions = selector.get("matchExpressions").and_then(Value::as_array);
     let expressions = expressions.into_iter().flatten();
     terms.0.extend(expressions.map(expression));
@@ -18,10 +18,10 @@ pub fn label_selector(selector: &Value) -> String {
 /// Formats a map of labels as text; empty if there are none.
 #[must_use]
 pub fn labels(labels: &Value) -> String {
-    Terms::of_labels(Some(labels)).text()
+    SelectorTerms::of_labels(Some(labels)).text()
 }
 
-impl Terms {
+impl SelectorTerms {
     fn of_labels(labels: Option<&Value>) -> Self {
         let labels = labels.and_then(Value::as_object).into_iter().flatten();
         let terms = labels.map(|(key, value)| {

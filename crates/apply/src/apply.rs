@@ -9,7 +9,7 @@ use ringwatch_apimachinery::Error;
 use serde_json::{Value, json};
 
 use super::last_applied;
-use super::managed_fields::{Entry, Identity, ManagedFields, Operation};
+use super::managed_fields::{EntryOperation, Identity, ManagedFields, ManagerEntry};
 use super::merge::{merge, remove};
 use super::merging::MergeSchema;
 use super::path::{PathElement, show};
@@ -59,7 +59,7 @@ pub fn apply(
     let reset = manager.reset_fields(schema);
     let mut wanted = field_set(schema, config);
     wanted.subtract_recursively(&reset);
-    let identity = Identity::new(manager.name, Operation::Apply, "", manager.subresource);
+    let identity = Identity::new(manager.name, EntryOperation::Apply, "", manager.subresource);
     let last = managed.entries.remove(&identity);
     let merged = merge(schema, &mut Vec::new(), &before, config);
     let mut claimed = wanted.clone();
@@ -89,7 +89,7 @@ pub fn apply(
             true => last.and_then(|last| last.time),
             false => manager.time_text(),
         };
-        let entry = Entry {
+        let entry = ManagerEntry {
             api_version: manager.api_version.to_owned(),
             time,
             fields: wanted,

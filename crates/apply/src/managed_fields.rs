@@ -19,14 +19,14 @@ const OLD_UPDATES: &str = "ancient-changes";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ManagedFields {
     /// The entries by manager, operation, version and subresource.
-    pub(super) entries: BTreeMap<Identity, Entry>,
+    pub(super) entries: BTreeMap<Identity, ManagerEntry>,
 }
 
 /// The identity of a manager.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity {
     /// The operation by which the manager writes.
-    pub(super) operation: Operation,
+    pub(super) operation: EntryOperation,
     /// The name of the manager.
     pub(super) name: String,
     /// The version it writes; empty if it applies.
@@ -37,7 +37,7 @@ pub(super) struct Identity {
 
 /// The operation of an entry in `managedFields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Operation {
+pub(super) enum EntryOperation {
     /// The manager writes by server-side apply.
     Apply,
     /// Any write but an apply.
@@ -46,7 +46,7 @@ pub(super) enum Operation {
 
 /// The fields of one manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ManagerEntry {
     /// The version in which the fields are named.
     pub(super) api_version: String,
     /// The time at which it last took or applied fields, as RFC 3339 in seconds and UTC.
@@ -66,8 +66,8 @@ impl ManagedFields {
         for entry in list {
             let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
             let operation = match text("operation") {
-                "Apply" => Operation::Apply,
-                "Update" => Operation::Update,
+                "Apply" => EntryOperation::Apply,
+                "Update" => EntryOperation::Update,
                 _ => return None,
             };
             if text("fieldsType") != "FieldsV1" {
@@ -87,7 +87,7 @@ impl ManagedFields {
             let api_version = text("apiVersion").to_owned();
             managed.entries.insert(
                 identity,
-                Entry {
+                ManagerEntry {
                     api_version,
                     time,
                     fields,
@@ -134,7 +134,7 @@ impl ManagedFields {
         let mut updaters: Vec<_> = self
             .entries
             .iter()
-            .filter(|(identity, _)| identity.operation == Operation::Update)
+            .filter(|(identity, _)| identity.operation == EntryOperation::Update)
             .map(|(identity, entry)| (entry.time.clone(), identity.clone()))
             .collect();
         updaters.sort();
@@ -148,7 +148,12 @@ impl ManagedFields {
                 first_of.insert(identity.api_version.clone(), identity);
                 continue;
             };
-            let bucket = Identity::new(OLD_UPDATES, Operation::Update, &identity.api_version, "");
+            let bucket = Identity::new(
+                OLD_UPDATES,
+                EntryOperation::Update,
+                &identity.api_version,
+                "",
+            );
             let Some(mut joined) = self.entries.remove(&identity) else {
                 continue;
             };
@@ -171,13 +176,13 @@ impl Identity {
     /// Makes the identity of a manager.
     pub(super) fn new(
         name: &str,
-        operation: Operation,
+        operation: EntryOperation,
         api_version: &str,
         subresource: &str,
     ) -> Self {
         let api_version = match operation {
-            Operation::Apply => "",
-            Operation::Update => api_version,
+            EntryOperation::Apply => "",
+            EntryOperation::Update => api_version,
         };
         Self {
             operation,
@@ -193,18 +198,18 @@ impl Identity {
         if !self.subresource.is_empty() {
             shown.push_str(&format!(" with subresource {:?}", self.subresource));
         }
-        if self.operation == Operation::Update {
+        if self.operation == EntryOperation::Update {
             shown.push_str(&format!(" using {}", self.api_version));
         }
         shown
     }
 }
 
-impl Entry {
+impl ManagerEntry {
     fn encode(&self, identity: &Identity) -> Value {
         let operation = match identity.operation {
-            Operation::Apply => "Apply",
-            Operation::Update => "Update",
+            EntryOperation::Apply => "Apply",
+            EntryOperation::Update => "Update",
         };
         let mut entry = Map::new();
         let mut put = |name: &str, value: &str| {
@@ -286,10 +291,10 @@ mod tests {
 
     #[test]
     fn conflicts_name_managers_by_what_tells_them_apart() {
-        let update = Identity::new("a", Operation::Update, "v1", "status");
+        let update = Identity::new("a", EntryOperation::Update, "v1", "status");
         assert_eq!(update.show(), r#""a" with subresource "status" using v1"#);
         assert_eq!(
-            Identity::new("b", Operation::Apply, "v1", "").show(),
+            Identity::new("b", EntryOperation::Apply, "v1", "").show(),
             r#""b""#
         );
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::value::{self, Ordered};
+use super::value::{self, OrderedValue};
 
 /// One step of a path. JSON inside has the one form in which `fieldsV1` is written, with names in order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,18 +50,18 @@ impl PathElement {
     /// Returns the place of the step in messages. Follows `PathElement.Compare` of structured-merge-diff.
     pub(super) fn place(&self) -> impl Ord + use<> {
         match self {
-            Self::Field(name) => (0, vec![(name.clone(), Ordered::new(Value::Null))]),
+            Self::Field(name) => (0, vec![(name.clone(), OrderedValue::new(Value::Null))]),
             Self::Key(keys) => {
                 let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
                 let keys = keys.into_iter();
                 (
                     1,
-                    keys.map(|(name, value)| (name, Ordered::new(value)))
+                    keys.map(|(name, value)| (name, OrderedValue::new(value)))
                         .collect(),
                 )
             }
-            Self::Value(value) => (2, vec![(String::new(), Ordered::parse(value))]),
-            Self::Index(index) => (3, vec![(String::new(), Ordered::new((*index).into()))]),
+            Self::Value(value) => (2, vec![(String::new(), OrderedValue::parse(value))]),
+            Self::Index(index) => (3, vec![(String::new(), OrderedValue::new((*index).into()))]),
         }
     }
 

@@ -7,13 +7,13 @@
 use serde_json::Value;
 
 use super::changed_values::changed_values;
-use super::managed_fields::{Operation, UPDATE_ENTRIES_MAX};
+use super::managed_fields::{EntryOperation, UPDATE_ENTRIES_MAX};
 use super::set::FieldSet;
 use super::{Manager, UNTRACKED_FIELDS};
 
 /// An entry exactly as this server writes it, so that it may stay as it is.
-struct Entry<'a> {
-    operation: Operation,
+struct WrittenEntry<'a> {
+    operation: EntryOperation,
     manager: &'a str,
     api_version: &'a str,
     time: &'a str,
@@ -34,7 +34,7 @@ pub(super) fn renew(live: &Value, new: &mut Value, manager: &Manager<'_>) -> boo
     };
     entries[own]["time"] = time.into();
     entries.sort_by(|one, other| {
-        let place = |entry| Entry::read(entry).map(|entry| entry.place());
+        let place = |entry| WrittenEntry::read(entry).map(|entry| entry.place());
         place(one).cmp(&place(other))
     });
     true
@@ -56,8 +56,11 @@ fn own_entry(live: &Value, new: &Value, manager: &Manager<'_>) -> Option<usize> 
     if entries.len() > UPDATE_ENTRIES_MAX {
         return None;
     }
-    let entries: Vec<_> = entries.iter().map(Entry::read).collect::<Option<_>>()?;
-    let is_repeated = |(at, entry): (usize, &Entry<'_>)| {
+    let entries: Vec<_> = entries
+        .iter()
+        .map(WrittenEntry::read)
+        .collect::<Option<_>>()?;
+    let is_repeated = |(at, entry): (usize, &WrittenEntry<'_>)| {
         let mut others = entries[..at].iter();
         others.any(|other| other.identity() == entry.identity())
     };
@@ -66,14 +69,14 @@ fn own_entry(live: &Value, new: &Value, manager: &Manager<'_>) -> Option<usize> 
     }
     let (version, subresource) = (manager.api_version, manager.subresource);
     let identity = (
-        Operation::Update,
+        EntryOperation::Update,
         manager.entry_name(),
         version,
         subresource,
     );
     let own = entries.iter().position(|it| it.identity() == identity)?;
     let changed = changed_fields(live, new, manager)?;
-    let is_own = |(at, entry): (usize, &Entry<'_>)| match at == own {
+    let is_own = |(at, entry): (usize, &WrittenEntry<'_>)| match at == own {
         true => changed.is_within(entry.fields),
         false => !changed.meets(entry.fields),
     };
@@ -91,7 +94,7 @@ fn changed_fields(live: &Value, new: &Value, manager: &Manager<'_>) -> Option<Fi
     (is_tracked && !changed.is_empty()).then_some(changed)
 }
 
-impl<'a> Entry<'a> {
+impl<'a> WrittenEntry<'a> {
     /// Reads an entry; `None` if this server would write it in another way.
     fn read(entry: &'a Value) -> Option<Self> {
         let entry = entry.as_object()?;
@@ -109,8 +112,8 @@ impl<'a> Entry<'a> {
             fields = entry.get("fieldsV1").filter(|it| FieldSet::is_written(it));
         }
         match text("operation")? {
-            "Apply" => operation = Some(Operation::Apply),
-            "Update" => operation = Some(Operation::Update),
+            "Apply" => operation = Some(EntryOperation::Apply),
+            "Update" => operation = Some(EntryOperation::Update),
             _ => {}
         }
         let (operation, fields) = (operation?, fields?);
@@ -126,10 +129,10 @@ impl<'a> Entry<'a> {
     }
 
     /// Returns the parts that no two entries have in common.
-    fn identity(&self) -> (Operation, &'a str, &'a str, &'a str) {
+    fn identity(&self) -> (EntryOperation, &'a str, &'a str, &'a str) {
         let version = match self.operation {
-            Operation::Apply => "",
-            Operation::Update => self.api_version,
+            EntryOperation::Apply => "",
+            EntryOperation::Update => self.api_version,
         };
         (self.operation, self.manager, version, self.subresource)
     }

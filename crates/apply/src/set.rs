@@ -205,7 +205,7 @@ impl FieldSet {
     /// Returns the paths as messages show them, those of one level before those below it, until they have so many bytes. Follows
     /// `Set.Iterate` of structured-merge-diff.
     pub(super) fn show(&self, bytes_max: usize) -> Vec<String> {
-        let mut shown = Shown {
+        let mut shown = ShownPaths {
             paths: Vec::new(),
             bytes_left: bytes_max,
         };
@@ -256,12 +256,12 @@ fn is_member(json: &Value) -> bool {
 }
 
 /// Paths of a set as messages show them.
-struct Shown {
+struct ShownPaths {
     paths: Vec<String>,
     bytes_left: usize,
 }
 
-impl Shown {
+impl ShownPaths {
     fn walk(&mut self, set: &FieldSet, path: &mut String) {
         let mut children: Vec<_> = set.children.iter().collect();
         children.sort_by_cached_key(|(element, _)| element.place());

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::changed_values::changed_values;
-use super::managed_fields::{Entry, Identity, ManagedFields, Operation};
+use super::managed_fields::{EntryOperation, Identity, ManagedFields, ManagerEntry};
 use super::renewal::renew;
 use super::schema::Schema;
 use super::set::FieldSet;
@@ -83,12 +83,15 @@ pub(super) fn note(
     changed.subtract(&UNTRACKED_FIELDS);
     if !changed.is_empty() {
         let version = manager.api_version;
-        let identity = Identity::new(name, Operation::Update, version, manager.subresource);
-        let entry = managed.entries.entry(identity).or_insert_with(|| Entry {
-            api_version: version.to_owned(),
-            time: None,
-            fields: FieldSet::default(),
-        });
+        let identity = Identity::new(name, EntryOperation::Update, version, manager.subresource);
+        let entry = managed
+            .entries
+            .entry(identity)
+            .or_insert_with(|| ManagerEntry {
+                api_version: version.to_owned(),
+                time: None,
+                fields: FieldSet::default(),
+            });
         entry.fields.unite(changed);
         entry.time = manager.time_text();
     }

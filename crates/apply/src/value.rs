@@ -41,9 +41,9 @@ fn equal_numbers(one: &Number, other: &Number) -> bool {
 /// A value in the order of `Compare` of structured-merge-diff. Numbers that only differ as integers, beyond the 53 bits of
 /// floats, are in the order of their texts, and so are lists and maps.
 #[derive(Debug)]
-pub(super) struct Ordered(Value);
+pub(super) struct OrderedValue(Value);
 
-impl Ordered {
+impl OrderedValue {
     /// Orders a value, in the text that [`encode`] writes.
     pub(super) fn parse(text: &str) -> Self {
         Self(serde_json::from_str(text).unwrap_or_default())
@@ -66,7 +66,7 @@ impl Ordered {
     }
 }
 
-impl Ord for Ordered {
+impl Ord for OrderedValue {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
             (Value::String(one), Value::String(other)) => one.cmp(other),
@@ -84,19 +84,19 @@ impl Ord for Ordered {
     }
 }
 
-impl PartialOrd for Ordered {
+impl PartialOrd for OrderedValue {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Ordered {
+impl PartialEq for OrderedValue {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Ordered {}
+impl Eq for OrderedValue {}
 
 /// Returns a value as keys of `fieldsV1` have it: the same text for values that are the same.
 pub(super) fn encode(value: &Value) -> String {
@@ -338,7 +338,7 @@ pub(super) mod tests {
             json!(-1),
             json!(1e-7),
         ];
-        values.sort_by_cached_key(|it| Ordered::new(it.clone()));
+        values.sort_by_cached_key(|it| OrderedValue::new(it.clone()));
         assert_eq!(
             json!(values),
             json!([-1, 1e-7, 9.5, 10, "a", "b", false, true, [], {}, null])
@@ -365,7 +365,7 @@ pub(super) mod tests {
         fn values_with_one_text_are_the_same(one in tree(), other in tree()) {
             if encode(&one) == encode(&other) {
                 prop_assert!(equal(&one, &other));
-                prop_assert_eq!(Ordered::new(one), Ordered::new(other));
+                prop_assert_eq!(OrderedValue::new(one), OrderedValue::new(other));
             }
         }
     }

@@ -8,8 +8,8 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_authorization::Attributes;
 
-use crate::backend::Queue;
-use crate::event::{Event, ObjectReference};
+use crate::backend::EventQueue;
+use crate::event::{AuditEvent, ObjectReference};
 use crate::level::Level;
 use crate::metrics::Metrics;
 use crate::policy::Policy;
@@ -48,7 +48,7 @@ impl Auditor {
     #[must_use]
     pub fn new(
         policy: Policy,
-        queues: Vec<Queue>,
+        queues: Vec<EventQueue>,
         metrics: Metrics,
         ledger: Ledger,
         clock: Clock,
@@ -82,7 +82,7 @@ impl Auditor {
             subresource: attributes.subresource.to_owned(),
             ..ObjectReference::default()
         };
-        let event = Event {
+        let event = AuditEvent {
             level: terms.level,
             audit_id: head.audit_id.to_owned(),
             request_uri: head.uri.to_owned(),
@@ -94,7 +94,7 @@ impl Auditor {
             received,
             at: received,
             omit_managed_fields: terms.omit_managed_fields,
-            ..Event::default()
+            ..AuditEvent::default()
         };
         let recording = Recording::new(Arc::clone(&self.recorder), terms, began, event);
         Some(Arc::new(recording))

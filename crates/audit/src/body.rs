@@ -42,14 +42,14 @@ impl Encoding {
 
 /// A body as it was sent. Clones share the bytes.
 #[derive(Clone, Debug, Default)]
-pub struct Body {
+pub struct AuditBody {
     /// The pieces in which it was sent.
     pieces: Vec<Bytes>,
     encoding: Encoding,
     is_gzip: bool,
 }
 
-impl Body {
+impl AuditBody {
     /// Makes an empty body of this encoding, to which pieces are added.
     #[must_use]
     pub fn new(encoding: Encoding, is_gzip: bool) -> Self {
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn json(encoding: Encoding, content: &str) -> String {
-        let body = Body::whole(encoding, Bytes::copy_from_slice(content.as_bytes()));
+        let body = AuditBody::whole(encoding, Bytes::copy_from_slice(content.as_bytes()));
         body.json().expect("JSON").get().to_owned()
     }
 
@@ -178,14 +178,14 @@ mod tests {
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         packed.write_all(b"{\"kind\":\"List\"}").expect("written");
         let packed = packed.finish().expect("packed");
-        let mut body = Body::new(Encoding::Json, true);
+        let mut body = AuditBody::new(Encoding::Json, true);
         for piece in packed.chunks(5) {
             body.push(Bytes::copy_from_slice(piece));
         }
         assert_eq!(body.json().expect("JSON").get(), "{\"kind\":\"List\"}");
-        let broken = Body {
+        let broken = AuditBody {
             is_gzip: true,
-            ..Body::whole(Encoding::Json, Bytes::from_static(b"no"))
+            ..AuditBody::whole(Encoding::Json, Bytes::from_static(b"no"))
         };
         assert!(broken.json().is_err());
     }
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn statuses_are_told_by_their_beginning() {
         let is = |encoding, content: &'static str| {
-            let body = Body::whole(encoding, Bytes::from_static(content.as_bytes()));
+            let body = AuditBody::whole(encoding, Bytes::from_static(content.as_bytes()));
             body.looks_like_status()
         };
         assert!(is(

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use ringwatch_apimachinery::User;
 use serde::Serialize;
 
-use crate::body::Body;
+use crate::body::AuditBody;
 use crate::level::{Level, Stage};
 
 /// The memory of an event besides its texts and objects, in bytes: the structs, and the parts that are always there.
@@ -15,7 +15,7 @@ const BYTES: u64 = 1 << 10;
 
 /// An event of `audit.k8s.io/v1`, with bodies as they were sent.
 #[derive(Clone, Debug, Default)]
-pub struct Event {
+pub struct AuditEvent {
     /// The level of the event: the amount of the request that it records.
     pub level: Level,
     /// The audit id, which all events of a request have.
@@ -41,7 +41,7 @@ pub struct Event {
     /// The outcome, once there is one.
     pub response: Option<Response>,
     /// The object or patch of the request.
-    pub request_object: Option<Body>,
+    pub request_object: Option<AuditBody>,
     /// The time at which the request came.
     pub received: Timestamp,
     /// The time of the stage.
@@ -64,7 +64,7 @@ pub struct Response {
     /// The message for people.
     pub message: String,
     /// The body; if it is a Status, it says the outcome too.
-    pub body: Option<Body>,
+    pub body: Option<AuditBody>,
 }
 
 /// The object of a request. Members that are empty are left out.
@@ -97,7 +97,7 @@ pub struct ObjectReference {
     pub subresource: String,
 }
 
-impl Event {
+impl AuditEvent {
     /// Returns about how many bytes of memory it takes without its bodies.
     #[must_use]
     pub fn bytes_without_bodies(&self) -> u64 {
@@ -130,7 +130,7 @@ impl Event {
     pub fn bytes_of_bodies(&self) -> u64 {
         let response = self.response.as_ref().and_then(|it| it.body.as_ref());
         let bodies = self.request_object.iter().chain(response);
-        bodies.map(Body::bytes).sum()
+        bodies.map(AuditBody::bytes).sum()
     }
 
     /// Removes the bodies, and says so, as kube-apiserver does with events that are too large.

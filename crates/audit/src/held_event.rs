@@ -2,7 +2,7 @@
 
 use ringwatch::budget::Share;
 
-use crate::event::Event;
+use crate::event::AuditEvent;
 
 /// The error of an event that a backend in the mode `blocking-strict` has not stored. The request must not be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +13,7 @@ pub struct NotStored;
 #[derive(Debug)]
 pub(crate) struct HeldEvent {
     /// The event.
-    pub(crate) event: Event,
+    pub(crate) event: AuditEvent,
     /// The memory that is counted for it.
     pub(crate) memory: Share,
     /// True if the budget had room for it, so that it may wait in a queue whose length no request bounds.

@@ -26,10 +26,10 @@ mod recording;
 mod rendering;
 
 pub use auditor::{Auditor, RequestHead};
-pub use body::{Body, Encoding};
-pub use event::{Event, ObjectReference, Response};
+pub use body::{AuditBody, Encoding};
+pub use event::{AuditEvent, ObjectReference, Response};
 pub use held_event::NotStored;
 pub use level::{Level, Stage, Stages};
 pub use metrics::Metrics;
-pub use policy::{Policy, PolicyError, Terms};
+pub use policy::{AuditDecision, Policy, PolicyError};
 pub use recording::Recording;

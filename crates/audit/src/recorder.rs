@@ -5,15 +5,15 @@ use std::sync::Arc;
 use ringwatch::budget::{Account, Ledger, Share};
 use ringwatch::clock::Clock;
 
-use crate::backend::Queue;
-use crate::event::Event;
+use crate::backend::EventQueue;
+use crate::event::AuditEvent;
 use crate::held_event::{HeldEvent, NotStored};
 use crate::metrics::Metrics;
 
 /// The queues of the backends.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    queues: Vec<Queue>,
+    queues: Vec<EventQueue>,
     metrics: Metrics,
     /// The memory budget of events.
     ledger: Ledger,
@@ -21,7 +21,12 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(queues: Vec<Queue>, metrics: Metrics, ledger: Ledger, clock: Clock) -> Self {
+    pub(crate) fn new(
+        queues: Vec<EventQueue>,
+        metrics: Metrics,
+        ledger: Ledger,
+        clock: Clock,
+    ) -> Self {
         Self {
             queues,
             metrics,
@@ -43,7 +48,7 @@ impl Recorder {
     }
 
     /// Hands an event to all backends, and waits for those that are to have stored it.
-    pub(crate) async fn store(&self, event: Event) -> Result<(), NotStored> {
+    pub(crate) async fn store(&self, event: AuditEvent) -> Result<(), NotStored> {
         self.metrics.event();
         let held = self.hold(event);
         // In all queues before one is waited for: a request that is given up meanwhile loses nothing.
@@ -59,7 +64,7 @@ impl Recorder {
     }
 
     /// Hands an event to all backends without waiting.
-    pub(crate) fn store_now(&self, event: Event) {
+    pub(crate) fn store_now(&self, event: AuditEvent) {
         self.metrics.event();
         let held = self.hold(event);
         for queue in &self.queues {
@@ -68,7 +73,7 @@ impl Recorder {
     }
 
     /// Counts the memory of an event. One whose bodies have no room in the budget goes on without them.
-    fn hold(&self, mut event: Event) -> Arc<HeldEvent> {
+    fn hold(&self, mut event: AuditEvent) -> Arc<HeldEvent> {
         let mut memory = self.share();
         let bodies = event.bytes_of_bodies();
         let mut may_wait = memory.admit(event.bytes_without_bodies() + bodies).is_ok();

@@ -9,11 +9,11 @@ use ringwatch::clock::Instant;
 use ringwatch_apimachinery::{User, go_text};
 use serde_json::Value;
 
-use crate::body::{Body, Encoding};
-use crate::event::{Event, Response};
+use crate::body::{AuditBody, Encoding};
+use crate::event::{AuditEvent, Response};
 use crate::held_event::NotStored;
 use crate::level::{Level, Stage};
-use crate::policy::Terms;
+use crate::policy::AuditDecision;
 use crate::recorder::Recorder;
 
 /// The time after which a request is slow, so that its events tell how long its parts took.
@@ -26,14 +26,14 @@ const ANNOTATION_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Recording {
     recorder: Arc<Recorder>,
-    terms: Terms,
+    terms: AuditDecision,
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<RecordingState>,
 }
 
 #[derive(Debug)]
-struct State {
-    event: Event,
+struct RecordingState {
+    event: AuditEvent,
     /// The memory of the bodies.
     memory: Share,
     /// True if a body was left out for want of memory.
@@ -45,13 +45,18 @@ struct State {
 }
 
 impl Recording {
-    pub(crate) fn new(recorder: Arc<Recorder>, terms: Terms, began: Instant, event: Event) -> Self {
+    pub(crate) fn new(
+        recorder: Arc<Recorder>,
+        terms: AuditDecision,
+        began: Instant,
+        event: AuditEvent,
+    ) -> Self {
         let memory = recorder.share();
         Self {
             recorder,
             terms,
             began,
-            state: Mutex::new(State {
+            state: Mutex::new(RecordingState {
                 event,
                 memory,
                 lacks_body: false,
@@ -109,18 +114,18 @@ impl Recording {
         drop(state);
         if self.level() >= Level::Request {
             let json = object.to_string();
-            self.request_body(Body::whole(Encoding::Json, json.into()));
+            self.request_body(AuditBody::whole(Encoding::Json, json.into()));
         }
     }
 
     /// Notes the patch of a request, as the client wrote it.
     pub fn request_patch(&self, patch: &Bytes) {
         if self.level() >= Level::Request {
-            self.request_body(Body::whole(Encoding::Yaml, patch.clone()));
+            self.request_body(AuditBody::whole(Encoding::Yaml, patch.clone()));
         }
     }
 
-    fn request_body(&self, body: Body) {
+    fn request_body(&self, body: AuditBody) {
         if self.admit(body.bytes()) {
             self.state().event.request_object = Some(body);
         }
@@ -230,7 +235,7 @@ impl Recording {
     }
 
     /// Returns the event of a stage; `None` if the policy omits it.
-    fn event(&self, stage: Stage) -> Option<Event> {
+    fn event(&self, stage: Stage) -> Option<AuditEvent> {
         if self.terms.omit_stages.contains(stage) {
             return None;
         }
@@ -247,7 +252,7 @@ impl Recording {
         Some(event)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RecordingState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,15 +8,15 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::body::Body;
-use crate::event::{Event, ObjectReference, Response};
+use crate::body::AuditBody;
+use crate::event::{AuditEvent, ObjectReference, Response};
 use crate::level::{Level, Stage};
 
 /// The group and version of events.
 pub(crate) const API_VERSION: &str = "audit.k8s.io/v1";
 
 /// An event in JSON, and the errors of bodies that could not be written.
-pub(crate) struct Rendered {
+pub(crate) struct RenderedEvent {
     /// The event on one line, without an end of line.
     pub(crate) json: Vec<u8>,
     /// The reasons why bodies are missing.
@@ -105,10 +105,10 @@ struct StatusJson<'a> {
 }
 
 /// Writes an event as a document of its own, or as an item of a list, which has neither kind nor version.
-pub(crate) fn json(event: &Event, is_item: bool) -> Rendered {
+pub(crate) fn json(event: &AuditEvent, is_item: bool) -> RenderedEvent {
     let mut errors = Vec::new();
     let omit = event.omit_managed_fields;
-    let mut object = |body: &Body| match body.json() {
+    let mut object = |body: &AuditBody| match body.json() {
         Ok(json) if omit => Some(without_managed_fields(json)),
         Ok(json) => Some(json),
         Err(error) => {
@@ -120,7 +120,7 @@ pub(crate) fn json(event: &Event, is_item: bool) -> Rendered {
     let request_object = event.request_object.as_ref().filter(|_| has_request);
     let request_object = request_object.and_then(&mut object);
     let body = event.response.as_ref().and_then(|it| it.body.as_ref());
-    let is_status = body.is_some_and(Body::looks_like_status);
+    let is_status = body.is_some_and(AuditBody::looks_like_status);
     let has_response = event.level >= Level::RequestResponse;
     let response_object = body
         .filter(|_| has_response || is_status)
@@ -163,7 +163,7 @@ pub(crate) fn json(event: &Event, is_item: bool) -> Rendered {
     };
     // Strings, numbers and raw JSON: this does not fail.
     let json = serde_json::to_vec(&written).unwrap_or_default();
-    Rendered { json, errors }
+    RenderedEvent { json, errors }
 }
 
 fn outcome<'a>(response: &'a Response, status: Option<&'a Value>) -> StatusJson<'a> {
@@ -217,7 +217,7 @@ fn micro_time(time: Timestamp) -> String {
 }
 
 /// Writes an event as one line of text, without an end of line: `EventString` of Kubernetes 1.36 (`audit/format.go`).
-pub(crate) fn legacy(event: &Event) -> String {
+pub(crate) fn legacy(event: &AuditEvent) -> String {
     let user = &event.user;
     let (mut name, mut groups) = ("<none>", "<none>".to_owned());
     if !user.name.is_empty() {
@@ -274,8 +274,8 @@ mod tests {
     use super::*;
     use crate::body::Encoding;
 
-    fn event() -> Event {
-        Event {
+    fn event() -> AuditEvent {
+        AuditEvent {
             level: Level::RequestResponse,
             audit_id: "id".to_owned(),
             stage: Stage::ResponseComplete,
@@ -295,19 +295,19 @@ mod tests {
             }),
             received: Timestamp::from_second(0).expect("a time"),
             at: Timestamp::from_microsecond(1_500_001).expect("a time"),
-            ..Event::default()
+            ..AuditEvent::default()
         }
     }
 
-    fn written(event: &Event) -> Value {
+    fn written(event: &AuditEvent) -> Value {
         let rendered = json(event, false);
         assert_eq!(rendered.errors, [""; 0]);
         assert!(!rendered.json.contains(&b'\n'));
         serde_json::from_slice(&rendered.json).expect("JSON")
     }
 
-    fn body(content: &'static str) -> Option<Body> {
-        Some(Body::whole(
+    fn body(content: &'static str) -> Option<AuditBody> {
+        Some(AuditBody::whole(
             Encoding::Json,
             Bytes::from_static(content.as_bytes()),
         ))
@@ -324,7 +324,7 @@ mod tests {
                 "requestReceivedTimestamp": "1970-01-01T00:00:00.000000Z",
                 "stageTimestamp": "1970-01-01T00:00:01.500001Z"})
         );
-        let impersonating = Event {
+        let impersonating = AuditEvent {
             impersonated_user: Some(User {
                 name: "joe".to_owned(),
                 ..User::default()
@@ -350,7 +350,7 @@ mod tests {
             ..Response::default()
         });
         for (level, has_object) in [(Level::Metadata, false), (Level::RequestResponse, true)] {
-            let event = Event {
+            let event = AuditEvent {
                 level,
                 response: response.clone(),
                 ..event()
@@ -370,7 +370,7 @@ mod tests {
         let list = "{\"items\":[{\"metadata\":{\"managedFields\":[],\"name\":\"a\"}}],\
                     \"rows\":[{\"object\":{\"metadata\":{\"managedFields\":[1]}}}],\
                     \"metadata\":{\"managedFields\":[2]}}";
-        let mut event = Event {
+        let mut event = AuditEvent {
             request_object: body(list),
             ..event()
         };
@@ -387,8 +387,8 @@ mod tests {
 
     #[test]
     fn a_body_that_cannot_be_written_is_left_out_and_told() {
-        let broken = Body::whole(Encoding::Protobuf, Bytes::from_static(b"k8s\0\xff"));
-        let event = Event {
+        let broken = AuditBody::whole(Encoding::Protobuf, Bytes::from_static(b"k8s\0\xff"));
+        let event = AuditEvent {
             request_object: Some(broken),
             ..event()
         };

@@ -15,7 +15,7 @@ use super::oidc::{Anonymous, OidcTokens};
 use super::service_accounts::ServiceAccountTokens;
 use super::web_socket_token::WebSocketToken;
 use super::{
-    BootstrapTokens, Identified, Peer, RequestHeaders, TokenError, TokenFile, TokenSource,
+    BootstrapTokens, Peer, RequestHeaders, TokenError, TokenFile, TokenSource, TokenUser,
     TokenWebhook, target_audiences,
 };
 
@@ -201,7 +201,7 @@ impl Authenticator {
         audiences: &[String],
         from: TokenSource,
         now: Timestamp,
-    ) -> Result<Identified, TokenError> {
+    ) -> Result<TokenUser, TokenError> {
         let wanted = if audiences.is_empty() {
             &self.audiences
         } else {
@@ -220,12 +220,12 @@ impl Authenticator {
         wanted: &[String],
         from: TokenSource,
         now: Timestamp,
-    ) -> Result<Identified, TokenError> {
+    ) -> Result<TokenUser, TokenError> {
         // Tokens that name no audiences are for this server's.
         let own = target_audiences(&[], &self.audiences, wanted).ok();
         let of_this_server = |user: Option<User>| {
             let (user, audiences) = user.zip(own.clone())?;
-            Some(Identified { user, audiences })
+            Some(TokenUser { user, audiences })
         };
         if let Some(known) = of_this_server(self.tokens.user(token).cloned()) {
             return Ok(known);

@@ -6,7 +6,7 @@ use super::TokenError;
 
 /// The user of a token, and the audiences that it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identified {
+pub struct TokenUser {
     /// The user that the token names.
     pub user: User,
     /// The requested audiences that the token is for.

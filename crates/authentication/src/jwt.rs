@@ -18,7 +18,7 @@ const LEEWAY_SECONDS: i64 = 60;
 
 /// The parsed header and issuer of a token, whose signature has not been verified.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unverified {
+pub(super) struct UnverifiedToken {
     /// The issuer that the token claims to be from: `iss`.
     pub(super) issuer: String,
     /// The id of the key that has signed it; empty if it has none.
@@ -33,7 +33,7 @@ struct Issuer {
     iss: String,
 }
 
-impl Unverified {
+impl UnverifiedToken {
     /// Parses a token; `None` if it is no JWT, or has critical extensions.
     pub(super) fn read(token: &str) -> Option<Self> {
         if token.len() > TOKEN_BYTES_MAX {

@@ -31,7 +31,7 @@ pub use bootstrap_tokens::BootstrapTokens;
 pub use client_certificate::{CertifiedUser, ClientCertificates, Peer};
 pub use error::TokenError;
 pub use extension_authentication::ExtensionAuthentication;
-pub use identified::Identified;
+pub use identified::TokenUser;
 use identified::target_audiences;
 pub use keys::{KeyError, SigningKey, VerifyingKey};
 pub use request_headers::RequestHeaders;

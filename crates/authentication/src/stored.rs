@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use super::TokenError;
 
 /// The state of the object that a token is bound to.
-pub(crate) enum Found {
+pub(crate) enum ObjectLookup {
     There,
     /// The object is marked for deletion, and has been so for a while.
     Deleted,
@@ -73,13 +73,13 @@ pub(crate) async fn find(
     namespace: &str,
     (name, uid): (&str, &str),
     deleted_by: i64,
-) -> Result<Found, TokenError> {
+) -> Result<ObjectLookup, TokenError> {
     let object = newest(store, namespace, name, |object| object.uid() == uid).await?;
     Ok(match object {
-        None => Found::Gone,
-        Some(object) if object.uid() != uid => Found::Other(object.uid().to_owned()),
-        Some(object) if was_deleted(&object, deleted_by)? => Found::Deleted,
-        Some(_) => Found::There,
+        None => ObjectLookup::Gone,
+        Some(object) if object.uid() != uid => ObjectLookup::Other(object.uid().to_owned()),
+        Some(object) if was_deleted(&object, deleted_by)? => ObjectLookup::Deleted,
+        Some(_) => ObjectLookup::There,
     })
 }
 

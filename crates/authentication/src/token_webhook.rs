@@ -8,14 +8,14 @@ use std::time::Duration;
 use futures::FutureExt;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
-use ringwatch_webhook::answer_cache::{Answer, AnswerCache, QuestionDigest, texts_bytes};
+use ringwatch_webhook::answer_cache::{AnswerCache, CacheableAnswer, QuestionDigest, texts_bytes};
 use ringwatch_webhook::shares::Shares;
 use ringwatch_webhook::single_flight::SingleFlight;
 use ringwatch_webhook::{ClientConfig, ReviewVersion, ReviewWebhook, WebhookClient};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Identified, TokenError, TokenSource};
+use super::{TokenError, TokenSource, TokenUser};
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenReview";
@@ -41,18 +41,18 @@ pub struct TokenWebhookConfig {
 /// Authenticates tokens by a webhook.
 #[derive(Debug)]
 pub struct TokenWebhook {
-    shared: Arc<Shared>,
+    shared: Arc<ReviewParts>,
     /// The calls in progress: requests with the same token share one.
-    calls: SingleFlight<QuestionDigest, Result<Verdict, String>>,
+    calls: SingleFlight<QuestionDigest, Result<TokenVerdict, String>>,
 }
 
 /// The parts of a [`TokenWebhook`] that calls use.
 #[derive(Debug)]
-struct Shared {
+struct ReviewParts {
     webhook: ReviewWebhook,
     version: ReviewVersion,
     ttl: Duration,
-    cache: AnswerCache<Verdict>,
+    cache: AnswerCache<TokenVerdict>,
     /// The calls by those from whom the tokens come: tokens that somebody makes up keep nobody else waiting.
     shares: Shares<TokenSource>,
     clock: Clock,
@@ -60,15 +60,15 @@ struct Shared {
 
 /// The answer of the webhook about a token; `None` if the token is nobody's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Verdict(Option<Identified>);
+struct TokenVerdict(Option<TokenUser>);
 
-impl Answer for Verdict {
+impl CacheableAnswer for TokenVerdict {
     fn grants(&self) -> bool {
         self.0.is_some()
     }
 
     fn heap_bytes(&self) -> usize {
-        let Some(Identified { user, audiences }) = &self.0 else {
+        let Some(TokenUser { user, audiences }) = &self.0 else {
             return 0;
         };
         let extra = user.extra.iter();
@@ -83,7 +83,7 @@ impl Answer for Verdict {
 /// The status of a TokenReview.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Status {
+struct ReviewStatus {
     authenticated: bool,
     user: UserInfo,
     audiences: Vec<String>,
@@ -105,7 +105,7 @@ impl TokenWebhook {
     #[must_use]
     pub fn new(config: TokenWebhookConfig, client: Arc<dyn WebhookClient>, clock: Clock) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ReviewParts {
                 webhook: ReviewWebhook::new(config.to, client, TIMEOUT, clock.clone()),
                 version: config.version,
                 ttl: config.ttl,
@@ -128,11 +128,11 @@ impl TokenWebhook {
         from: TokenSource,
         own: &[String],
         wanted: &[String],
-    ) -> Result<Option<Identified>, TokenError> {
-        let Shared { cache, clock, .. } = &*self.shared;
+    ) -> Result<Option<TokenUser>, TokenError> {
+        let ReviewParts { cache, clock, .. } = &*self.shared;
         let texts = std::iter::once(token).chain(wanted.iter().map(String::as_str));
         let question = cache.question(texts);
-        if let Some(Verdict(known)) = cache.get(&question, clock.now()) {
+        if let Some(TokenVerdict(known)) = cache.get(&question, clock.now()) {
             return Ok(known);
         }
         let call = || {
@@ -151,7 +151,7 @@ impl TokenWebhook {
     }
 }
 
-impl Shared {
+impl ReviewParts {
     /// Asks the webhook, and remembers the answer.
     async fn ask(
         &self,
@@ -159,7 +159,7 @@ impl Shared {
         token: &str,
         own: &[String],
         wanted: &[String],
-    ) -> Result<Verdict, String> {
+    ) -> Result<TokenVerdict, String> {
         // Another call may have ended since the caller looked.
         if let Some(known) = self.cache.get(&question, self.clock.now()) {
             return Ok(known);
@@ -172,15 +172,15 @@ impl Shared {
         let status = answer.inspect_err(|why| {
             tracing::error!("Failed to make webhook authenticator request: {why}")
         })?;
-        let verdict = Verdict(status.identified(own, wanted)?);
+        let verdict = TokenVerdict(status.identified(own, wanted)?);
         let now = self.clock.now();
         self.cache.put(question, &verdict, self.ttl, now);
         Ok(verdict)
     }
 }
 
-impl Status {
-    fn identified(self, own: &[String], wanted: &[String]) -> Result<Option<Identified>, String> {
+impl ReviewStatus {
+    fn identified(self, own: &[String], wanted: &[String]) -> Result<Option<TokenUser>, String> {
         let named = if self.audiences.is_empty() {
             own
         } else {
@@ -199,7 +199,7 @@ impl Status {
             };
         }
         let user = self.user;
-        Ok(Some(Identified {
+        Ok(Some(TokenUser {
             user: User {
                 name: user.username,
                 uid: user.uid,
@@ -212,13 +212,13 @@ impl Status {
 }
 
 /// Reads the status of a TokenReview that came back.
-fn status(review: &Value, api_version: &str) -> Result<Status, String> {
+fn status(review: &Value, api_version: &str) -> Result<ReviewStatus, String> {
     if review["kind"] != KIND || review["apiVersion"] != api_version {
         return Err("the answer is no review of the version that was asked for".to_owned());
     }
     let status = review["status"].clone();
     if status.is_null() {
-        return Ok(Status::default());
+        return Ok(ReviewStatus::default());
     }
     serde_json::from_value(without_nulls(status)).map_err(|error| format!("status: {error}"))
 }
@@ -245,7 +245,7 @@ mod tests {
 
     use bytes::Bytes;
     use ringwatch_apimachinery::Requester;
-    use ringwatch_webhook::{CallError, Target};
+    use ringwatch_webhook::{CallError, WebhookTarget};
     use tokio::sync::Semaphore;
 
     use super::*;
@@ -284,7 +284,7 @@ mod tests {
         });
         let to = ClientConfig {
             name: "webhook".to_owned(),
-            target: Target::Url("https://webhook".to_owned()),
+            target: WebhookTarget::Url("https://webhook".to_owned()),
             ca_bundle: None,
             token: None,
             pair: None,
@@ -445,8 +445,8 @@ mod tests {
             .identify("t", unknown(), &own(), &own())
             .await
             .expect("asked");
-        let refused = Verdict(None);
-        let Shared { cache, clock, .. } = &*webhook.shared;
+        let refused = TokenVerdict(None);
+        let ReviewParts { cache, clock, .. } = &*webhook.shared;
         for number in 0..20_000 {
             let question = cache.question([&*number.to_string()]);
             cache.put(question, &refused, Duration::from_secs(120), clock.now());
@@ -462,7 +462,7 @@ mod tests {
     fn all_parts_of_a_user_are_counted() {
         let of = |user: User| {
             let audiences = Vec::new();
-            Verdict(Some(Identified { user, audiences })).heap_bytes()
+            TokenVerdict(Some(TokenUser { user, audiences })).heap_bytes()
         };
         let empty = of(User::default());
         let groups = of(User {

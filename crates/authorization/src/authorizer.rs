@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use ringwatch_apimachinery::User;
 use ringwatch_offload::{Work, offload};
 
-use super::webhook::Answer;
+use super::webhook::AccessAnswer;
 use super::{Attributes, NodeAuthorizer, NodeGraph, RoleTable, Rule, WebhookAuthorizer, node_of};
 use crate::node_rules;
 
@@ -32,7 +32,7 @@ pub enum AuthorizationMode {
 
 /// One of the steps of authorization, which are taken in turn until one decides.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum AuthorizerStep {
     /// A built-in mode.
     Mode(AuthorizationMode),
     /// A webhook, asked with a SubjectAccessReview.
@@ -77,7 +77,7 @@ pub struct SelfRules {
 /// Decides whether a user may make a request, by its steps in their order.
 #[derive(Debug)]
 pub struct Authorizer {
-    steps: ArcSwap<Vec<Step>>,
+    steps: ArcSwap<Vec<AuthorizerStep>>,
     roles: ArcSwap<RoleTable>,
     nodes: NodeAuthorizer,
 }
@@ -85,7 +85,7 @@ pub struct Authorizer {
 impl Authorizer {
     /// Creates an authorizer of these steps, which knows no roles yet.
     #[must_use]
-    pub fn new(steps: Vec<Step>) -> Self {
+    pub fn new(steps: Vec<AuthorizerStep>) -> Self {
         let nodes = NodeAuthorizer {
             graph: Arc::default(),
             rules: node_rules(),
@@ -100,7 +100,9 @@ impl Authorizer {
     /// Creates an authorizer that allows everything.
     #[must_use]
     pub fn always_allow() -> Arc<Self> {
-        Arc::new(Self::new(vec![Step::Mode(AuthorizationMode::AlwaysAllow)]))
+        Arc::new(Self::new(vec![AuthorizerStep::Mode(
+            AuthorizationMode::AlwaysAllow,
+        )]))
     }
 
     /// Returns true if RBAC is enabled.
@@ -117,7 +119,7 @@ impl Authorizer {
     ///
     /// # Errors
     /// A line that says why not: what roles and nodes need is followed from the start or never.
-    pub fn set_steps(&self, steps: Vec<Step>) -> Result<(), String> {
+    pub fn set_steps(&self, steps: Vec<AuthorizerStep>) -> Result<(), String> {
         for (mode, name) in [
             (AuthorizationMode::Rbac, "RBAC"),
             (AuthorizationMode::Node, "Node"),
@@ -134,7 +136,9 @@ impl Authorizer {
     #[must_use]
     pub fn asks_webhooks(&self) -> bool {
         let steps = self.steps.load();
-        steps.iter().any(|step| matches!(step, Step::Webhook(_)))
+        steps
+            .iter()
+            .any(|step| matches!(step, AuthorizerStep::Webhook(_)))
     }
 
     /// Returns the graph of pods and nodes by which the Node authorizer decides; `None` if that mode is not enabled.
@@ -164,11 +168,11 @@ impl Authorizer {
                 break;
             }
             decision.hear(match step {
-                Step::Mode(mode) => {
+                AuthorizerStep::Mode(mode) => {
                     self.leave_for_roles(*mode, attributes).await;
                     self.decide_here(*mode, attributes)
                 }
-                Step::Webhook(webhook) => webhook.decide(attributes).await,
+                AuthorizerStep::Webhook(webhook) => webhook.decide(attributes).await,
             });
         }
         decision.end()
@@ -195,28 +199,28 @@ impl Authorizer {
                 break;
             }
             decision.hear(match step {
-                Step::Mode(mode) => self.decide_here(*mode, attributes),
-                Step::Webhook(webhook) => webhook.decide_now(attributes),
+                AuthorizerStep::Mode(mode) => self.decide_here(*mode, attributes),
+                AuthorizerStep::Webhook(webhook) => webhook.decide_now(attributes),
             });
         }
         decision.end()
     }
 
     /// Returns the answer of one of the built-in modes.
-    fn decide_here(&self, mode: AuthorizationMode, attributes: &Attributes<'_>) -> Answer {
+    fn decide_here(&self, mode: AuthorizationMode, attributes: &Attributes<'_>) -> AccessAnswer {
         match mode {
-            AuthorizationMode::AlwaysAllow => Answer::Allowed(String::new()),
+            AuthorizationMode::AlwaysAllow => AccessAnswer::Allowed(String::new()),
             AuthorizationMode::AlwaysDeny => {
-                Answer::NoOpinion("Everything is forbidden.".to_owned())
+                AccessAnswer::NoOpinion("Everything is forbidden.".to_owned())
             }
             AuthorizationMode::Rbac => match self.roles.load().decide(attributes) {
-                Ok(binding) => Answer::Allowed(format!("RBAC: allowed by {binding}")),
-                Err(missing) if missing.is_empty() => Answer::NoOpinion(String::new()),
-                Err(missing) => Answer::NoOpinion(format!("RBAC: {}", aggregate(missing))),
+                Ok(binding) => AccessAnswer::Allowed(format!("RBAC: allowed by {binding}")),
+                Err(missing) if missing.is_empty() => AccessAnswer::NoOpinion(String::new()),
+                Err(missing) => AccessAnswer::NoOpinion(format!("RBAC: {}", aggregate(missing))),
             },
             AuthorizationMode::Node => match self.nodes.decide(attributes) {
-                Ok(()) => Answer::Allowed(String::new()),
-                Err(why) => Answer::NoOpinion(why),
+                Ok(()) => AccessAnswer::Allowed(String::new()),
+                Err(why) => AccessAnswer::NoOpinion(why),
             },
         }
     }
@@ -227,8 +231,8 @@ impl Authorizer {
         let mut found = SelfRules::default();
         for step in self.steps.load().iter() {
             let mode = match step {
-                Step::Mode(mode) => mode,
-                Step::Webhook(_) => {
+                AuthorizerStep::Mode(mode) => mode,
+                AuthorizerStep::Webhook(_) => {
                     let why = "webhook authorizer does not support user rule resolution";
                     found.errors.push(why.to_owned());
                     continue;
@@ -256,9 +260,9 @@ impl Authorizer {
     }
 }
 
-fn has(steps: &[Step], wanted: AuthorizationMode) -> bool {
+fn has(steps: &[AuthorizerStep], wanted: AuthorizationMode) -> bool {
     let mut steps = steps.iter();
-    steps.any(|step| matches!(step, Step::Mode(mode) if *mode == wanted))
+    steps.any(|step| matches!(step, AuthorizerStep::Mode(mode) if *mode == wanted))
 }
 
 /// A decision in progress.
@@ -285,21 +289,21 @@ impl Deciding {
         self.made.is_some()
     }
 
-    fn hear(&mut self, answer: Answer) {
+    fn hear(&mut self, answer: AccessAnswer) {
         match answer {
-            Answer::Allowed(reason) => {
+            AccessAnswer::Allowed(reason) => {
                 self.made = Some(Decision {
                     allowed: true,
                     reason,
                     ..Decision::default()
                 });
             }
-            Answer::Denied(reason) => {
+            AccessAnswer::Denied(reason) => {
                 self.note(reason);
                 self.made = Some(self.not_allowed(true));
             }
-            Answer::NoOpinion(reason) => self.note(reason),
-            Answer::Failed { why, denies } => {
+            AccessAnswer::NoOpinion(reason) => self.note(reason),
+            AccessAnswer::Failed { why, denies } => {
                 self.errors.push(why);
                 self.made = denies.then(|| self.not_allowed(true));
             }
@@ -361,7 +365,7 @@ pub fn everything() -> [Rule; 2] {
 
 #[cfg(test)]
 mod tests {
-    use ringwatch_offload::{OffloadableRequest, Progress};
+    use ringwatch_offload::{OffloadProgress, OffloadableRequest};
     use serde_json::json;
 
     use super::*;
@@ -371,7 +375,8 @@ mod tests {
         use AuthorizationMode::{AlwaysAllow, AlwaysDeny, Rbac};
         let mut user = User::default();
         let decide = async |user: &User, modes: &[AuthorizationMode]| {
-            let authorizer = Authorizer::new(modes.iter().copied().map(Step::Mode).collect());
+            let authorizer =
+                Authorizer::new(modes.iter().copied().map(AuthorizerStep::Mode).collect());
             let attributes = Attributes::of_path(user, "get", "/metrics");
             authorizer.decide(&attributes).await
         };
@@ -399,7 +404,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_is_offloaded_before_it_looks_through_many_roles() {
         for (paths, is_offloaded) in [(10, false), (ROLE_WORDS_MAX, true)] {
-            let authorizer = Authorizer::new(vec![Step::Mode(AuthorizationMode::Rbac)]);
+            let authorizer = Authorizer::new(vec![AuthorizerStep::Mode(AuthorizationMode::Rbac)]);
             authorizer.set_roles(roles_of_jane(paths));
             let request = OffloadableRequest::new(Box::pin(async move {
                 let mut user = User::default();
@@ -408,14 +413,14 @@ mod tests {
                 authorizer.decide(&attributes).await.allowed
             }));
             let allowed = match request.start().await {
-                Progress::Answered(allowed) => {
+                OffloadProgress::Answered(allowed) => {
                     assert!(
                         !is_offloaded,
                         "it looked through {paths} paths where it was"
                     );
                     allowed
                 }
-                Progress::Offload(asked, rest) => {
+                OffloadProgress::Offload(asked, rest) => {
                     assert!(is_offloaded, "it was moved for {paths} paths");
                     assert_eq!(asked.work, Work::Permissions);
                     rest.resume().await

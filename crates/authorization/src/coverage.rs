@@ -37,7 +37,7 @@ impl Missing {
 /// verb that only several rules together allow on something counts as covered, since each part is looked for by itself.
 #[must_use]
 pub fn missing_rules(held: &[Rule], wanted: &[Rule]) -> Missing {
-    let held = Held::new(held);
+    let held = GrantedRules::new(held);
     let mut search = Search {
         looks_left: LOOKS_MAX,
         found: Missing::default(),
@@ -82,7 +82,7 @@ struct HeldRule<'r> {
 /// The number of the set of rules that have a word: words of the same rules share a number, words of no rule have none.
 type RulesOf<'r> = HashMap<&'r str, usize>;
 
-struct Held<'r> {
+struct GrantedRules<'r> {
     rules: Vec<HeldRule<'r>>,
     by_verb: RulesOf<'r>,
     by_api_group: RulesOf<'r>,
@@ -108,7 +108,7 @@ fn rules_of<'r>(rules: &'r [Rule], words: impl Fn(&'r Rule) -> &'r [String]) -> 
     numbered.collect()
 }
 
-impl<'r> Held<'r> {
+impl<'r> GrantedRules<'r> {
     fn new(rules: &'r [Rule]) -> Self {
         let words = |list: &'r [String]| list.iter().map(String::as_str).collect();
         let held = rules.iter().map(|rule| HeldRule {
@@ -185,7 +185,7 @@ impl Search {
     }
 
     /// Looks for what a wanted rule allows on resources.
-    fn resources<'r>(&mut self, held: &Held<'_>, wanted: &'r Rule) {
+    fn resources<'r>(&mut self, held: &GrantedRules<'_>, wanted: &'r Rule) {
         let api_groups = grouped(&wanted.api_groups, |word| held.by_api_group.get(word));
         let resources = grouped(&wanted.resources, |word| {
             let part = part_of_all(word);
@@ -262,7 +262,7 @@ impl Search {
     }
 
     /// Looks for what a wanted rule allows on paths.
-    fn paths(&mut self, held: &Held<'_>, wanted: &Rule) {
+    fn paths(&mut self, held: &GrantedRules<'_>, wanted: &Rule) {
         let with_paths = held.rules.iter().filter(|it| it.has_name(None));
         let with_paths: Vec<&HeldRule<'_>> = with_paths
             .filter(|it| !it.rule.non_resource_urls.is_empty())

@@ -25,7 +25,9 @@ mod webhook;
 pub(crate) use self::default_roles::node_rules;
 
 pub use attributes::Attributes;
-pub use authorizer::{AuthorizationMode, Authorizer, Decision, SelfRules, Step, everything};
+pub use authorizer::{
+    AuthorizationMode, Authorizer, AuthorizerStep, Decision, SelfRules, everything,
+};
 pub use coverage::{Missing, missing_rules};
 pub use description::{describe_rules, go_list};
 pub use node_authorizer::{NodeAuthorizer, node_of};

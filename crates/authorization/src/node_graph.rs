@@ -11,7 +11,7 @@ use ringwatch_apimachinery::path::{get, list, text};
 use serde_json::Value;
 
 /// The resource, namespace and name of an object.
-type Name = (&'static str, String, String);
+type ObjectName = (&'static str, String, String);
 
 /// The objects that the pods of each node need.
 #[derive(Debug, Default)]
@@ -19,9 +19,9 @@ pub struct NodeGraph(RwLock<Graph>);
 
 #[derive(Debug, Default)]
 struct Graph {
-    pods: HashMap<(String, String), Pod>,
+    pods: HashMap<(String, String), BoundPod>,
     /// The number of pods of a node that refer to an object, by node and object.
-    needs: HashMap<String, HashMap<Name, u32>>,
+    needs: HashMap<String, HashMap<ObjectName, u32>>,
     /// The volumes that are bound to a claim.
     volumes: HashMap<String, Volume>,
     /// The names of the volumes that are mounted with a secret.
@@ -34,10 +34,10 @@ struct Graph {
 
 /// A pod that has a node.
 #[derive(Debug, PartialEq, Eq)]
-struct Pod {
+struct BoundPod {
     uid: String,
     node: String,
-    needs: IndexSet<Name>,
+    needs: IndexSet<ObjectName>,
 }
 
 /// A volume that is bound to a claim.
@@ -63,7 +63,7 @@ impl NodeGraph {
         if node.is_empty() {
             return self.remove_pod(namespace, name);
         }
-        let pod = Pod {
+        let pod = BoundPod {
             uid: text(pod, "metadata.uid").to_owned(),
             node: node.to_owned(),
             needs: if is_mirror(pod) {
@@ -222,7 +222,7 @@ pub fn referred_resources(pod: &Value) -> Vec<&'static str> {
 }
 
 /// Lists the objects to which a pod refers, each once and in order.
-fn needs(pod: &Value, namespace: &str) -> IndexSet<Name> {
+fn needs(pod: &Value, namespace: &str) -> IndexSet<ObjectName> {
     let mut found = IndexSet::new();
     let mut need = |kind: &'static str, name: &str| {
         if !name.is_empty() {

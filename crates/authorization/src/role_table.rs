@@ -18,7 +18,7 @@ use super::{Attributes, Rule};
 #[serde(rename_all = "camelCase")]
 pub struct Role {
     #[serde(default)]
-    metadata: Metadata,
+    metadata: RoleMetadata,
     #[serde(default)]
     rules: Option<Vec<Rule>>,
     #[serde(default)]
@@ -30,15 +30,15 @@ pub struct Role {
 #[serde(rename_all = "camelCase")]
 pub struct Binding {
     #[serde(default)]
-    metadata: Metadata,
+    metadata: RoleMetadata,
     #[serde(default)]
-    subjects: Option<Vec<Subject>>,
+    subjects: Option<Vec<BindingSubject>>,
     role_ref: RoleRef,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct RoleMetadata {
     name: String,
     namespace: String,
     labels: BTreeMap<String, String>,
@@ -55,12 +55,12 @@ struct AggregationRule {
 #[serde(rename_all = "camelCase", default)]
 struct Selector {
     match_labels: BTreeMap<String, String>,
-    match_expressions: Vec<Expression>,
+    match_expressions: Vec<SelectorExpression>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Expression {
+struct SelectorExpression {
     key: String,
     operator: String,
     values: Vec<String>,
@@ -68,7 +68,7 @@ struct Expression {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Subject {
+struct BindingSubject {
     kind: String,
     name: String,
     namespace: String,
@@ -93,12 +93,12 @@ enum Who {
 pub struct RoleTable {
     /// The grants by subject and namespace; those that hold everywhere have no namespace.
     grants: HashMap<Who, HashMap<String, Grants>>,
-    roles: HashMap<(String, String), Resolved>,
+    roles: HashMap<(String, String), ResolvedRole>,
 }
 
 /// The rules of a role.
 #[derive(Debug)]
-struct Resolved {
+struct ResolvedRole {
     rules: Arc<[Rule]>,
     /// The number of words that the rules have.
     words: usize,
@@ -120,7 +120,7 @@ impl RoleTable {
             let key = (role.metadata.namespace.clone(), role.metadata.name.clone());
             let rules: Arc<[Rule]> = role.resolve(roles).into();
             let words = rules.iter().map(Rule::words).sum();
-            (key, Resolved { rules, words })
+            (key, ResolvedRole { rules, words })
         });
         let mut table = Self {
             roles: rules.collect(),
@@ -155,7 +155,7 @@ impl RoleTable {
     }
 
     /// Returns the role that a binding in a namespace refers to.
-    fn role(&self, namespace: &str, reference: &RoleRef) -> Result<&Resolved, Arc<str>> {
+    fn role(&self, namespace: &str, reference: &RoleRef) -> Result<&ResolvedRole, Arc<str>> {
         let name = &reference.name;
         let (namespace, resource) = if reference.kind == "Role" {
             (namespace, "role")
@@ -271,7 +271,7 @@ impl Role {
 }
 
 impl AggregationRule {
-    fn selects(&self, metadata: &Metadata) -> bool {
+    fn selects(&self, metadata: &RoleMetadata) -> bool {
         let selectors = self.cluster_role_selectors.iter().flatten();
         let mut selectors = selectors.map(|selector| selector.matches(&metadata.labels));
         selectors.any(|selected| selected)
@@ -288,7 +288,7 @@ impl Selector {
     }
 }
 
-impl Expression {
+impl SelectorExpression {
     fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         let value = labels.get(&self.key);
         let listed = value.is_some_and(|value| self.values.contains(value));
@@ -302,7 +302,7 @@ impl Expression {
     }
 }
 
-impl Subject {
+impl BindingSubject {
     fn who(&self, namespace: &str) -> Option<Who> {
         match self.kind.as_str() {
             "User" => Some(Who::User(self.name.clone())),
@@ -319,8 +319,8 @@ impl Subject {
 }
 
 impl Binding {
-    fn describe(&self, subject: &Subject) -> String {
-        let Metadata {
+    fn describe(&self, subject: &BindingSubject) -> String {
+        let RoleMetadata {
             name, namespace, ..
         } = &self.metadata;
         let binding = if namespace.is_empty() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::Opaque;
 
-use super::failure::{Failure, Outcome};
+use super::failure::{Evaluation, Failure};
 use super::meter::Meter;
 
 /// Cost of an authorization check: an expression affords two.
@@ -45,7 +45,7 @@ pub struct CheckAttributes {
 
 /// The type of a check that an expression is still building, such as `authorizer.group('apps')`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum CheckStage {
     Authorizer,
     Path,
     Group,
@@ -54,17 +54,17 @@ enum Stage {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PartialCheck {
-    stage: Stage,
+    stage: CheckStage,
     attributes: CheckAttributes,
 }
 
 impl Opaque for PartialCheck {
     fn runtime_type_name(&self) -> &'static str {
         match self.stage {
-            Stage::Authorizer => "kubernetes.authorization.Authorizer",
-            Stage::Path => "kubernetes.authorization.PathCheck",
-            Stage::Group => "kubernetes.authorization.GroupCheck",
-            Stage::Resource => "kubernetes.authorization.ResourceCheck",
+            CheckStage::Authorizer => "kubernetes.authorization.Authorizer",
+            CheckStage::Path => "kubernetes.authorization.PathCheck",
+            CheckStage::Group => "kubernetes.authorization.GroupCheck",
+            CheckStage::Resource => "kubernetes.authorization.ResourceCheck",
         }
     }
 }
@@ -83,15 +83,15 @@ impl Opaque for Decision {
 
 /// Returns the value of `authorizer`.
 pub(super) fn authorizer() -> CelValue {
-    check(Stage::Authorizer, CheckAttributes::default())
+    check(CheckStage::Authorizer, CheckAttributes::default())
 }
 
 /// Returns the value of `authorizer.requestResource`: a check about the object that the request writes.
 pub(super) fn resource_check(attributes: CheckAttributes) -> CelValue {
-    check(Stage::Resource, attributes)
+    check(CheckStage::Resource, attributes)
 }
 
-fn check(stage: Stage, attributes: CheckAttributes) -> CelValue {
+fn check(stage: CheckStage, attributes: CheckAttributes) -> CelValue {
     CelValue::Opaque(Arc::new(PartialCheck { stage, attributes }))
 }
 
@@ -102,7 +102,7 @@ pub(super) fn call(
     name: &str,
     target: &CelValue,
     arguments: &[CelValue],
-) -> Option<Outcome> {
+) -> Option<Evaluation> {
     let CelValue::Opaque(opaque) = target else {
         return None;
     };
@@ -134,32 +134,32 @@ fn text(value: &CelValue) -> Option<&str> {
 }
 
 /// Returns the check with one more of its parts set.
-fn extended(partial: &PartialCheck, name: &str, texts: &[&str]) -> Outcome {
+fn extended(partial: &PartialCheck, name: &str, texts: &[&str]) -> Evaluation {
     let mut attributes = partial.attributes.clone();
     let stage = match (partial.stage, name, texts) {
-        (Stage::Authorizer, "serviceAccount", [namespace, name]) => {
+        (CheckStage::Authorizer, "serviceAccount", [namespace, name]) => {
             attributes.account = Some(((*namespace).to_owned(), (*name).to_owned()));
-            Stage::Authorizer
+            CheckStage::Authorizer
         }
-        (Stage::Authorizer, "path", [path]) => {
+        (CheckStage::Authorizer, "path", [path]) => {
             if path.is_empty() {
                 return Err(Failure::Other("path must not be empty".into()));
             }
             attributes.path = Some((*path).to_owned());
-            Stage::Path
+            CheckStage::Path
         }
-        (Stage::Authorizer, "group", [group]) => {
+        (CheckStage::Authorizer, "group", [group]) => {
             (*group).clone_into(&mut attributes.group);
-            Stage::Group
+            CheckStage::Group
         }
-        (Stage::Group, "resource", [resource]) => {
+        (CheckStage::Group, "resource", [resource]) => {
             if resource.is_empty() {
                 return Err(Failure::Other("resource must not be empty".into()));
             }
             (*resource).clone_into(&mut attributes.resource);
-            Stage::Resource
+            CheckStage::Resource
         }
-        (Stage::Resource, member, [value]) => {
+        (CheckStage::Resource, member, [value]) => {
             let field = match member {
                 "subresource" => &mut attributes.subresource,
                 "namespace" => &mut attributes.namespace,
@@ -169,7 +169,7 @@ fn extended(partial: &PartialCheck, name: &str, texts: &[&str]) -> Outcome {
                 _ => return Err(Failure::NoOverload),
             };
             (*value).clone_into(field);
-            Stage::Resource
+            CheckStage::Resource
         }
         _ => return Err(Failure::NoOverload),
     };
@@ -181,8 +181,8 @@ fn decide(
     meter: &mut Meter,
     partial: &PartialCheck,
     verb: &str,
-) -> Outcome {
-    if !matches!(partial.stage, Stage::Path | Stage::Resource) {
+) -> Evaluation {
+    if !matches!(partial.stage, CheckStage::Path | CheckStage::Resource) {
         return Err(Failure::NoOverload);
     }
     meter.charge(CHECK_COST)?;
@@ -194,7 +194,7 @@ fn decide(
     Ok(CelValue::Opaque(Arc::new(Decision { allowed, reason })))
 }
 
-fn about_decision(decision: &Decision, name: &str) -> Outcome {
+fn about_decision(decision: &Decision, name: &str) -> Evaluation {
     Ok(match name {
         "allowed" => CelValue::Bool(decision.allowed),
         "reason" => CelValue::from(decision.reason.as_str()),

@@ -6,7 +6,7 @@ use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::parser::{ParseErrors, Parser};
 
 use super::macros;
-use super::source_errors::{self, Position};
+use super::source_errors::{self, SourcePosition};
 
 /// Maximum number of bytes of an expression.
 const EXPRESSION_BYTES_MAX: usize = 16 << 10;
@@ -95,7 +95,7 @@ pub fn compile(source: &str) -> Result<Program, CompileError> {
 fn describe_syntax_errors(source: &str, errors: &ParseErrors) -> String {
     let wrong = errors.errors.iter().map(|error| {
         let at = |place: isize| usize::try_from(place - 1).unwrap_or_default();
-        let position = Position {
+        let position = SourcePosition {
             line: at(error.pos.0),
             column: at(error.pos.1),
         };

@@ -8,7 +8,7 @@ use kube_cel::cel::objects::Opaque;
 use ringwatch_apimachinery::go_url::Url;
 use ringwatch_apimachinery::validation::formats;
 
-use super::failure::{Failure, Outcome};
+use super::failure::{Evaluation, Failure};
 use super::functions::in_library;
 use super::optional;
 
@@ -31,22 +31,22 @@ const NAMES: [&str; 13] = [
 
 /// A format as a value of expressions.
 #[derive(Debug, PartialEq, Eq)]
-struct Format(&'static str);
+struct NamedFormat(&'static str);
 
-impl Opaque for Format {
+impl Opaque for NamedFormat {
     fn runtime_type_name(&self) -> &'static str {
         "kubernetes.NamedFormat"
     }
 }
 
 /// Calls a function of formats; `None` if it is none of them.
-pub(super) fn call(name: &str, values: &[&CelValue]) -> Option<Outcome> {
+pub(super) fn call(name: &str, values: &[&CelValue]) -> Option<Evaluation> {
     let found = match (name, values) {
         ("format.named", [CelValue::String(name)]) => {
             format(name).map_or_else(optional::none, optional::some)
         }
         ("validate", [CelValue::Opaque(opaque), CelValue::String(text)]) => {
-            let Format(name) = opaque.downcast_ref::<Format>()?;
+            let NamedFormat(name) = opaque.downcast_ref::<NamedFormat>()?;
             match wrong(name, text) {
                 Ok(wrong) if wrong.is_empty() => optional::none(),
                 Ok(wrong) => {
@@ -64,7 +64,7 @@ pub(super) fn call(name: &str, values: &[&CelValue]) -> Option<Outcome> {
 
 fn format(name: &str) -> Option<CelValue> {
     let name = NAMES.into_iter().find(|known| *known == name)?;
-    Some(CelValue::Opaque(Arc::new(Format(name))))
+    Some(CelValue::Opaque(Arc::new(NamedFormat(name))))
 }
 
 /// Returns what is wrong with a text of this format.

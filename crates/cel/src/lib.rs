@@ -48,7 +48,7 @@ pub use failure::Failure;
 pub use meter::Meter;
 pub use optional::{none as none_value, some as some_value};
 pub use scope::{Members, Scope};
-pub use types::{Declared, Form, Object, Type};
+pub use types::{DeclaredType, Object, SizedType, Type};
 pub use values::{plain, to_json};
 
 /// The reserved words of the language, which cannot be names.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value as CelValue;
 
-use super::failure::{Failure, Outcome};
+use super::failure::{Evaluation, Failure};
 use super::macros::SORT_BY_KEYS;
 use super::meter::{Extent, Meter, PARTS_MAX};
 
@@ -20,7 +20,7 @@ pub(super) fn call(
     name: &str,
     target: Option<&CelValue>,
     arguments: &[CelValue],
-) -> Option<Outcome> {
+) -> Option<Evaluation> {
     let items = match target {
         Some(CelValue::List(items)) => items.as_slice(),
         None => &[],
@@ -49,13 +49,13 @@ pub(super) fn call(
     }))
 }
 
-type Made = Result<Vec<CelValue>, Failure>;
+type BuiltList = Result<Vec<CelValue>, Failure>;
 
 fn wrong(why: String) -> Failure {
     Failure::Other(why.into())
 }
 
-fn slice(meter: &mut Meter, items: &[CelValue], start: i64, end: i64) -> Made {
+fn slice(meter: &mut Meter, items: &[CelValue], start: i64, end: i64) -> BuiltList {
     let cannot = |why: &str| wrong(format!("cannot slice({start}, {end}), {why}"));
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
         return Err(cannot("negative indexes not supported"));
@@ -72,7 +72,7 @@ fn slice(meter: &mut Meter, items: &[CelValue], start: i64, end: i64) -> Made {
     Ok(part.to_vec())
 }
 
-fn flatten(meter: &mut Meter, items: &[CelValue], depth: i64) -> Made {
+fn flatten(meter: &mut Meter, items: &[CelValue], depth: i64) -> BuiltList {
     let Ok(depth) = u64::try_from(depth) else {
         return Err(wrong("level must be non-negative".to_owned()));
     };
@@ -120,7 +120,7 @@ fn charge_comparisons(meter: &mut Meter, items: &[CelValue]) -> Result<(), Failu
     meter.charge(cost.max(work).saturating_add(MADE_COST))
 }
 
-fn distinct(meter: &mut Meter, items: &[CelValue]) -> Made {
+fn distinct(meter: &mut Meter, items: &[CelValue]) -> BuiltList {
     charge_comparisons(meter, items)?;
     let mut made: Vec<CelValue> = Vec::new();
     for item in items {
@@ -132,7 +132,7 @@ fn distinct(meter: &mut Meter, items: &[CelValue]) -> Made {
 }
 
 /// Sorts items by keys, of which each has one. Keys that are equal stay in their order.
-fn sort(meter: &mut Meter, items: &[CelValue], keys: &[CelValue]) -> Made {
+fn sort(meter: &mut Meter, items: &[CelValue], keys: &[CelValue]) -> BuiltList {
     if items.len() != keys.len() {
         return Err(wrong(format!(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got {} and {} elements respectively",
@@ -176,7 +176,7 @@ fn sort(meter: &mut Meter, items: &[CelValue], keys: &[CelValue]) -> Made {
     Ok(sorted.into_iter().map(|(_, item)| item.clone()).collect())
 }
 
-fn range(meter: &mut Meter, count: i64) -> Made {
+fn range(meter: &mut Meter, count: i64) -> BuiltList {
     let length = u64::try_from(count).unwrap_or_default();
     meter.charge(length.saturating_add(MADE_COST))?;
     if length > PARTS_MAX {

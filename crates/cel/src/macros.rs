@@ -76,7 +76,7 @@ fn expanded(id: u64, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> 
     if call.func_name == "sortBy" && call.args.len() == 2 {
         return sort_by(&make, call, wrong);
     }
-    let body: fn(&Maker, &str, Vec<IdedExpr>) -> Body =
+    let body: fn(&Maker, &str, Vec<IdedExpr>) -> ComprehensionParts =
         match (call.func_name.as_str(), call.args.len()) {
             ("all", 3) => all,
             ("exists", 3) => exists,
@@ -130,15 +130,15 @@ fn sort_by(make: &Maker, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Ex
 }
 
 /// The parts of a comprehension besides its range.
-struct Body {
+struct ComprehensionParts {
     init: IdedExpr,
     condition: IdedExpr,
     step: IdedExpr,
     result: IdedExpr,
 }
 
-fn all(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> Body {
-    Body {
+fn all(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> ComprehensionParts {
+    ComprehensionParts {
         init: make.truth(true),
         condition: make.call(op::NOT_STRICTLY_FALSE, vec![make.gathered()]),
         step: make.call(op::LOGICAL_AND, make.with_gathered(inner)),
@@ -146,9 +146,9 @@ fn all(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> Body {
     }
 }
 
-fn exists(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> Body {
+fn exists(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> ComprehensionParts {
     let none_yet = make.call(op::LOGICAL_NOT, vec![make.gathered()]);
-    Body {
+    ComprehensionParts {
         init: make.truth(false),
         condition: make.call(op::NOT_STRICTLY_FALSE, vec![none_yet]),
         step: make.call(op::LOGICAL_OR, make.with_gathered(inner)),
@@ -156,11 +156,11 @@ fn exists(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> Body {
     }
 }
 
-fn exists_one(make: &Maker, _: &str, mut inner: Vec<IdedExpr>) -> Body {
+fn exists_one(make: &Maker, _: &str, mut inner: Vec<IdedExpr>) -> ComprehensionParts {
     let one = || make.part(Expr::Literal(LiteralValue::Int(1.into())));
     inner.push(make.call(op::ADD, vec![make.gathered(), one()]));
     inner.push(make.gathered());
-    Body {
+    ComprehensionParts {
         init: make.part(Expr::Literal(LiteralValue::Int(0.into()))),
         condition: make.truth(true),
         step: make.call(op::CONDITIONAL, inner),
@@ -168,18 +168,18 @@ fn exists_one(make: &Maker, _: &str, mut inner: Vec<IdedExpr>) -> Body {
     }
 }
 
-fn transform_list(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> Body {
+fn transform_list(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> ComprehensionParts {
     make.list(inner)
 }
 
-fn transform_map(make: &Maker, key: &str, inner: Vec<IdedExpr>) -> Body {
+fn transform_map(make: &Maker, key: &str, inner: Vec<IdedExpr>) -> ComprehensionParts {
     make.transform(Expr::Map(MapExpr::default()), inner, |made| {
         let key = make.part(Expr::Ident(key.to_owned()));
         make.call(INSERT, vec![make.gathered(), key, made])
     })
 }
 
-fn transform_map_entry(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> Body {
+fn transform_map_entry(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> ComprehensionParts {
     make.transform(Expr::Map(MapExpr::default()), inner, |made| {
         make.call(INSERT, vec![make.gathered(), made])
     })
@@ -200,7 +200,7 @@ impl Maker {
         range: IdedExpr,
         first: String,
         second: Option<String>,
-        body: Body,
+        body: ComprehensionParts,
     ) -> IdedExpr {
         self.part(Expr::Comprehension(Box::new(ComprehensionExpr {
             iter_range: range,
@@ -235,7 +235,7 @@ impl Maker {
     }
 
     /// Returns the comprehension that collects an expression of each item in a list.
-    fn list(&self, inner: Vec<IdedExpr>) -> Body {
+    fn list(&self, inner: Vec<IdedExpr>) -> ComprehensionParts {
         self.transform(Expr::List(ListExpr::default()), inner, |made| {
             let one = self.part(Expr::List(ListExpr::new(vec![made])));
             self.call(op::ADD, vec![self.gathered(), one])
@@ -248,14 +248,14 @@ impl Maker {
         init: Expr,
         mut inner: Vec<IdedExpr>,
         gather: impl FnOnce(IdedExpr) -> IdedExpr,
-    ) -> Body {
+    ) -> ComprehensionParts {
         let made = inner.pop().unwrap_or_default();
         let step = gather(made);
         let step = match inner.pop() {
             Some(condition) => self.call(op::CONDITIONAL, vec![condition, step, self.gathered()]),
             None => step,
         };
-        Body {
+        ComprehensionParts {
             init: self.part(init),
             condition: self.truth(true),
             step,

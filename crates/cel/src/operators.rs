@@ -8,7 +8,7 @@ use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::objects::Key;
 
-use super::failure::{Failure, Outcome};
+use super::failure::{Evaluation, Failure};
 use super::meter::{Extent, Meter, size};
 use super::optional;
 
@@ -17,7 +17,7 @@ pub(super) fn no_such_key(name: &str) -> Failure {
 }
 
 /// Evaluates `operand.name`: a member of a map or a message.
-pub(super) fn member(operand: &CelValue, name: &str) -> Outcome {
+pub(super) fn member(operand: &CelValue, name: &str) -> Evaluation {
     if optional::is_optional(operand) {
         return optional_member(operand, &CelValue::from(name));
     }
@@ -75,7 +75,7 @@ pub(super) fn insert(
 }
 
 /// Evaluates `left + right` of numbers, strings, bytes, lists, timestamps and durations.
-pub(super) fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> Outcome {
+pub(super) fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> Evaluation {
     match (&left, &right) {
         (CelValue::String(_) | CelValue::Bytes(_), _) => {
             meter.charge_text(size(&left) + size(&right))?;
@@ -98,7 +98,7 @@ pub(super) fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> Outcome
 }
 
 /// Returns the value of an operator; `None` if the function is no operator.
-pub(super) fn operate(name: &str, values: &[CelValue], meter: &mut Meter) -> Option<Outcome> {
+pub(super) fn operate(name: &str, values: &[CelValue], meter: &mut Meter) -> Option<Evaluation> {
     let outcome = match (name, values) {
         (op::EQUALS, [a, b]) => equal(a, b, meter).map(CelValue::Bool),
         (op::NOT_EQUALS, [a, b]) => equal(a, b, meter).map(|it| CelValue::Bool(!it)),
@@ -133,7 +133,7 @@ pub(super) fn operate(name: &str, values: &[CelValue], meter: &mut Meter) -> Opt
 fn arithmetic(
     meter: &mut Meter,
     run: impl FnOnce() -> Result<CelValue, kube_cel::cel::ExecutionError>,
-) -> Outcome {
+) -> Evaluation {
     meter.charge(1)?;
     Ok(run()?)
 }
@@ -156,7 +156,7 @@ fn compare(
     b: &CelValue,
     meter: &mut Meter,
     holds: impl FnOnce(Ordering) -> bool,
-) -> Outcome {
+) -> Evaluation {
     let order = match (a, b) {
         (CelValue::String(_), CelValue::String(_)) => {
             meter.charge_text(size(a).min(size(b)))?;
@@ -181,7 +181,7 @@ fn compare(
     Ok(CelValue::Bool(holds(order)))
 }
 
-fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> Outcome {
+fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> Evaluation {
     let found = match all {
         CelValue::List(items) => {
             meter.charge(items.len() as u64)?;
@@ -198,7 +198,7 @@ fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> Outcome {
     Ok(CelValue::Bool(found))
 }
 
-fn index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> Outcome {
+fn index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> Evaluation {
     meter.charge(1)?;
     if optional::is_optional(all) {
         return optional_member(all, place);
@@ -206,7 +206,7 @@ fn index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> Outcome {
     at(all, place)
 }
 
-fn at(all: &CelValue, place: &CelValue) -> Outcome {
+fn at(all: &CelValue, place: &CelValue) -> Evaluation {
     match all {
         CelValue::List(items) => {
             let index = match place {
@@ -230,7 +230,7 @@ fn at(all: &CelValue, place: &CelValue) -> Outcome {
 }
 
 /// Evaluates `all[?place]` and `all.?place`, whose value is an optional.
-fn optional_index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> Outcome {
+fn optional_index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> Evaluation {
     meter.charge(1)?;
     if optional::is_optional(all) {
         return optional_member(all, place);
@@ -243,7 +243,7 @@ fn optional_index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> Outcom
 }
 
 /// Evaluates the selection of a member of an optional value, which is an optional again.
-fn optional_member(operand: &CelValue, place: &CelValue) -> Outcome {
+fn optional_member(operand: &CelValue, place: &CelValue) -> Evaluation {
     let Some(inside) = optional::of_value(operand)? else {
         return Ok(optional::none());
     };

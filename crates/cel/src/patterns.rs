@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value as CelValue;
 
-use super::failure::{Failure, Outcome};
+use super::failure::{Evaluation, Failure};
 use super::meter::{Meter, PARTS_MAX};
-use crate::pattern::{self, COMPILING_STEPS_MAX, PatternError, Program, TooMuchWork, Work};
+use crate::pattern::{self, COMPILING_STEPS_MAX, PatternError, Program, StepBudget, TooMuchWork};
 
 /// Steps of a simulated NFA in a unit of cost: ten characters of a text against four of a pattern.
 const STEPS_PER_UNIT: u64 = 40;
@@ -29,10 +29,10 @@ const HELD_BYTES_MAX: usize = 2 << 20;
 
 /// The patterns of an evaluation, each compiled or with its error.
 #[derive(Debug, Default)]
-pub(super) struct Patterns(RefCell<Held>);
+pub(super) struct Patterns(RefCell<PatternSlot>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct PatternSlot {
     programs: HashMap<Arc<String>, Result<Arc<Program>, String>>,
     bytes: usize,
 }
@@ -71,10 +71,10 @@ impl Patterns {
 /// Runs a pattern, and charges its work.
 fn paid<T>(
     meter: &mut Meter,
-    run: impl FnOnce(&mut Work) -> Result<T, TooMuchWork>,
+    run: impl FnOnce(&mut StepBudget) -> Result<T, TooMuchWork>,
 ) -> Result<T, Failure> {
     let all = meter.left().saturating_mul(STEPS_PER_UNIT);
-    let mut work = Work::new(all);
+    let mut work = StepBudget::new(all);
     let made = run(&mut work);
     meter.charge((all - work.left()) / STEPS_PER_UNIT)?;
     made.map_err(|TooMuchWork| Failure::CallLimit)
@@ -88,7 +88,7 @@ pub(super) fn call(
     text: &str,
     pattern: &Arc<String>,
     limit: Option<&CelValue>,
-) -> Outcome {
+) -> Evaluation {
     let walk = (text.len() as u64 + 1).div_ceil(10);
     meter.charge(walk.saturating_mul((pattern.len() as u64).div_ceil(4)))?;
     let program = patterns.get(meter, pattern)?;

@@ -8,7 +8,7 @@ use kube_cel::cel::Value as CelValue;
 
 use super::authorizer::{self, AuthorizerCheck, CheckAttributes};
 use super::compile::Program;
-use super::failure::{Failure, Outcome};
+use super::failure::{Evaluation, Failure};
 use super::functions::TYPES;
 use super::patterns::Patterns;
 
@@ -16,19 +16,19 @@ use super::patterns::Patterns;
 #[derive(Debug, Default)]
 pub struct Scope {
     values: HashMap<String, CelValue>,
-    computed: Computed,
+    computed: ComputedMembers,
     pub(super) patterns: Patterns,
     pub(super) authorizer: Option<Arc<dyn AuthorizerCheck>>,
 }
 
 /// Members of one variable that are computed when they are first used.
 #[derive(Debug, Default)]
-struct Computed {
+struct ComputedMembers {
     /// The name of the variable; empty if there is none.
     name: &'static str,
     members: Arc<Members>,
     /// The lazily computed variables whose values are known.
-    known: RefCell<HashMap<usize, Outcome>>,
+    known: RefCell<HashMap<usize, Evaluation>>,
 }
 
 /// Expressions with names, in order: each may use those before it.
@@ -68,14 +68,14 @@ impl Scope {
 
     /// Adds a variable of this name whose members are computed by expressions when they are first used.
     pub fn add_computed(&mut self, name: &'static str, members: &Arc<Members>) {
-        self.computed = Computed {
+        self.computed = ComputedMembers {
             name,
             members: Arc::clone(members),
             known: RefCell::default(),
         };
     }
 
-    pub(super) fn value(&self, name: &str) -> Outcome {
+    pub(super) fn value(&self, name: &str) -> Evaluation {
         let name = name.strip_prefix('.').unwrap_or(name);
         if let Some(value) = self.values.get(name) {
             return Ok(value.clone());
@@ -114,12 +114,12 @@ impl Scope {
     }
 
     /// Returns the outcome of a computed member, if it was computed before.
-    pub(super) fn known(&self, position: usize) -> Option<Outcome> {
+    pub(super) fn known(&self, position: usize) -> Option<Evaluation> {
         self.computed.known.borrow().get(&position).cloned()
     }
 
     /// Remembers the outcome of a computed member.
-    pub(super) fn remember(&self, position: usize, outcome: Outcome) {
+    pub(super) fn remember(&self, position: usize, outcome: Evaluation) {
         let mut known = self.computed.known.borrow_mut();
         known.insert(position, outcome);
     }

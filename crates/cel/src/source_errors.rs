@@ -11,7 +11,7 @@ const SHOWN_BYTES_MAX: usize = 64 << 10;
 
 /// A place in the text of an expression, whose line and column are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Position {
+pub(super) struct SourcePosition {
     pub(super) line: usize,
     pub(super) column: usize,
 }
@@ -33,7 +33,7 @@ pub(super) fn describe_parts<'w>(
 /// Describes errors with their places, in the order of these: the first 100, each distinct one once.
 pub(super) fn describe<'w>(
     source: &str,
-    wrong: impl ExactSizeIterator<Item = (Position, &'w str)>,
+    wrong: impl ExactSizeIterator<Item = (SourcePosition, &'w str)>,
 ) -> String {
     let more = wrong.len().saturating_sub(ERRORS_MAX);
     let mut first: Vec<_> = wrong.take(ERRORS_MAX).collect();
@@ -63,19 +63,19 @@ fn places(source: &str) -> Option<std::sync::Arc<SourceInfo>> {
 }
 
 /// Returns the position of the character of this index.
-fn place(source: &str, offset: usize) -> Position {
+fn place(source: &str, offset: usize) -> SourcePosition {
     let before: String = source.chars().take(offset).collect();
     let line = before.matches('\n').count();
     let column = before.rsplit('\n').next().unwrap_or_default();
-    Position {
+    SourcePosition {
         line,
         column: column.chars().count(),
     }
 }
 
 /// Describes one error, and shows the line of the expression with a mark below its column if `is_shown`.
-fn describe_one(source: &str, position: Position, why: &str, is_shown: bool) -> String {
-    let Position { line, column } = position;
+fn describe_one(source: &str, position: SourcePosition, why: &str, is_shown: bool) -> String {
+    let SourcePosition { line, column } = position;
     let message = format!("ERROR: <input>:{}:{}: {why}", line + 1, column + 1);
     if !is_shown {
         return message;

@@ -50,7 +50,7 @@ pub struct Object {
     /// The name of the type.
     pub name: String,
     /// The fields by their names.
-    pub fields: OrdMap<String, Declared>,
+    pub fields: OrdMap<String, DeclaredType>,
     /// The type of fields that are not declared; `None` if there must not be any.
     pub others: Option<Type>,
 }
@@ -63,9 +63,9 @@ impl PartialEq for Object {
 
 /// A type, and the maximum size of its values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Declared {
+pub struct DeclaredType {
     /// The form of the value.
-    pub form: Form,
+    pub form: SizedType,
     /// The maximum number of characters, items or members.
     pub max: u64,
     /// The minimum number of bytes of a value in JSON.
@@ -74,20 +74,20 @@ pub struct Declared {
 
 /// A declared type whose parts have maximum sizes of their own.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Form {
+pub enum SizedType {
     /// A list, with its elements.
-    List(Arc<Declared>),
+    List(Arc<DeclaredType>),
     /// A map from strings, with its values.
-    Map(Arc<Declared>),
+    Map(Arc<DeclaredType>),
     /// A value of a type without declared parts.
     Plain(Type),
 }
 
-impl Declared {
+impl DeclaredType {
     /// Creates the declaration of a type whose values may be of any size.
     pub fn unsized_(of: Type) -> Self {
         Self {
-            form: Form::Plain(of),
+            form: SizedType::Plain(of),
             max: u64::MAX,
             min_bytes: 2,
         }
@@ -96,15 +96,15 @@ impl Declared {
     /// Returns the type of the value.
     pub fn type_of(&self) -> Type {
         match &self.form {
-            Form::List(items) => Type::list(items.type_of()),
-            Form::Map(values) => Type::map(Type::String, values.type_of()),
-            Form::Plain(it) => it.clone(),
+            SizedType::List(items) => Type::list(items.type_of()),
+            SizedType::Map(values) => Type::map(Type::String, values.type_of()),
+            SizedType::Plain(it) => it.clone(),
         }
     }
 
     /// Returns the declaration of a field, also of an optional value.
     pub fn field(&self, name: &str) -> Option<&Self> {
-        let Form::Plain(of) = &self.form else {
+        let SizedType::Plain(of) = &self.form else {
             return None;
         };
         match of.value() {
@@ -116,8 +116,8 @@ impl Declared {
     /// Returns the declaration of the items of a list or of the values of a map.
     pub(super) fn inside(&self) -> Option<&Self> {
         match &self.form {
-            Form::List(inside) | Form::Map(inside) => Some(inside),
-            Form::Plain(_) => None,
+            SizedType::List(inside) | SizedType::Map(inside) => Some(inside),
+            SizedType::Plain(_) => None,
         }
     }
 }

@@ -28,14 +28,14 @@ impl CheckConfigFlags {
 }
 
 /// Flags that a configuration makes.
-pub(crate) enum Configured<'flags> {
+pub(crate) enum ConfiguredFlags<'flags> {
     /// The flags of a server.
     Server(&'flags flags::ServeFlags),
     /// The flags of a relay.
     Relay(&'flags flags::RelayFlags),
 }
 
-impl Configured<'_> {
+impl ConfiguredFlags<'_> {
     /// Returns a line for each file that cannot be used.
     pub(crate) fn problems(&self) -> Vec<String> {
         let problems = match self {

@@ -55,7 +55,7 @@ pub(crate) fn take(wait: &mut dyn FnMut()) -> Result<Vec<u8>, ProfileError> {
 mod tests {
     use std::hint::black_box;
 
-    use super::super::pprof_format::Decoded;
+    use super::super::pprof_format::DecodedProfile;
     use super::*;
 
     /// The rounds of about a second of a processor's time in an unoptimised build, of which each hundredth is sampled.
@@ -72,7 +72,7 @@ mod tests {
             black_box(the_function_that_takes_all_the_time());
         };
         let profile = take(&mut wait).expect("a profile");
-        let profile = Decoded::read(&profile);
+        let profile = DecodedProfile::read(&profile);
         let (count, nanoseconds) = profile.samples_of("the_function_that_takes_all_the_time");
         assert!(count > 0, "{profile:?}");
         assert_eq!(nanoseconds, count * 10_000_000);

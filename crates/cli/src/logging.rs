@@ -93,7 +93,7 @@ pub(crate) fn start(verbosity: u8, format: LogFormat) -> Log {
     let replace: Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync> = match format {
         LogFormat::Text => {
             let subscriber = subscriber
-                .map_event_format(|inner| Bounded::new(inner, format, clock))
+                .map_event_format(|inner| BoundedFormat::new(inner, format, clock))
                 .with_filter_reloading();
             let handle = subscriber.reload_handle();
             let _ = subscriber.try_init();
@@ -101,7 +101,11 @@ pub(crate) fn start(verbosity: u8, format: LogFormat) -> Log {
         }
         LogFormat::Json => {
             let subscriber = subscriber
-                .event_format(Bounded::new(JsonLines::new(clock.clone()), format, clock))
+                .event_format(BoundedFormat::new(
+                    JsonLines::new(clock.clone()),
+                    format,
+                    clock,
+                ))
                 .with_filter_reloading();
             let handle = subscriber.reload_handle();
             let _ = subscriber.try_init();
@@ -116,17 +120,17 @@ pub(crate) fn start(verbosity: u8, format: LogFormat) -> Log {
 
 /// A format that leaves out lines that clients cause when there are too many of a kind.
 #[derive(Debug)]
-struct Bounded<F> {
+struct BoundedFormat<F> {
     inner: F,
     format: LogFormat,
     /// By the place in the program that writes them, so no more than there are such places.
-    kinds: Mutex<HashMap<Identifier, Kind>>,
+    kinds: Mutex<HashMap<Identifier, LineKind>>,
     clock: Clock,
 }
 
 /// The lines of one kind.
 #[derive(Clone, Copy, Debug)]
-struct Kind {
+struct LineKind {
     /// The instant at which the period began.
     since: Instant,
     /// The number of lines that have been written in the period.
@@ -135,7 +139,7 @@ struct Kind {
     left_out: u64,
 }
 
-impl<F> Bounded<F> {
+impl<F> BoundedFormat<F> {
     fn new(inner: F, format: LogFormat, clock: Clock) -> Self {
         Self {
             inner,
@@ -158,7 +162,7 @@ impl<F> Bounded<F> {
         }
         let now = self.clock.now();
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let kind = kinds.entry(line.callsite()).or_insert(Kind {
+        let kind = kinds.entry(line.callsite()).or_insert(LineKind {
             since: now,
             written: 0,
             left_out: 0,
@@ -176,7 +180,7 @@ impl<F> Bounded<F> {
     }
 }
 
-impl<S, N, F> FormatEvent<S, N> for Bounded<F>
+impl<S, N, F> FormatEvent<S, N> for BoundedFormat<F>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
     N: for<'writer> FormatFields<'writer> + 'static,
@@ -240,7 +244,7 @@ mod tests {
         let subscriber = tracing_subscriber::fmt()
             .with_writer(log.clone())
             .with_ansi(false)
-            .map_event_format(|inner| Bounded::new(inner, LogFormat::Text, Clock::real()))
+            .map_event_format(|inner| BoundedFormat::new(inner, LogFormat::Text, Clock::real()))
             .finish();
         let _logging = tracing::subscriber::set_default(subscriber);
         let reset = || tracing::warn!(target: "h2::proto::streams", "refused");
@@ -272,7 +276,7 @@ mod tests {
     async fn lines_of_json_have_kube_apiservers_members() {
         let log = Log::default();
         let clock = Clock::real();
-        let format = Bounded::new(JsonLines::new(clock.clone()), LogFormat::Json, clock);
+        let format = BoundedFormat::new(JsonLines::new(clock.clone()), LogFormat::Json, clock);
         let subscriber = tracing_subscriber::fmt()
             .with_writer(log.clone())
             .event_format(format)

@@ -30,7 +30,7 @@ use ringwatch_store::StoreFlags;
 use ringwatch_top::TopFlags;
 use tikv_jemallocator::Jemalloc;
 
-use self::configuration::{CheckConfigFlags, Configured};
+use self::configuration::{CheckConfigFlags, ConfiguredFlags};
 use self::controls::Controls;
 use self::generated::{CompletionFlags, ManPagesFlags};
 
@@ -102,7 +102,7 @@ fn run_server(flags: &ServeFlags, matches: &ArgMatches) -> ExitCode {
     if let Some(version) = flags.version.printed() {
         return print(&version);
     }
-    if let Some(code) = without_server(&Configured::Server(flags), "serve", matches) {
+    if let Some(code) = without_server(&ConfiguredFlags::Server(flags), "serve", matches) {
         return code;
     }
     let log = logging::start(flags.verbosity, flags.logging_format);
@@ -113,7 +113,7 @@ fn run_server(flags: &ServeFlags, matches: &ArgMatches) -> ExitCode {
 }
 
 fn run_relay(flags: &RelayFlags, matches: &ArgMatches) -> ExitCode {
-    if let Some(code) = without_server(&Configured::Relay(flags), "relay", matches) {
+    if let Some(code) = without_server(&ConfiguredFlags::Relay(flags), "relay", matches) {
         return code;
     }
     let log = logging::start(flags.verbosity, flags.logging_format);
@@ -125,7 +125,7 @@ fn run_relay(flags: &RelayFlags, matches: &ArgMatches) -> ExitCode {
 
 /// Ends the program where flags do not go together or ask for the configuration alone.
 fn without_server(
-    configured: &Configured<'_>,
+    configured: &ConfiguredFlags<'_>,
     command: &str,
     matches: &ArgMatches,
 ) -> Option<ExitCode> {
@@ -154,8 +154,8 @@ fn check_config(flags: &CheckConfigFlags) -> ExitCode {
         Err(code) => return code,
     };
     let configured = match &command {
-        Command::Serve(flags) => Configured::Server(flags),
-        Command::Relay(flags) => Configured::Relay(flags),
+        Command::Serve(flags) => ConfiguredFlags::Server(flags),
+        Command::Relay(flags) => ConfiguredFlags::Relay(flags),
         _ => return ExitCode::from(WRONG_COMMAND_LINE),
     };
     let file = flags.file.display();

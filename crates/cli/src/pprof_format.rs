@@ -195,10 +195,10 @@ struct ProfileMessage {
 /// A profile as its readers see it.
 #[cfg(test)]
 #[derive(Debug)]
-pub(crate) struct Decoded(ProfileMessage);
+pub(crate) struct DecodedProfile(ProfileMessage);
 
 #[cfg(test)]
-impl Decoded {
+impl DecodedProfile {
     /// Reads a profile.
     pub(crate) fn read(gzipped: &[u8]) -> Self {
         let mut bytes = Vec::new();
@@ -243,7 +243,7 @@ mod tests {
                 count,
             });
         }
-        let read = Decoded::read(&profile.gzipped().expect("bytes"));
+        let read = DecodedProfile::read(&profile.gzipped().expect("bytes"));
         assert_eq!(read.samples_of("inner"), (3, 30_000_000));
         assert_eq!(read.samples_of("outer"), (7, 70_000_000));
         let strings = [

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ringwatch::clock::Clock;
 use ringwatch::meta::Object;
 use ringwatch_admission::ParsedObjects;
-use ringwatch_registry::informer::{Change, Handler};
+use ringwatch_registry::informer::{Handler, InformerChange};
 use ringwatch_registry::{Informer, ListWatch, Store};
 
 /// The controller that keeps the objects of an admission plugin up to date.
@@ -54,10 +54,10 @@ impl<T> Handler<usize> for Objects<'_, T> {
         }
     }
 
-    fn apply(&mut self, index: usize, change: Change) {
+    fn apply(&mut self, index: usize, change: InformerChange) {
         match change {
-            Change::Upserted(object) => self.set(index, &object),
-            Change::Deleted(object) => drop(self.read.remove(&key(index, &object))),
+            InformerChange::Upserted(object) => self.set(index, &object),
+            InformerChange::Deleted(object) => drop(self.read.remove(&key(index, &object))),
         }
     }
 

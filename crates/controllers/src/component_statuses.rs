@@ -48,7 +48,7 @@ enum Probe {
 
 /// The health of a component.
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct ComponentHealth {
     healthy: bool,
     message: String,
     error: String,
@@ -83,7 +83,7 @@ impl ComponentStatuses {
     async fn status(&self, component: &Component) -> Result<Arc<Object>, StorageError> {
         let found = match &component.probe {
             Probe::Page(url) => self.page(url).await,
-            Probe::Check(check) => Found::of_check(check().await),
+            Probe::Check(check) => ComponentHealth::of_check(check().await),
         };
         let internal = |message| StorageError::Internal { message };
         Object::from_value(&found.object(component.name), 0, &Default::default())
@@ -91,18 +91,18 @@ impl ComponentStatuses {
             .map_err(|error| internal(error.to_string()))
     }
 
-    async fn page(&self, url: &str) -> Found {
+    async fn page(&self, url: &str) -> ComponentHealth {
         match https_get::get(url, &self.tls, &self.clock).await {
             Ok(answer) => {
                 let shown = &answer[..answer.len().min(ANSWER_BYTES_MAX)];
                 let message = String::from_utf8_lossy(shown).into_owned();
-                Found {
+                ComponentHealth {
                     healthy: true,
                     message,
                     error: String::new(),
                 }
             }
-            Err(error) => Found {
+            Err(error) => ComponentHealth {
                 healthy: false,
                 message: failure(url, &error),
                 error: String::new(),
@@ -111,7 +111,7 @@ impl ComponentStatuses {
     }
 }
 
-impl Found {
+impl ComponentHealth {
     fn of_check(outcome: Result<(), String>) -> Self {
         let healthy = outcome.is_ok();
         let message = if healthy { "ok" } else { "" };

@@ -29,13 +29,13 @@ use ringwatch_apiextensions::conversion::{ConvertedStorage, Converter, SharedCon
 use ringwatch_apimachinery::Error;
 use ringwatch_endpoints::Api;
 use ringwatch_endpoints::health::Done;
-use ringwatch_registry::informer::{Change, Listed};
-use ringwatch_registry::storage_factory::{Joined, StorageFactory};
+use ringwatch_registry::informer::{InformerChange, InformerList};
+use ringwatch_registry::storage_factory::{JoinedStorage, StorageFactory};
 use ringwatch_registry::{Admission, DeletionSettings, Informer, ListWatch, Store};
 use ringwatch_webhook::WebhookClient;
 use tokio::sync::{oneshot, watch};
 
-use self::clean_up::{CleanUps, Ended};
+use self::clean_up::{CleanUpEnd, CleanUps};
 use self::joined_types::JoinedTypes;
 use self::retries::Retries;
 use super::api_services::CustomApis;
@@ -77,7 +77,7 @@ pub struct CustomResources {
 
 /// The state of the controller.
 #[derive(Debug)]
-struct State {
+struct ControllerState {
     /// All definitions by name.
     definitions: BTreeMap<String, Definition>,
     /// The served resources, by the name of their definition.
@@ -95,7 +95,7 @@ struct State {
 struct Serving {
     /// The definition for which the stores were made.
     definition: Definition,
-    joined: Joined,
+    joined: JoinedStorage,
     /// One for each served version.
     stores: Vec<Arc<Store>>,
 }
@@ -119,7 +119,7 @@ impl Serving {
 impl CustomResources {
     /// Serves custom resources until it is dropped.
     pub async fn run(mut self) {
-        let mut state = State {
+        let mut state = ControllerState {
             definitions: BTreeMap::new(),
             served: BTreeMap::new(),
             // The sender is dropped when the server ends before they have joined.
@@ -137,8 +137,12 @@ impl CustomResources {
     }
 
     /// Lists the definitions and follows their changes until the watch ends.
-    async fn follow(&self, informer: &Informer<'_, ()>, state: &mut State) -> Result<(), Error> {
-        let Listed {
+    async fn follow(
+        &self,
+        informer: &Informer<'_, ()>,
+        state: &mut ControllerState,
+    ) -> Result<(), Error> {
+        let InformerList {
             objects,
             mut changes,
             ..
@@ -175,7 +179,12 @@ impl CustomResources {
         }
     }
 
-    fn note_clean_up(&self, state: &mut State, clean_ups: &mut CleanUps<'_>, (name, ended): Ended) {
+    fn note_clean_up(
+        &self,
+        state: &mut ControllerState,
+        clean_ups: &mut CleanUps<'_>,
+        (name, ended): CleanUpEnd,
+    ) {
         match ended {
             Ok(()) => {
                 state.retries.forget(&name);
@@ -185,10 +194,10 @@ impl CustomResources {
         }
     }
 
-    fn note(&self, state: &mut State, change: Change) {
+    fn note(&self, state: &mut ControllerState, change: InformerChange) {
         match change {
-            Change::Upserted(object) => self.define(state, &object),
-            Change::Deleted(object) => {
+            InformerChange::Upserted(object) => self.define(state, &object),
+            InformerChange::Deleted(object) => {
                 state.definitions.remove(object.name());
                 state.retries.forget(object.name());
             }
@@ -196,7 +205,7 @@ impl CustomResources {
     }
 
     /// Applies the current state of a definition.
-    fn define(&self, state: &mut State, object: &Object) {
+    fn define(&self, state: &mut ControllerState, object: &Object) {
         state.retries.forget(object.name());
         match self.read(object) {
             Ok(definition) => {
@@ -217,7 +226,7 @@ impl CustomResources {
     }
 
     /// Serves all definitions in their current state, and retries failed ones that are due.
-    async fn serve(&self, state: &mut State) {
+    async fn serve(&self, state: &mut ControllerState) {
         self.accept_names(state).await;
         let left = self.leave(state);
         let joined = self.join(state).await;
@@ -235,7 +244,7 @@ impl CustomResources {
     }
 
     /// Publishes which versions of groups are served, if that has changed.
-    fn publish_apis(&self, state: &State) {
+    fn publish_apis(&self, state: &ControllerState) {
         let stores = state.served.values().flat_map(|it| &it.stores);
         let served = stores.map(|store| store.resource().group_version.clone());
         let served = Some(served.collect());
@@ -247,7 +256,7 @@ impl CustomResources {
     }
 
     /// Removes resources that are no longer defined, or are stored elsewhere now.
-    fn leave(&self, state: &mut State) -> bool {
+    fn leave(&self, state: &mut ControllerState) -> bool {
         let before = state.served.len();
         let definitions = &state.definitions;
         state.served.retain(|name, serving| {
@@ -263,7 +272,7 @@ impl CustomResources {
     }
 
     /// Makes the stores of definitions that are new or have changed.
-    async fn join(&self, state: &mut State) -> bool {
+    async fn join(&self, state: &mut ControllerState) -> bool {
         let mut changed = false;
         for (name, definition) in &state.definitions {
             let serving = state.served.get(name);
@@ -313,7 +322,7 @@ impl CustomResources {
 }
 
 /// Returns when everything is checked again without a change of a definition.
-fn next_look(state: &State, clean_ups: &CleanUps<'_>) -> Option<Instant> {
+fn next_look(state: &ControllerState, clean_ups: &CleanUps<'_>) -> Option<Instant> {
     let staying = state.definitions.iter();
     let staying = staying.filter(|(_, it)| !it.is_terminating());
     let retried = staying.filter_map(|(name, _)| state.retries.due(name));
@@ -321,7 +330,7 @@ fn next_look(state: &State, clean_ups: &CleanUps<'_>) -> Option<Instant> {
 }
 
 /// Waits until the caches of joined types are filled.
-async fn wait_until_filled(state: &State, clock: &Clock) {
+async fn wait_until_filled(state: &ControllerState, clock: &Clock) {
     let cachers = state
         .served
         .values()

@@ -23,7 +23,7 @@ const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 
 /// The kinds of objects that are followed.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum FlowControlKind {
     Schemas,
     Levels,
 }
@@ -47,20 +47,23 @@ impl FlowStores {
         })
     }
 
-    fn sources(&self) -> [(Kind, &dyn ListWatch); 2] {
+    fn sources(&self) -> [(FlowControlKind, &dyn ListWatch); 2] {
         [
-            (Kind::Schemas, self.schemas.as_ref()),
-            (Kind::Levels, self.levels.as_ref()),
+            (FlowControlKind::Schemas, self.schemas.as_ref()),
+            (FlowControlKind::Levels, self.levels.as_ref()),
         ]
     }
 
     /// Returns the served form of schemas and of levels.
-    fn served(&self, objects: &[(Kind, Arc<Object>)]) -> Result<(Vec<Value>, Vec<Value>), Error> {
+    fn served(
+        &self,
+        objects: &[(FlowControlKind, Arc<Object>)],
+    ) -> Result<(Vec<Value>, Vec<Value>), Error> {
         let (mut schemas, mut levels) = (Vec::new(), Vec::new());
         for (kind, object) in objects {
             match kind {
-                Kind::Schemas => schemas.push(self.schemas.served_value(object)?),
-                Kind::Levels => levels.push(self.levels.served_value(object)?),
+                FlowControlKind::Schemas => schemas.push(self.schemas.served_value(object)?),
+                FlowControlKind::Levels => levels.push(self.levels.served_value(object)?),
             }
         }
         Ok((schemas, levels))
@@ -159,7 +162,7 @@ impl Flows {
 
     /// Reads all of them, and waits until something has changed. Then all are read again, rather than the change applied:
     /// a schema that was written after its level must not be seen before it, or its status would be written twice.
-    async fn follow(&self, informer: &Informer<'_, Kind>) -> Result<(), Error> {
+    async fn follow(&self, informer: &Informer<'_, FlowControlKind>) -> Result<(), Error> {
         let mut listed = informer.list().await?;
         let (schemas, levels) = self.stores.served(&listed.objects)?;
         let read_schemas =

@@ -6,12 +6,12 @@ use ringwatch::clock::Clock;
 use ringwatch::meta::Object;
 use ringwatch_authorization::NodeGraph;
 use ringwatch_endpoints::health::Done;
-use ringwatch_registry::informer::{Change, Handler};
+use ringwatch_registry::informer::{Handler, InformerChange};
 use ringwatch_registry::{Informer, ListWatch, Store, Stores};
 
 /// The kinds of objects that are followed.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum GraphKind {
     Pods,
     Volumes,
     Attachments,
@@ -19,12 +19,12 @@ enum Kind {
 }
 
 /// The kind of followed objects, and their store.
-type Source<'a> = (Kind, &'a Store);
+type NodeSource<'a> = (GraphKind, &'a Store);
 
 /// The controller that keeps the Node authorizer's graph.
 #[derive(Debug)]
 pub struct Nodes {
-    stores: Vec<(Kind, Arc<Store>)>,
+    stores: Vec<(GraphKind, Arc<Store>)>,
     graph: Arc<NodeGraph>,
     synced: Done,
     clock: Clock,
@@ -36,10 +36,14 @@ impl Nodes {
     pub fn new(all: &Stores, graph: Arc<NodeGraph>, synced: Done, clock: Clock) -> Self {
         let of = |kind, group, plural| all.get(group, plural).map(|it| (kind, Arc::clone(it)));
         let stores = [
-            of(Kind::Pods, "", "pods"),
-            of(Kind::Volumes, "", "persistentvolumes"),
-            of(Kind::Attachments, "storage.k8s.io", "volumeattachments"),
-            of(Kind::Slices, "resource.k8s.io", "resourceslices"),
+            of(GraphKind::Pods, "", "pods"),
+            of(GraphKind::Volumes, "", "persistentvolumes"),
+            of(
+                GraphKind::Attachments,
+                "storage.k8s.io",
+                "volumeattachments",
+            ),
+            of(GraphKind::Slices, "resource.k8s.io", "resourceslices"),
         ];
         Self {
             stores: stores.into_iter().flatten().collect(),
@@ -61,9 +65,9 @@ impl Nodes {
     }
 }
 
-impl Handler<Source<'_>> for &Nodes {
+impl Handler<NodeSource<'_>> for &Nodes {
     /// Replaces the graph atomically, so that no request is decided by a partial graph.
-    fn replace(&mut self, objects: Vec<(Source<'_>, Arc<Object>)>) {
+    fn replace(&mut self, objects: Vec<(NodeSource<'_>, Arc<Object>)>) {
         let graph = NodeGraph::default();
         for (source, object) in objects {
             set(&graph, source, &object);
@@ -72,10 +76,10 @@ impl Handler<Source<'_>> for &Nodes {
         self.synced.set();
     }
 
-    fn apply(&mut self, source: Source<'_>, change: Change) {
+    fn apply(&mut self, source: NodeSource<'_>, change: InformerChange) {
         match change {
-            Change::Upserted(object) => set(&self.graph, source, &object),
-            Change::Deleted(object) => remove(&self.graph, source.0, &object),
+            InformerChange::Upserted(object) => set(&self.graph, source, &object),
+            InformerChange::Deleted(object) => remove(&self.graph, source.0, &object),
         }
     }
 
@@ -83,24 +87,24 @@ impl Handler<Source<'_>> for &Nodes {
 }
 
 /// Applies the current state of an object. One that cannot be read grants no rights.
-fn set(graph: &NodeGraph, (kind, store): Source<'_>, object: &Object) {
+fn set(graph: &NodeGraph, (kind, store): NodeSource<'_>, object: &Object) {
     let Ok(value) = store.served_value(object) else {
         return remove(graph, kind, object);
     };
     match kind {
-        Kind::Pods => graph.add_pod(&value),
-        Kind::Volumes => graph.set_volume(object.name(), &value),
-        Kind::Attachments => graph.set_attachment(object.name(), &value),
-        Kind::Slices => graph.set_slice(object.name(), &value),
+        GraphKind::Pods => graph.add_pod(&value),
+        GraphKind::Volumes => graph.set_volume(object.name(), &value),
+        GraphKind::Attachments => graph.set_attachment(object.name(), &value),
+        GraphKind::Slices => graph.set_slice(object.name(), &value),
     }
 }
 
-fn remove(graph: &NodeGraph, kind: Kind, object: &Object) {
+fn remove(graph: &NodeGraph, kind: GraphKind, object: &Object) {
     let nothing = serde_json::Value::Null;
     match kind {
-        Kind::Pods => graph.remove_pod(object.namespace(), object.name()),
-        Kind::Volumes => graph.set_volume(object.name(), &nothing),
-        Kind::Attachments => graph.set_attachment(object.name(), &nothing),
-        Kind::Slices => graph.set_slice(object.name(), &nothing),
+        GraphKind::Pods => graph.remove_pod(object.namespace(), object.name()),
+        GraphKind::Volumes => graph.set_volume(object.name(), &nothing),
+        GraphKind::Attachments => graph.set_attachment(object.name(), &nothing),
+        GraphKind::Slices => graph.set_slice(object.name(), &nothing),
     }
 }

@@ -10,7 +10,7 @@ use ringwatch::meta::Object;
 use ringwatch_apimachinery::Error;
 use ringwatch_authorization::{Authorizer, Binding, Role, RoleTable};
 use ringwatch_endpoints::health::Done;
-use ringwatch_registry::informer::{Change, Handler};
+use ringwatch_registry::informer::{Handler, InformerChange};
 use ringwatch_registry::{Informer, ListWatch, Store, Stores};
 use ringwatch_resources::RolesAndBindings;
 use serde::de::DeserializeOwned;
@@ -70,61 +70,61 @@ pub struct Roles {
 }
 
 /// Objects of two types, by namespace (empty for cluster-scoped ones) and name.
-type Filed<T> = HashMap<(String, String), Arc<T>>;
+type ObjectsByName<T> = HashMap<(String, String), Arc<T>>;
 
 /// The stored roles and bindings, and the authorizer that decides by them.
 #[derive(Debug)]
-struct State<'a> {
+struct RoleState<'a> {
     authorizer: &'a Authorizer,
     synced: &'a Done,
-    roles: Filed<Role>,
-    bindings: Filed<Binding>,
+    roles: ObjectsByName<Role>,
+    bindings: ObjectsByName<Binding>,
 }
 
 /// The kind of objects in a store.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum RoleKind {
     Roles,
     Bindings,
 }
 
 /// A kind and a store of it.
-type Source<'a> = (Kind, &'a Store);
+type RoleSource<'a> = (RoleKind, &'a Store);
 
 impl Roles {
     /// Follows roles and bindings until it is dropped. The last table stays in effect while they cannot be read.
     pub async fn run(self) {
         let stores = &self.stores;
         let sources = [
-            (Kind::Roles, &stores.cluster_roles),
-            (Kind::Roles, &stores.roles),
-            (Kind::Bindings, &stores.cluster_role_bindings),
-            (Kind::Bindings, &stores.role_bindings),
+            (RoleKind::Roles, &stores.cluster_roles),
+            (RoleKind::Roles, &stores.roles),
+            (RoleKind::Bindings, &stores.cluster_role_bindings),
+            (RoleKind::Bindings, &stores.role_bindings),
         ];
         let sources = sources.map(|(kind, store)| {
             let store = store.as_ref();
             ((kind, store), store as &dyn ListWatch)
         });
         let informer = Informer::new("roles and bindings", sources, self.clock.clone());
-        let mut state = State {
+        let mut state = RoleState {
             authorizer: &self.authorizer,
             synced: &self.synced,
-            roles: Filed::new(),
-            bindings: Filed::new(),
+            roles: ObjectsByName::new(),
+            bindings: ObjectsByName::new(),
         };
         informer.run(&mut state).await;
     }
 }
 
 /// Returns all in the order of their names, so that the first binding that allows something is always the same.
-fn in_order<T>(filed: &Filed<T>) -> Vec<Arc<T>> {
+fn in_order<T>(filed: &ObjectsByName<T>) -> Vec<Arc<T>> {
     let mut all: Vec<_> = filed.iter().collect();
     all.sort_by_key(|(key, _)| *key);
     all.into_iter().map(|(_, it)| Arc::clone(it)).collect()
 }
 
-impl Handler<Source<'_>> for State<'_> {
-    fn replace(&mut self, objects: Vec<(Source<'_>, Arc<Object>)>) {
+impl Handler<RoleSource<'_>> for RoleState<'_> {
+    fn replace(&mut self, objects: Vec<(RoleSource<'_>, Arc<Object>)>) {
         self.roles.clear();
         self.bindings.clear();
         for (source, object) in objects {
@@ -132,10 +132,10 @@ impl Handler<Source<'_>> for State<'_> {
         }
     }
 
-    fn apply(&mut self, source: Source<'_>, change: Change) {
+    fn apply(&mut self, source: RoleSource<'_>, change: InformerChange) {
         match change {
-            Change::Upserted(object) => self.add(source, &object),
-            Change::Deleted(object) => self.remove(source.0, &object),
+            InformerChange::Upserted(object) => self.add(source, &object),
+            InformerChange::Deleted(object) => self.remove(source.0, &object),
         }
     }
 
@@ -148,12 +148,12 @@ impl Handler<Source<'_>> for State<'_> {
     }
 }
 
-impl State<'_> {
+impl RoleState<'_> {
     /// Applies the current state of an object. One that cannot be read is ignored.
-    fn add(&mut self, (kind, store): Source<'_>, object: &Object) {
+    fn add(&mut self, (kind, store): RoleSource<'_>, object: &Object) {
         let read = match kind {
-            Kind::Roles => file(&mut self.roles, store, object),
-            Kind::Bindings => file(&mut self.bindings, store, object),
+            RoleKind::Roles => file(&mut self.roles, store, object),
+            RoleKind::Bindings => file(&mut self.bindings, store, object),
         };
         if let Err(error) = read {
             let name = object.name();
@@ -162,16 +162,16 @@ impl State<'_> {
         }
     }
 
-    fn remove(&mut self, kind: Kind, object: &Object) {
+    fn remove(&mut self, kind: RoleKind, object: &Object) {
         match kind {
-            Kind::Roles => drop(self.roles.remove(&key(object))),
-            Kind::Bindings => drop(self.bindings.remove(&key(object))),
+            RoleKind::Roles => drop(self.roles.remove(&key(object))),
+            RoleKind::Bindings => drop(self.bindings.remove(&key(object))),
         }
     }
 }
 
 fn file<T: DeserializeOwned>(
-    filed: &mut Filed<T>,
+    filed: &mut ObjectsByName<T>,
     store: &Store,
     object: &Object,
 ) -> Result<(), Error> {

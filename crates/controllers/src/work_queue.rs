@@ -16,14 +16,14 @@ use ringwatch::clock::Instant;
 /// The metrics of all queues. Clones share them.
 #[derive(Clone, Debug)]
 pub struct WorkQueueMetrics {
-    adds: Family<Labels, Counter>,
-    depth: Family<Labels, Gauge>,
-    waits: Family<Labels, Histogram, fn() -> Histogram>,
-    works: Family<Labels, Histogram, fn() -> Histogram>,
+    adds: Family<QueueLabels, Counter>,
+    depth: Family<QueueLabels, Gauge>,
+    waits: Family<QueueLabels, Histogram, fn() -> Histogram>,
+    works: Family<QueueLabels, Histogram, fn() -> Histogram>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Labels {
+struct QueueLabels {
     name: &'static str,
 }
 
@@ -88,7 +88,7 @@ impl WorkQueueMetrics {
 
     /// Returns an empty queue, in the place of one with this name.
     pub(crate) fn queue(&self, name: &'static str) -> WorkQueue {
-        let labels = Labels { name };
+        let labels = QueueLabels { name };
         let queue = WorkQueue {
             waiting: BTreeMap::new(),
             working: BTreeMap::new(),

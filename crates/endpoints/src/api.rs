@@ -415,7 +415,7 @@ impl Api {
         kind: &RequestKind,
     ) -> Result<Response<ResponseBody>, Failure> {
         let subresource = call.store.resource().subresource(&call.info.subresource);
-        if subresource.is_some_and(|it| it.served == ringwatch_registry::Served::Handler) {
+        if subresource.is_some_and(|it| it.served == ringwatch_registry::ServedBy::Handler) {
             return handlers::subresource(call, body).await;
         }
         match call.verb {

@@ -21,7 +21,7 @@ use super::errors::{About, Failure};
 use super::forward::Kubelets;
 use super::memory_gate::MemoryGate;
 use super::metrics::{LongRunning, WatchCounts};
-use super::negotiation::{self, Form, Output, TableForm};
+use super::negotiation::{self, ObjectForm, Output, TableForm};
 use super::params::{FieldValidation, ListParams, Query, WriteParams, manager_name, write_options};
 use super::patches::Patch;
 use super::request_info::RequestInfo;
@@ -205,8 +205,8 @@ impl Call<'_> {
     /// Encodes the events of a watch.
     pub(super) fn event_encoder(&self, output: Output) -> EventEncoder {
         match output.form {
-            Form::Table(form) => EventEncoder::tables(self.tables(form)),
-            Form::Whole | Form::Metadata | Form::MetadataList => {
+            ObjectForm::Table(form) => EventEncoder::tables(self.tables(form)),
+            ObjectForm::Whole | ObjectForm::Metadata | ObjectForm::MetadataList => {
                 EventEncoder::Objects(self.encoder(output))
             }
         }

@@ -43,7 +43,7 @@ pub(super) struct Output {
     /// The encoding: JSON, YAML or protobuf.
     pub(super) format: Format,
     /// The part of the object that is written.
-    pub(super) form: Form,
+    pub(super) form: ObjectForm,
 }
 
 /// The syntax of a response.
@@ -61,7 +61,7 @@ pub(super) enum Format {
 
 /// The part of an object that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ObjectForm {
     /// The whole object.
     Whole,
     /// Its metadata, as PartialObjectMetadata.
@@ -157,17 +157,17 @@ impl Clause {
 
     /// Returns the form that the parameters ask for; `None` for one that is not known here, or not in the clause's
     /// syntax.
-    fn form(&self) -> Option<Form> {
+    fn form(&self) -> Option<ObjectForm> {
         let Some(kind) = self.parameter("as") else {
-            return Some(Form::Whole);
+            return Some(ObjectForm::Whole);
         };
         let meta = self.parameter("g") == Some("meta.k8s.io")
             && matches!(self.parameter("v"), Some("v1" | "v1beta1"));
         match kind {
-            "PartialObjectMetadata" if meta => Some(Form::Metadata),
-            "PartialObjectMetadataList" if meta => Some(Form::MetadataList),
+            "PartialObjectMetadata" if meta => Some(ObjectForm::Metadata),
+            "PartialObjectMetadataList" if meta => Some(ObjectForm::MetadataList),
             "Table" if meta && self.format() != Some(Format::Protobuf) => {
-                Some(Form::Table(TableForm {
+                Some(ObjectForm::Table(TableForm {
                     version: match self.parameter("v") {
                         Some("v1beta1") => "v1beta1",
                         _ => "v1",
@@ -186,7 +186,7 @@ impl Output {
     /// # Errors
     /// 400 when there is a table, and the query asks for something else than its rows can have.
     pub(super) fn with_table_options(mut self, query: &Query) -> Result<Self, Failure> {
-        if let Form::Table(table) = &mut self.form {
+        if let ObjectForm::Table(table) = &mut self.form {
             table.include = match query.first("includeObject") {
                 "" | "Metadata" => IncludeObject::Metadata,
                 "None" => IncludeObject::None,
@@ -237,7 +237,7 @@ pub(super) fn negotiate(
     in_protobuf: bool,
 ) -> Result<Output, Failure> {
     choose(headers, pretty, produced, |format, form| {
-        in_protobuf || format != Format::Protobuf || form != Form::Whole
+        in_protobuf || format != Format::Protobuf || form != ObjectForm::Whole
     })
 }
 
@@ -251,7 +251,7 @@ pub(super) fn negotiate_whole(
     in_protobuf: bool,
 ) -> Result<Output, Failure> {
     choose(headers, pretty, OBJECT_MEDIA_TYPES, |format, form| {
-        (in_protobuf || format != Format::Protobuf) && !matches!(form, Form::Table(_))
+        (in_protobuf || format != Format::Protobuf) && !matches!(form, ObjectForm::Table(_))
     })
 }
 
@@ -260,7 +260,7 @@ fn choose(
     headers: &HeaderMap,
     pretty: bool,
     produced: &[&str],
-    fits: impl Fn(Format, Form) -> bool,
+    fits: impl Fn(Format, ObjectForm) -> bool,
 ) -> Result<Output, Failure> {
     let clauses = clauses(headers);
     if !clauses.iter().any(|clause| clause.format().is_some()) {
@@ -303,7 +303,7 @@ pub(super) fn negotiate_stream(headers: &HeaderMap, in_protobuf: bool) -> Result
                     format: Format::Json,
                     form,
                 }),
-                Format::Protobuf if in_protobuf || form != Form::Whole => Some(Output {
+                Format::Protobuf if in_protobuf || form != ObjectForm::Whole => Some(Output {
                     format: Format::Protobuf,
                     form,
                 }),
@@ -422,9 +422,12 @@ mod tests {
     fn forms_follow_the_parameters() {
         let form = |text| chosen(text).form;
         let metadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
-        assert_eq!(form(metadata), Form::Metadata);
+        assert_eq!(form(metadata), ObjectForm::Metadata);
         let unknown = "application/json;as=Table;v=v2;g=meta.k8s.io";
-        assert_eq!(form(&format!("{unknown},application/json")), Form::Whole);
+        assert_eq!(
+            form(&format!("{unknown},application/json")),
+            ObjectForm::Whole
+        );
         assert!(message(unknown).starts_with("only the following media types are accepted"));
     }
 
@@ -434,7 +437,7 @@ mod tests {
             format!("application/{kind};as=Table;v={version};g=meta.k8s.io")
         };
         let version = |text: &str| match chosen(text).form {
-            Form::Table(table) => table.version,
+            ObjectForm::Table(table) => table.version,
             other => panic!("{other:?}"),
         };
         let (new, old) = (table("json", "v1"), table("json", "v1beta1"));
@@ -464,7 +467,7 @@ mod tests {
             ("includeObject=Object", IncludeObject::Object),
         ] {
             let version = "v1";
-            let expected = Form::Table(TableForm { version, include });
+            let expected = ObjectForm::Table(TableForm { version, include });
             assert_eq!(included(query).expect(query), expected);
         }
         let failure = included("includeObject=All").expect_err("refused");
@@ -474,7 +477,7 @@ mod tests {
              be 'Metadata', 'Object', 'None', or empty"
         );
         let plain = chosen("application/json").with_table_options(&Query::parse("includeObject=x"));
-        assert_eq!(plain.expect("no table").form, Form::Whole);
+        assert_eq!(plain.expect("no table").form, ObjectForm::Whole);
     }
 
     #[test]
@@ -489,7 +492,7 @@ mod tests {
     fn streams_are_json_or_protobuf() {
         let stream = |text: &str| negotiate_stream(&accept(text), true).expect(text);
         let json = stream("application/json;stream=watch");
-        assert_eq!((json.format, json.form), (Format::Json, Form::Whole));
+        assert_eq!((json.format, json.form), (Format::Json, ObjectForm::Whole));
         let both = "application/vnd.kubernetes.protobuf,application/json";
         assert_eq!(stream(both).format, Format::Protobuf);
         let plain = negotiate_stream(&accept(both), false).expect("JSON");

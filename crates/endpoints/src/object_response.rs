@@ -19,7 +19,7 @@ use super::encoding::{
 };
 use super::errors::Failure;
 use super::memory_gate::ResponseMemory;
-use super::negotiation::{Form, Format, Output, accepts_gzip};
+use super::negotiation::{Format, ObjectForm, Output, accepts_gzip};
 use super::respond::respond;
 use super::response::{document, mark_compressed};
 use super::spans;
@@ -42,7 +42,7 @@ pub(super) async fn object(
     };
     let json = |object: Arc<Object>| codec::json(&object).map_err(Failure::internal);
     let json = match output.form {
-        Form::Whole => {
+        ObjectForm::Whole => {
             let served = served()?;
             if let (StoredForm::Protobuf, Format::Protobuf) = (served.form(), output.format) {
                 let body = full(served.bytes());
@@ -50,11 +50,11 @@ pub(super) async fn object(
             }
             json(served)?
         }
-        Form::Table(form) => call.tables(form).object_table(&object, true)?.into(),
-        Form::Metadata => frame::partial_metadata(&json(served()?)?, "v1")
+        ObjectForm::Table(form) => call.tables(form).object_table(&object, true)?.into(),
+        ObjectForm::Metadata => frame::partial_metadata(&json(served()?)?, "v1")
             .map_err(Failure::internal)?
             .into(),
-        Form::MetadataList => {
+        ObjectForm::MetadataList => {
             let resource = call.store.resource();
             return Err(Failure::not_convertible(format!(
                 "you requested PartialObjectMetadataList, but the requested object is not a list \
@@ -77,19 +77,19 @@ pub(super) async fn list(
 ) -> Result<Response<ResponseBody>, Failure> {
     let _span = spans::of_encoding(call, output);
     let resource = call.store.resource();
-    if output.form == Form::Metadata {
+    if output.form == ObjectForm::Metadata {
         return Err(Failure::not_convertible(format!(
             "you requested PartialObjectMetadata, but the requested object is a list ({})",
             go_type(resource, &resource.list_kind)
         )));
     }
-    if let Form::Table(form) = output.form {
+    if let ObjectForm::Table(form) = output.form {
         return table(output.format, call.tables(form), list);
     }
     // The memory of the items is counted with the cache, the encodings, or the list already.
     let bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
     let objects = list.memory.clone();
-    let head = list_head(resource, output.form != Form::Whole, &list);
+    let head = list_head(resource, output.form != ObjectForm::Whole, &list);
     if matches!(output.format, Format::PrettyJson | Format::Yaml) {
         let items = Items::Objects(call.encoder(output));
         return in_pieces(items, output.format, head.json(), list);
@@ -127,7 +127,7 @@ pub(super) async fn list(
 /// Returns true if a list may be compressed in blocks that are kept. Those of custom resources may not: a webhook may have
 /// converted their objects, in another way than the last time. Nor are protobuf's items encoded twice, since its length is sent first.
 fn has_blocks(resource: &Resource, output: Output) -> bool {
-    let is_stored_form = output.format == Format::Protobuf && output.form == Form::Whole;
+    let is_stored_form = output.format == Format::Protobuf && output.form == ObjectForm::Whole;
     !resource.is_custom() && (output.format == Format::Json || is_stored_form)
 }
 
@@ -295,7 +295,7 @@ mod tests {
             } else {
                 let output = Output {
                     format,
-                    form: Form::Whole,
+                    form: ObjectForm::Whole,
                 };
                 let cache = EncodingCache::new(usize::MAX, &Ledger::unlimited());
                 let encoder = Encoder::new(cache, Arc::clone(&store), output);

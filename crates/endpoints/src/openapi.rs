@@ -9,7 +9,9 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use ringwatch::clock::Clock;
 use ringwatch_http::{ResponseBody, full};
-use ringwatch_openapi::{Described, Document, Documents, Form, OpenApi, Syntax, V2, V3};
+use ringwatch_openapi::{
+    Document, Documents, OpenApi, OpenApiVersion, ServedParts, Syntax, V2, V3,
+};
 use ringwatch_registry::Store;
 use sha2::{Digest, Sha512};
 
@@ -63,18 +65,18 @@ impl OpenApiEndpoint<'_> {
     }
 
     async fn v2(self, headers: &HeaderMap) -> Response<ResponseBody> {
-        let Some(syntax) = wanted(headers, Form::V2) else {
+        let Some(syntax) = wanted(headers, OpenApiVersion::V2) else {
             return not_acceptable();
         };
         let made = self.api.v2(self.documents, syntax).await;
-        document(headers, Form::V2, syntax, made, None)
+        document(headers, OpenApiVersion::V2, syntax, made, None)
     }
 
     async fn v3(self, path: &str, query: &Query, headers: &HeaderMap) -> Response<ResponseBody> {
         let Some(version) = self.api.v3(path) else {
             return response::page_not_found();
         };
-        let Some(syntax) = wanted(headers, Form::V3) else {
+        let Some(syntax) = wanted(headers, OpenApiVersion::V3) else {
             return not_acceptable();
         };
         let hash = version.hash().await;
@@ -84,7 +86,13 @@ impl OpenApiEndpoint<'_> {
         }
         let content = version.content(self.documents, &hash, syntax).await;
         let now = asked.map(|_| self.clock.wall());
-        document(headers, Form::V3, syntax, Document { hash, content }, now)
+        document(
+            headers,
+            OpenApiVersion::V3,
+            syntax,
+            Document { hash, content },
+            now,
+        )
     }
 }
 
@@ -95,7 +103,7 @@ pub(super) fn describe(
     remote: BTreeMap<String, String>,
 ) -> OpenApi {
     let version = &config.version;
-    let described = Described {
+    let described = ServedParts {
         stores,
         storeless: &config.storeless,
         paths: &config.extra_root_paths,
@@ -112,10 +120,10 @@ pub(super) fn is_compressed(path: &str) -> bool {
 }
 
 /// Chooses the syntax of a document by the Accept header; `None` if neither is accepted.
-fn wanted(headers: &HeaderMap, form: Form) -> Option<Syntax> {
+fn wanted(headers: &HeaderMap, form: OpenApiVersion) -> Option<Syntax> {
     let protobuf = match form {
-        Form::V2 => V2_PROTOBUF,
-        Form::V3 => V3_PROTOBUF,
+        OpenApiVersion::V2 => V2_PROTOBUF,
+        OpenApiVersion::V3 => V3_PROTOBUF,
     };
     negotiation::clauses(headers).iter().find_map(|clause| {
         if clause.accepts("application", &["json"]) {
@@ -134,23 +142,23 @@ const ALWAYS: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// kept for ever; caches that do not know `immutable` get an expiry.
 fn document(
     headers: &HeaderMap,
-    form: Form,
+    form: OpenApiVersion,
     syntax: Syntax,
     document: Document,
     hashed: Option<Timestamp>,
 ) -> Response<ResponseBody> {
     let media_type = match (form, syntax) {
         (_, Syntax::Json) => JSON,
-        (Form::V2, Syntax::Protobuf) => {
+        (OpenApiVersion::V2, Syntax::Protobuf) => {
             "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
         }
-        (Form::V3, Syntax::Protobuf) => {
+        (OpenApiVersion::V3, Syntax::Protobuf) => {
             "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
         }
     };
     let mut response = tagged(headers, media_type, &document.hash, document.content);
     let answer = response.headers_mut();
-    if form == Form::V2 {
+    if form == OpenApiVersion::V2 {
         answer.append(VARY, HeaderValue::from_static("Accept-Encoding"));
     }
     answer.append(VARY, HeaderValue::from_static("Accept"));

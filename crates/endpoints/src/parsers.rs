@@ -13,7 +13,7 @@ use super::patches::{Patch, Syntax};
 
 /// A body, parsed as any document.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct ParsedDocument {
     /// Its tree.
     pub value: Value,
     /// True if a map in it has a key twice, of which the last is in the tree.
@@ -24,13 +24,13 @@ pub struct Document {
 ///
 /// # Errors
 /// The message to the client.
-pub fn document(media_type: &'static str, content: &[u8]) -> Result<Document, String> {
+pub fn document(media_type: &'static str, content: &[u8]) -> Result<ParsedDocument, String> {
     let DecodedBody {
         value,
         complaints,
         repeated,
     } = decoded(media_type, content)?;
-    Ok(Document {
+    Ok(ParsedDocument {
         value,
         repeats_keys: !complaints.is_empty() || !repeated.is_empty(),
     })

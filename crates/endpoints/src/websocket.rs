@@ -21,7 +21,7 @@ use http::header::{ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use ringwatch::clock::Clock;
-use ringwatch_http::{Duplex, ProtocolEnd, ResponseBody, Tunnel, Upgraded, full};
+use ringwatch_http::{Duplex, ProtocolEnd, ResponseBody, Tunnel, UpgradedProtocol, full};
 use tokio::io::{AsyncWriteExt, ReadHalf};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::server::create_response;
@@ -45,7 +45,7 @@ const BASE64_PROTOCOL: &str = "base64.binary.k8s.io";
 
 /// The form in which each chunk of a body becomes a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum MessageForm {
     Text,
     Binary,
     Base64,
@@ -68,7 +68,11 @@ pub(super) fn watch(
     if protocols.len() > 1 {
         return Err(Failure::bad_request("bad websocket protocol"));
     }
-    let form = if is_text { Form::Text } else { Form::Binary };
+    let form = if is_text {
+        MessageForm::Text
+    } else {
+        MessageForm::Binary
+    };
     let messages = Messages::new(events, form, false, clock);
     accept(headers, protocols.first().copied(), messages)
 }
@@ -91,8 +95,8 @@ pub(super) fn log(
         )));
     }
     let form = match chosen {
-        Some(BASE64_PROTOCOL) => Form::Base64,
-        _ => Form::Binary,
+        Some(BASE64_PROTOCOL) => MessageForm::Base64,
+        _ => MessageForm::Binary,
     };
     accept(headers, chosen, Messages::new(log, form, true, clock))
 }
@@ -123,7 +127,7 @@ pub(super) fn protocols(headers: &HeaderMap) -> Vec<&str> {
 pub(super) fn accept(
     headers: &HeaderMap,
     protocol: Option<&str>,
-    upgraded: impl Upgraded + 'static,
+    upgraded: impl UpgradedProtocol + 'static,
 ) -> Result<Response<ResponseBody>, Failure> {
     let mut request = Request::new(());
     request.headers_mut().clone_from(headers);
@@ -141,14 +145,14 @@ pub(super) fn accept(
 /// A body whose chunks are sent as messages.
 struct Messages {
     body: ResponseBody,
-    form: Form,
+    form: MessageForm,
     /// True if an empty message comes first.
     greets: bool,
     clock: Clock,
 }
 
 impl Messages {
-    fn new(body: ResponseBody, form: Form, greets: bool, clock: &Clock) -> Self {
+    fn new(body: ResponseBody, form: MessageForm, greets: bool, clock: &Clock) -> Self {
         Self {
             body,
             form,
@@ -159,7 +163,7 @@ impl Messages {
 }
 
 #[async_trait]
-impl Upgraded for Messages {
+impl UpgradedProtocol for Messages {
     async fn run(
         mut self: Box<Self>,
         client: Box<dyn Duplex>,
@@ -269,7 +273,7 @@ async fn within(
         })
 }
 
-impl Form {
+impl MessageForm {
     fn message(self, chunk: Bytes) -> Message {
         match self {
             // Events in JSON are always valid UTF-8.

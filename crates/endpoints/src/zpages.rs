@@ -43,7 +43,7 @@ pub struct Zpages {
 }
 
 /// A document, without what all of them have.
-struct Document {
+struct ZpageDocument {
     kind: &'static str,
     members: Value,
     text: String,
@@ -77,7 +77,7 @@ impl Zpages {
         )
     }
 
-    fn status(&self, now: Timestamp) -> Document {
+    fn status(&self, now: Timestamp) -> ZpageDocument {
         let VersionInfo {
             git_version,
             go_version,
@@ -105,7 +105,7 @@ impl Zpages {
             paths.join(" "),
         );
         let started = self.started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        Document {
+        ZpageDocument {
             kind: "Statusz",
             members: json!({"startTime": started, "uptimeSeconds": up, "goVersion": go_version,
                 "binaryVersion": binary, "emulationVersion": emulated, "paths": paths}),
@@ -113,9 +113,9 @@ impl Zpages {
         }
     }
 
-    fn flags(&self) -> Document {
+    fn flags(&self) -> ZpageDocument {
         let lines = self.flags.iter();
-        Document {
+        ZpageDocument {
             kind: "Flagz",
             members: json!({"flags": self.flags}),
             text: lines
@@ -125,7 +125,7 @@ impl Zpages {
     }
 }
 
-impl Document {
+impl ZpageDocument {
     fn answer(self, wanted: ZpageForm) -> Result<Response<ResponseBody>, Failure> {
         let kind = self.kind;
         let page = kind.to_ascii_lowercase();

@@ -26,7 +26,7 @@ pub struct InFlight {
     writes: KindLimit,
     /// The time after which a taken place may be given to another request.
     lapse: Duration,
-    gauges: Family<Kind, Gauge<i64, AtomicI64>>,
+    gauges: Family<RequestClass, Gauge<i64, AtomicI64>>,
 }
 
 /// A place; free again when dropped.
@@ -61,7 +61,7 @@ struct Admission {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Kind {
+struct RequestClass {
     request_kind: &'static str,
 }
 
@@ -109,7 +109,7 @@ impl InFlight {
     }
 
     fn gauge(&self, places: &KindLimit) -> Gauge<i64, AtomicI64> {
-        self.gauges.get_or_create_owned(&Kind {
+        self.gauges.get_or_create_owned(&RequestClass {
             request_kind: places.kind,
         })
     }

@@ -28,12 +28,12 @@ use ringwatch_flowcontrol::Requester;
 use ringwatch_flowcontrol::fairness::TooMany;
 use ringwatch_flowcontrol::turns::{Turn, Turns};
 use ringwatch_http::ResponseBody;
-use ringwatch_offload::{AbandonOnDrop, OffloadRequest, OffloadableRequest, Progress, Work};
+use ringwatch_offload::{AbandonOnDrop, OffloadProgress, OffloadRequest, OffloadableRequest, Work};
 use ringwatch_spans::carried;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use self::metrics::{Labels, Metrics};
+use self::metrics::{LargeWorkLabels, LargeWorkMetrics};
 use self::queue::{Queue, QueuePermit};
 use crate::threads::{RuntimeHandles, large_turns};
 use ringwatch_endpoints::TextError;
@@ -59,7 +59,7 @@ pub struct LargeWork {
     ledger: Ledger,
     /// The turns of the requests that go on while memory is short.
     alone: Turns,
-    metrics: Metrics,
+    metrics: LargeWorkMetrics,
     clock: Clock,
 }
 
@@ -90,7 +90,7 @@ impl LargeWork {
         clock: Clock,
         registry: &mut Registry,
     ) -> Self {
-        let metrics = Metrics::new();
+        let metrics = LargeWorkMetrics::new();
         metrics.register(registry);
         Self {
             large: Pool::new(&threads.large),
@@ -134,8 +134,10 @@ impl LargeWork {
         requester: &Requester,
     ) -> Result<T, TooMany> {
         match OffloadableRequest::new(carried(step)).start().await {
-            Progress::Answered(answer) => Ok(answer),
-            Progress::Offload(asked, rest) => self.run_offloaded(asked, rest, requester).await,
+            OffloadProgress::Answered(answer) => Ok(answer),
+            OffloadProgress::Offload(asked, rest) => {
+                self.run_offloaded(asked, rest, requester).await
+            }
         }
     }
 
@@ -152,7 +154,7 @@ impl LargeWork {
         rest: OffloadableRequest<T>,
         requester: &Requester,
     ) -> Result<T, TooMany> {
-        let labels = Labels::new(asked.work);
+        let labels = LargeWorkLabels::new(asked.work);
         let pool = self.pool(asked.work);
         let Some(permit) = pool.queue.enter(requester, asked.bytes) else {
             self.metrics.refused.get_or_create(&labels).inc();
@@ -210,7 +212,7 @@ struct OffloadedRequest {
     /// The time at which it asked to be offloaded.
     since: Instant,
     large: LargeWork,
-    labels: Labels,
+    labels: LargeWorkLabels,
     requester: Requester,
     permit: QueuePermit,
     /// The memory of its content while it waits.

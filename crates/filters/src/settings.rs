@@ -8,7 +8,7 @@ use ringwatch::clock::Clock;
 use ringwatch_audit::Auditor;
 use ringwatch_authentication::Authenticator;
 use ringwatch_authorization::Authorizer;
-use ringwatch_flowcontrol::{Fairness, Watches};
+use ringwatch_flowcontrol::{Fairness, UserWatches};
 use ringwatch_http::CancellationFlag;
 use ringwatch_observe::running_requests::RunningRequests;
 use ringwatch_registry::object_counts::ObjectCounts;
@@ -73,7 +73,7 @@ pub struct Limits {
     /// The numbers of objects of each resource, by which lists take more or fewer seats.
     pub sizes: ObjectCounts,
     /// Limits the watches of each user.
-    pub watches: Watches,
+    pub watches: UserWatches,
     /// The requests that run.
     pub running: RunningRequests,
     /// The threads for requests with work that would keep a worker from others.

@@ -13,9 +13,9 @@ use ringwatch_authentication::{
     Authenticator, ClientCertificates, ExtensionAuthentication, TokenFile,
 };
 use ringwatch_authorization::Authorizer;
-use ringwatch_flowcontrol::Watches;
+use ringwatch_flowcontrol::UserWatches;
 use ringwatch_http::tls::ServingTls;
-use ringwatch_http::unauthenticated::{ConnectionLimits, Unauthenticated};
+use ringwatch_http::unauthenticated::{ConnectionLimits, UnauthenticatedConnections};
 use ringwatch_http::{CancellationFlag, Connections, ResponseBody};
 use ringwatch_observe::running_requests::RunningRequests;
 use ringwatch_registry::object_counts::ObjectCounts;
@@ -104,7 +104,7 @@ pub fn connections(
             in_flight: InFlight::new(0, 0, request_timeout),
             fairness: None,
             sizes: ObjectCounts::default(),
-            watches: Watches::new(0),
+            watches: UserWatches::new(0),
             large_work: LargeWork::on_current_runtime(),
             request_timeout,
             metrics: Metrics::new(),
@@ -119,7 +119,7 @@ pub fn connections(
         request_timeout,
         streams_max: 0,
         ledger: ledger.clone(),
-        unauthenticated: Unauthenticated::new(
+        unauthenticated: UnauthenticatedConnections::new(
             ConnectionLimits::for_files(usize::MAX),
             &Clock::real(),
         ),

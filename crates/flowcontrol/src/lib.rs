@@ -13,7 +13,7 @@ mod schema;
 pub mod turns;
 
 pub use self::fairness::Fairness;
-pub use self::fairness::watches::Watches;
+pub use self::fairness::watches::UserWatches;
 
 pub use dangling::with_dangling_condition;
 pub use flow_table::{Flow, FlowTable};

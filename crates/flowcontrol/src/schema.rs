@@ -12,13 +12,13 @@ const ALL: &str = "*";
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Schema {
-    pub(super) metadata: Metadata,
+    pub(super) metadata: ObjectMetadata,
     pub(super) spec: Spec,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Metadata {
+pub(super) struct ObjectMetadata {
     pub(super) name: String,
     pub(super) uid: String,
 }
@@ -27,14 +27,14 @@ pub(super) struct Metadata {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Spec {
     pub(super) matching_precedence: i64,
-    pub(super) priority_level_configuration: Named,
+    pub(super) priority_level_configuration: NamedObject,
     distinguisher_method: Option<Distinguisher>,
-    rules: Option<Vec<Rule>>,
+    rules: Option<Vec<SchemaRule>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Named {
+pub(super) struct NamedObject {
     pub(super) name: String,
     namespace: String,
 }
@@ -47,18 +47,18 @@ struct Distinguisher {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Rule {
-    subjects: Option<Vec<Subject>>,
+struct SchemaRule {
+    subjects: Option<Vec<FlowSubject>>,
     resource_rules: Option<Vec<ResourceRule>>,
     non_resource_rules: Option<Vec<PathRule>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Subject {
-    user: Option<Named>,
-    group: Option<Named>,
-    service_account: Option<Named>,
+struct FlowSubject {
+    user: Option<NamedObject>,
+    group: Option<NamedObject>,
+    service_account: Option<NamedObject>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -105,7 +105,7 @@ impl Schema {
     }
 }
 
-impl Rule {
+impl SchemaRule {
     fn has_user(&self, user: &User) -> bool {
         self.subjects
             .iter()
@@ -128,10 +128,10 @@ impl Rule {
     }
 }
 
-impl Subject {
+impl FlowSubject {
     fn is(&self, user: &User) -> bool {
-        let named = |it: &Named, name: &str| it.name == ALL || it.name == name;
-        let account = |it: &Named| {
+        let named = |it: &NamedObject, name: &str| it.name == ALL || it.name == name;
+        let account = |it: &NamedObject| {
             let account = service_account(&user.name);
             account.is_some_and(|(namespace, name)| it.namespace == namespace && named(it, name))
         };

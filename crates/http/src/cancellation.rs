@@ -15,10 +15,10 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 /// A cancellation token with a lock-free fast path, for tasks that poll it at every wake-up. Clones are cancelled
 /// together.
 #[derive(Clone, Debug, Default)]
-pub struct CancellationFlag(Arc<Shared>);
+pub struct CancellationFlag(Arc<FlagState>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct FlagState {
     /// True once cancelled; set before the waiting tasks are woken.
     cancelled: AtomicBool,
     /// Wakes the tasks that wait.

@@ -34,15 +34,17 @@ use tokio_rustls::server::TlsStream;
 
 use super::body::{Body, BoxError, EventStream};
 use super::cancellation::CancellationFlag;
-use super::event_stream::{self, StreamEnd, Waiting};
+use super::event_stream::{self, StreamEnd, WriteBacklog};
 use super::layered_io::LayeredIo;
 use super::outgoing::{CountedBody, Outgoing};
 use super::preface::{Preface, read_preface};
 use super::request_head::{check_head, is_last, takes_chunks};
 use super::service::{NewService, Peer, Service};
 use super::tls::TlsConfigs;
-use super::tunnel::{Tunnel, Upgraded};
-use super::unauthenticated::{ClientIo, FirstHeads, Heads, Judgement, Standing, Unauthenticated};
+use super::tunnel::{Tunnel, UpgradedProtocol};
+use super::unauthenticated::{
+    ClientIo, ClientStanding, FirstHeads, Heads, Judgement, UnauthenticatedConnections,
+};
 use super::unread_body;
 
 /// Maximum time for the TLS handshake, in seconds, and on HTTP/2 the same again for the preface.
@@ -77,7 +79,7 @@ pub struct Connections {
     /// The memory budget of connections.
     pub ledger: Ledger,
     /// The connections whose client is not authenticated yet.
-    pub unauthenticated: Unauthenticated,
+    pub unauthenticated: UnauthenticatedConnections,
     /// The count of TLS handshakes that failed.
     pub handshake_errors: Counter,
     /// Cancelled when connections should end as soon as their requests are answered.
@@ -113,7 +115,7 @@ impl Connections {
         &self,
         tcp: TcpStream,
         tls: TlsConfigs,
-        standing: &Standing,
+        standing: &ClientStanding,
     ) -> Option<Box<TlsStream<ClientIo<TcpStream>>>> {
         if let Err(error) = tcp.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
@@ -144,7 +146,7 @@ impl Connections {
     pub(super) fn serve(
         &self,
         stream: Box<TlsStream<ClientIo<TcpStream>>>,
-        standing: &Standing,
+        standing: &ClientStanding,
     ) -> impl Future<Output = ()> + Send {
         let session = stream.get_ref().1;
         let protocol = if session.alpn_protocol() == Some(b"h2".as_slice()) {
@@ -171,7 +173,7 @@ impl Connections {
         let peer = Peer {
             address: None,
             certificates: Vec::new(),
-            standing: Standing::uncounted(),
+            standing: ClientStanding::uncounted(),
         };
         self.serve_client(io, protocol, peer).await;
     }
@@ -224,7 +226,7 @@ impl Connections {
         loop {
             // The state of a watch is apart from that of requests, so that it is contiguous.
             let requests = Box::pin(self.answer_until_taken(io, &client));
-            let Some(Taken {
+            let Some(TakenConnection {
                 io: taken,
                 unread,
                 answer: mut watch,
@@ -266,7 +268,7 @@ impl Connections {
         mut client: T,
         unread: Bytes,
         answer: Response<CountedBody>,
-        upgraded: Box<dyn Upgraded>,
+        upgraded: Box<dyn UpgradedProtocol>,
     ) -> Result<(), BoxError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -297,11 +299,11 @@ impl Connections {
         &self,
         io: T,
         client: &Client,
-    ) -> Result<Option<Taken<T>>, BoxError>
+    ) -> Result<Option<TakenConnection<T>>, BoxError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let waiting = Waiting::default();
+        let waiting = WriteBacklog::default();
         let io = LayeredIo::new(io, waiting.clone());
         let heads = Heads::new(client.outgoing.share());
         let first_heads = FirstHeads::new(&heads, &client.peer.standing, &self.clock);
@@ -348,7 +350,7 @@ impl Connections {
                 }
                 Some(answer) = answers.recv() => {
                     let parts = connection.into_parts();
-                    return Ok(Some(Taken {
+                    return Ok(Some(TakenConnection {
                         io: parts.io.into_inner().into_inner().into_inner(),
                         unread: parts.read_buf,
                         answer,
@@ -398,7 +400,7 @@ struct Client {
 }
 
 /// A connection taken from hyper, with the response to its last request.
-struct Taken<T> {
+struct TakenConnection<T> {
     io: T,
     /// The bytes that the client has sent behind that request.
     unread: Bytes,
@@ -406,7 +408,7 @@ struct Taken<T> {
 }
 
 /// Returns the protocol that the connection switches to; `None` for other responses.
-fn tunnel(answer: &Response<CountedBody>) -> Option<Box<dyn Upgraded>> {
+fn tunnel(answer: &Response<CountedBody>) -> Option<Box<dyn UpgradedProtocol>> {
     answer.extensions().get::<Tunnel>().and_then(Tunnel::take)
 }
 

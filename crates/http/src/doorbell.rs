@@ -16,10 +16,10 @@ use ringwatch::sync::{Mutex, MutexGuard};
 pub(super) struct Doorbell(Arc<Bell>);
 
 #[derive(Debug)]
-struct Bell(Mutex<State>);
+struct Bell(Mutex<DoorbellState>);
 
 #[derive(Debug)]
-struct State {
+struct DoorbellState {
     /// True if it has rung since the task checked.
     rung: bool,
     /// The task to wake.
@@ -29,7 +29,7 @@ struct State {
 impl Default for Doorbell {
     /// Creates a doorbell that has rung, so that the first check polls the future.
     fn default() -> Self {
-        Self(Arc::new(Bell(Mutex::new(State {
+        Self(Arc::new(Bell(Mutex::new(DoorbellState {
             rung: true,
             task: None,
         }))))
@@ -75,7 +75,7 @@ pub(super) async fn rarely<F: Future>(future: F) -> F::Output {
 }
 
 impl Bell {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DoorbellState> {
         // The state is consistent after each of its changes, so poison is ignored.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

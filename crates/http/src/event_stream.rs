@@ -14,7 +14,7 @@
 //! # What keeps the bytes in order
 //!
 //! Bytes that hyper has not written yet would be lost. It has written everything when it is asked for an answer, unless
-//! the client sends requests without reading the answers. Then the socket takes no more, which [`Waiting`] notes, and
+//! the client sends requests without reading the answers. Then the socket takes no more, which [`WriteBacklog`] notes, and
 //! the watch stays with hyper.
 
 use std::future::Future;
@@ -138,9 +138,9 @@ pub(super) fn head<B>(
 }
 
 /// A chunk with its length before it and its end behind it.
-type Framed<D> = Chain<Chain<Take<Cursor<[u8; SIZE_LINE_BYTES_MAX]>>, D>, &'static [u8]>;
+type FramedChunk<D> = Chain<Chain<Take<Cursor<[u8; SIZE_LINE_BYTES_MAX]>>, D>, &'static [u8]>;
 
-fn framed<D: Buf>(data: D) -> io::Result<Framed<D>> {
+fn framed<D: Buf>(data: D) -> io::Result<FramedChunk<D>> {
     let mut line = Cursor::new([0; SIZE_LINE_BYTES_MAX]);
     write!(line.get_mut().as_mut_slice(), "{:x}\r\n", data.remaining())?;
     let mut length = 0;
@@ -163,7 +163,7 @@ pub(super) struct Delivery<T, B: Body> {
     /// The part of the last chunk that is left to write, once the body has ended.
     ending: Option<&'static [u8]>,
     /// The part of a chunk that is left to write.
-    writing: Option<Framed<B::Data>>,
+    writing: Option<FramedChunk<B::Data>>,
     /// Wakes the task at the deadline, while the client does not read.
     stalled: Option<Timer>,
     /// The time at which the connection of a client is closed that does not read. The body, which has a deadline of its
@@ -288,9 +288,9 @@ fn poll_write_all<T: AsyncWrite>(
 
 /// An I/O layer that records if bytes wait to be written. Clones share the state.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Waiting(Arc<AtomicBool>);
+pub(super) struct WriteBacklog(Arc<AtomicBool>);
 
-impl Waiting {
+impl WriteBacklog {
     /// Returns true if the last write or flush is still pending.
     #[must_use]
     pub(super) fn is_waiting(&self) -> bool {
@@ -299,7 +299,7 @@ impl Waiting {
     }
 }
 
-impl IoLayer for Waiting {
+impl IoLayer for WriteBacklog {
     fn poll_out<R>(
         &mut self,
         context: &mut Context<'_>,

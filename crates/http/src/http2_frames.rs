@@ -51,7 +51,7 @@ impl Header {
 
 /// The position in a stream of frames.
 #[derive(Debug, Default)]
-pub(super) struct Position {
+pub(super) struct FramePosition {
     header: [u8; HEADER_BYTES],
     /// The number of bytes of the next header that have come.
     known: usize,
@@ -59,7 +59,7 @@ pub(super) struct Position {
     pub(super) left: usize,
 }
 
-impl Position {
+impl FramePosition {
     /// Returns true between two frames.
     pub(super) fn is_between_frames(&self) -> bool {
         self.known == 0 && self.left == 0

@@ -37,7 +37,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::doorbell::Doorbell;
 use super::watch_streams::body::Handovers;
-use super::watch_streams::{Progress, Watches};
+use super::watch_streams::{ConnectionWatches, FrameProgress};
 
 /// The most bytes that are gathered before they are written: a TLS record.
 const JOINED_BYTES_MAX: usize = 16 * 1024;
@@ -51,14 +51,14 @@ const WRITES_A_TURN_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) struct JoinedIo<T> {
     /// Shared with [`Turns`], in the same task, so that the lock is always free.
-    shared: Arc<Mutex<Joined<T>>>,
+    shared: Arc<Mutex<JoinedState<T>>>,
 }
 
 /// The driver's half: polls the connection turn by turn and flushes after each.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     /// The gathered bytes, which [`JoinedIo`] adds to.
-    shared: Arc<Mutex<Joined<T>>>,
+    shared: Arc<Mutex<JoinedState<T>>>,
     /// True if the task has yielded since hyper was polled.
     gave_way: bool,
     /// Wakes the task for hyper's connection, which is polled only then.
@@ -69,12 +69,12 @@ pub(super) struct Turns<T> {
 ///
 /// With `handovers` the bytes are those of an HTTP/2 connection, and its watches are written here.
 pub(super) fn join<T>(inner: T, handovers: Option<Handovers>) -> (JoinedIo<T>, Turns<T>) {
-    let shared = Arc::new(Mutex::new(Joined {
+    let shared = Arc::new(Mutex::new(JoinedState {
         inner,
         gathered: Vec::new(),
         written: 0,
         unflushed: false,
-        watches: handovers.map(Watches::new),
+        watches: handovers.map(ConnectionWatches::new),
         hyper_waits: false,
         received: VecDeque::new(),
     }));
@@ -138,7 +138,7 @@ impl<T: AsyncWrite + Unpin> Turns<T> {
         let few = lock(&self.shared)
             .watches
             .as_ref()
-            .is_some_and(Watches::are_few);
+            .is_some_and(ConnectionWatches::are_few);
         !few || self.hyper.has_rung()
     }
 }
@@ -152,7 +152,7 @@ fn give_way(context: &mut Context<'_>) {
 
 /// The state that both halves share.
 #[derive(Debug)]
-struct Joined<T> {
+struct JoinedState<T> {
     inner: T,
     /// The bytes that hyper has written. Empty, without memory, while the connection is idle.
     gathered: Vec<u8>,
@@ -161,15 +161,15 @@ struct Joined<T> {
     /// True if there are bytes, here or in `inner`, that have not been flushed.
     unflushed: bool,
     /// The watches that are written here; `None` for bytes that are not HTTP/2.
-    watches: Option<Watches>,
+    watches: Option<ConnectionWatches>,
     /// True if hyper waits until the gathered bytes are written.
     hyper_waits: bool,
-    /// Bytes for hyper for which its buffer had no room: those of one read, with the frames that [`Watches`] adds. Usually
+    /// Bytes for hyper for which its buffer had no room: those of one read, with the frames that [`ConnectionWatches`] adds. Usually
     /// empty.
     received: VecDeque<u8>,
 }
 
-impl<T: AsyncWrite + Unpin> Joined<T> {
+impl<T: AsyncWrite + Unpin> JoinedState<T> {
     /// Takes bytes, as many as fit. A full buffer is written before more is taken.
     fn poll_gather(
         &mut self,
@@ -188,7 +188,11 @@ impl<T: AsyncWrite + Unpin> Joined<T> {
             if taken > 0 {
                 return Poll::Ready(Ok(taken));
             }
-            if self.watches.as_ref().is_some_and(Watches::has_turn) {
+            if self
+                .watches
+                .as_ref()
+                .is_some_and(ConnectionWatches::has_turn)
+            {
                 self.hyper_waits = true;
                 return Poll::Pending;
             }
@@ -219,7 +223,10 @@ impl<T: AsyncWrite + Unpin> Joined<T> {
 
     /// Returns true, once, if hyper can go on: what it waited for is written, or there is something for it to read.
     fn hyper_has_turn(&mut self) -> bool {
-        let refill = self.watches.as_mut().is_some_and(Watches::take_refill_due);
+        let refill = self
+            .watches
+            .as_mut()
+            .is_some_and(ConnectionWatches::take_refill_due);
         std::mem::take(&mut self.hyper_waits) | refill
     }
 
@@ -232,7 +239,7 @@ impl<T: AsyncWrite + Unpin> Joined<T> {
             let before = self.gathered.len();
             let progress = watches.write(context, &mut self.gathered, JOINED_BYTES_MAX);
             self.unflushed |= self.gathered.len() > before;
-            if progress == Progress::Done {
+            if progress == FrameProgress::Done {
                 return self.poll_flush(context);
             }
             ready!(self.poll_write_out(context))?;
@@ -351,7 +358,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for JoinedIo<T> {
     }
 }
 
-fn lock<T>(shared: &Mutex<Joined<T>>) -> MutexGuard<'_, Joined<T>> {
+fn lock<T>(shared: &Mutex<JoinedState<T>>) -> MutexGuard<'_, JoinedState<T>> {
     // A panic while it was held ends the connection anyway.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -116,7 +116,7 @@ pub use cancellation::{CancellationFlag, Cancelled};
 pub use connection::{Connections, Protocol, handshake_errors};
 pub use listener::Listener;
 pub use service::{NewService, Peer, Service};
-pub use tunnel::{Duplex, ProtocolEnd, Tunnel, Upgraded};
+pub use tunnel::{Duplex, ProtocolEnd, Tunnel, UpgradedProtocol};
 pub use unauthenticated::Judgement;
 
 /// The target of this crate's log lines, which requests of clients cause.

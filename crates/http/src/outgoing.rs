@@ -64,7 +64,7 @@ struct Pending {
     /// Bodies that wait, at most one entry for each task.
     waiting: Vec<Waker>,
     /// Answers that must be read in time and are not written to their end, by the number of their stream.
-    answers: HashMap<u64, Answer>,
+    answers: HashMap<u64, AnswerProgress>,
     /// The number of requests whose answer is not written to its end.
     streams: usize,
     /// The number of requests that the connection has had.
@@ -73,7 +73,7 @@ struct Pending {
 
 /// The progress of the client in reading an answer, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Answer {
+struct AnswerProgress {
     pending: u64,
     taken: u64,
 }
@@ -102,7 +102,7 @@ impl Outgoing {
         pending.begun += 1;
         let number = pending.begun;
         drop(pending);
-        Answering(Arc::new(Stream {
+        Answering(Arc::new(OutgoingStream {
             connection: self.clone(),
             number,
         }))
@@ -222,7 +222,7 @@ impl Pending {
 
 /// A request in progress.
 #[derive(Debug)]
-pub(super) struct Answering(Arc<Stream>);
+pub(super) struct Answering(Arc<OutgoingStream>);
 
 impl Answering {
     /// Wraps the response's body, whose chunks count as pending until they are written.
@@ -231,7 +231,9 @@ impl Answering {
         if inner.ends_by_itself() {
             let stream = &self.0;
             let mut pending = stream.connection.lock();
-            pending.answers.insert(stream.number, Answer::default());
+            pending
+                .answers
+                .insert(stream.number, AnswerProgress::default());
         }
         CountedBody {
             inner,
@@ -245,7 +247,7 @@ impl Answering {
 /// One stream of a connection, shared by its body and its pending chunks: as long as there is more
 /// than one reference, something is pending.
 #[derive(Debug)]
-struct Stream {
+struct OutgoingStream {
     connection: Outgoing,
     /// The number of the request on its connection.
     number: u64,
@@ -257,7 +259,7 @@ pub(super) struct CountedBody {
     /// The body that the chunks come from.
     inner: Body,
     /// The stream that it belongs to.
-    stream: Arc<Stream>,
+    stream: Arc<OutgoingStream>,
     /// True if a chunk is asked for only when the last has been written: small ones are then not counted.
     alone: bool,
     /// The waker of a body that waits for room.
@@ -270,14 +272,14 @@ pub(super) struct Chunk {
     /// The bytes that are left to write.
     bytes: Bytes,
     /// The count of its bytes; `None` if it is so small that the connection's share covers it.
-    counted: Option<Counted>,
+    counted: Option<PendingBytes>,
 }
 
 /// Bytes that are pending until it is dropped.
 #[derive(Debug)]
-struct Counted {
+struct PendingBytes {
     bytes: usize,
-    stream: Arc<Stream>,
+    stream: Arc<OutgoingStream>,
 }
 
 impl HttpBody for CountedBody {
@@ -357,7 +359,7 @@ impl Drop for CountedBody {
     }
 }
 
-impl Drop for Stream {
+impl Drop for OutgoingStream {
     fn drop(&mut self) {
         let mut pending = self.connection.lock();
         pending.streams -= 1;
@@ -365,10 +367,10 @@ impl Drop for Stream {
     }
 }
 
-impl Stream {
-    fn hold(self: &Arc<Self>, bytes: usize) -> Counted {
+impl OutgoingStream {
+    fn hold(self: &Arc<Self>, bytes: usize) -> PendingBytes {
         self.connection.add(self.number, bytes);
-        Counted {
+        PendingBytes {
             bytes,
             stream: Arc::clone(self),
         }
@@ -403,7 +405,7 @@ impl Buf for Chunk {
     }
 }
 
-impl Drop for Counted {
+impl Drop for PendingBytes {
     fn drop(&mut self) {
         let stream = &self.stream;
         stream.connection.subtract(stream.number, self.bytes);

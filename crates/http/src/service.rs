@@ -8,7 +8,7 @@ use http::{Request, Response};
 use rustls::pki_types::CertificateDer;
 
 use super::body::{Body, RequestBody};
-use super::unauthenticated::{Judgement, Standing};
+use super::unauthenticated::{ClientStanding, Judgement};
 
 /// Answers the requests of one connection.
 #[async_trait]
@@ -35,7 +35,7 @@ pub struct Peer {
     /// The certificates that it has shown, verified or not, its own first; empty if it has shown none.
     pub certificates: Vec<CertificateDer<'static>>,
     /// The standing of its connection.
-    pub(super) standing: Standing,
+    pub(super) standing: ClientStanding,
 }
 
 impl Peer {

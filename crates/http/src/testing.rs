@@ -22,7 +22,7 @@ use super::cancellation::CancellationFlag;
 use super::connection::Connections;
 use super::service::{Peer, Service};
 use super::tls::{ServingTls, TlsConfigs};
-use super::unauthenticated::{ConnectionLimits, Judgement, Unauthenticated};
+use super::unauthenticated::{ConnectionLimits, Judgement, UnauthenticatedConnections};
 
 /// Answers the requests of users.
 #[async_trait]
@@ -122,7 +122,7 @@ pub(crate) fn connections(
         request_timeout: Duration::from_secs(60),
         streams_max: 0,
         ledger: ledger.clone(),
-        unauthenticated: Unauthenticated::new(limits, &clock),
+        unauthenticated: UnauthenticatedConnections::new(limits, &clock),
         handshake_errors: Counter::default(),
         closing: CancellationFlag::default(),
         end_of_watches,

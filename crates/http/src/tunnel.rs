@@ -19,7 +19,7 @@ pub type ProtocolEnd = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The protocol that a connection has switched to.
 #[async_trait]
-pub trait Upgraded: Send {
+pub trait UpgradedProtocol: Send {
     /// Speaks the protocol until either side ends, or `end` completes. `unread` is what the client has sent behind its
     /// request.
     ///
@@ -36,18 +36,18 @@ pub trait Upgraded: Send {
 /// Marks a response with status 101, in its extensions: once its head is written, the client's connection is handed to
 /// the protocol in it.
 #[derive(Clone)]
-pub struct Tunnel(Arc<Mutex<Option<Box<dyn Upgraded>>>>);
+pub struct Tunnel(Arc<Mutex<Option<Box<dyn UpgradedProtocol>>>>);
 
 impl Tunnel {
     /// Hands the connection to this protocol.
     #[must_use]
-    pub fn new(upgraded: impl Upgraded + 'static) -> Self {
+    pub fn new(upgraded: impl UpgradedProtocol + 'static) -> Self {
         Self(Arc::new(Mutex::new(Some(Box::new(upgraded)))))
     }
 
     /// Returns the protocol; `None` for all but the first call.
     #[must_use]
-    pub fn take(&self) -> Option<Box<dyn Upgraded>> {
+    pub fn take(&self) -> Option<Box<dyn UpgradedProtocol>> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.take()
     }

@@ -37,7 +37,7 @@ pub struct LoadFlags {
 pub(crate) enum Action {
     #[command(flatten)]
     Scenario(Scenario),
-    Compare(compare::Flags),
+    Compare(compare::CompareFlags),
     Show(compare::ShowFlags),
 }
 
@@ -45,19 +45,19 @@ pub(crate) enum Action {
 #[derive(Clone, Debug, Serialize, Subcommand)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scenario {
-    Fanout(fanout::Flags),
-    Burst(burst::Flags),
-    Idle(idle::Flags),
-    Write(write::Flags),
-    List(list::Flags),
-    Get(get::Flags),
-    Renew(renew::Flags),
-    Selective(selective::Flags),
-    Slow(slow::Flags),
-    Resume(resume::Flags),
-    Storm(storm::Flags),
-    Restart(restart::Flags),
-    Verify(verify::Flags),
+    Fanout(fanout::FanoutFlags),
+    Burst(burst::BurstFlags),
+    Idle(idle::IdleFlags),
+    Write(write::WriteScenarioFlags),
+    List(list::ListFlags),
+    Get(get::GetFlags),
+    Renew(renew::RenewFlags),
+    Selective(selective::SelectiveFlags),
+    Slow(slow::SlowFlags),
+    Resume(resume::ResumeFlags),
+    Storm(storm::StormFlags),
+    Restart(restart::RestartFlags),
+    Verify(verify::VerifyFlags),
 }
 
 impl Scenario {

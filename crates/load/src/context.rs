@@ -8,14 +8,14 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::client::{Client, ClientError, Connection, HttpVersion, ListHead, Request};
+use super::client::{Client, ClientError, ClientRequest, Connection, HttpVersion, ListHead};
 use super::error::LoadError;
 use super::flags::RunFlags;
 use super::fleet::Fleet;
 use super::floor::Protocol;
 use super::measure::{Gauges, Observation, Probe, observe};
-use super::output::Progress;
-use super::payload::{Kind, Payload, Stamp};
+use super::output::ProgressLine;
+use super::payload::{ObjectKind, Payload, Stamp};
 use super::workspace::Workspace;
 
 /// The most tries to create the first object, and the pause between them: some seconds in all.
@@ -121,11 +121,11 @@ impl Context {
     }
 
     /// Returns the version of a collection. A watch from here gets every later event.
-    pub(crate) async fn revision(&self, kind: Kind) -> Result<u64, LoadError> {
+    pub(crate) async fn revision(&self, kind: ObjectKind) -> Result<u64, LoadError> {
         let what = format!("list {}", kind.resource());
         let path = format!("{}?limit=1", self.workspace.collection(kind));
         let encoding = self.flags.encoding;
-        let request = Request::get(path).accepting(encoding);
+        let request = ClientRequest::get(path).accepting(encoding);
         let answer = self.connect().await?.request(request).await;
         let list = answer
             .and_then(|answer| answer.success())
@@ -140,7 +140,11 @@ impl Context {
 
     /// Returns objects that are so many bytes long on the wire, with all that the server adds, unless they are longer
     /// without any padding; and how long they are. One is written and read to see that.
-    pub(crate) async fn payload(&self, kind: Kind, size: u32) -> Result<(Payload, u64), LoadError> {
+    pub(crate) async fn payload(
+        &self,
+        kind: ObjectKind,
+        size: u32,
+    ) -> Result<(Payload, u64), LoadError> {
         let trial = Payload::new(self.flags.encoding, 0);
         let length = self
             .trial(kind, &trial)
@@ -152,7 +156,7 @@ impl Context {
     }
 
     /// Returns the length of an object as it is read, after it was written twice.
-    async fn trial(&self, kind: Kind, payload: &Payload) -> Result<usize, ClientError> {
+    async fn trial(&self, kind: ObjectKind, payload: &Payload) -> Result<usize, ClientError> {
         let collection = self.workspace.collection(kind);
         let mut connection = self.client.connect().await?;
         let stamp = |number| Stamp {
@@ -177,11 +181,11 @@ impl Context {
         }
         let update = payload.update(kind, &collection, stamp(1));
         connection.request(update).await?.success()?;
-        let get = Request::get(&path).accepting(payload.encoding());
+        let get = ClientRequest::get(&path).accepting(payload.encoding());
         let object = connection.request(get).await?.success()?;
         let delete = format!("{path}?gracePeriodSeconds=0");
         connection
-            .request(Request::delete(delete))
+            .request(ClientRequest::delete(delete))
             .await?
             .success()?;
         Ok(object.len())
@@ -196,7 +200,7 @@ impl Context {
         gauges: &Gauges,
         doing: impl Future<Output = T>,
     ) -> (T, Observation) {
-        let progress = Progress::start(what, expected);
+        let progress = ProgressLine::start(what, expected);
         observe(gauges, &self.probe, &progress, doing).await
     }
 
@@ -262,7 +266,7 @@ fn machine() -> String {
 /// Returns the server's version.
 pub(crate) async fn server_version(client: &Client) -> Result<String, LoadError> {
     let mut connection = client.connect().await?;
-    let answer = connection.request(Request::get("/version")).await;
+    let answer = connection.request(ClientRequest::get("/version")).await;
     let body = answer
         .and_then(|answer| answer.success())
         .map_err(LoadError::request("ask for the server's version"))?;

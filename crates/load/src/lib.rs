@@ -58,4 +58,4 @@ pub use command_line::LoadFlags;
 pub use remote::{Pieces, Remote, RemoteError};
 pub use run::run;
 pub use target::RemoteFlags;
-pub use verify::{SimulatedClients, Verdict};
+pub use verify::{HistoryVerdict, SimulatedClients};

@@ -1,7 +1,7 @@
-//! The outcome of a scenario. `--json` prints an [`Outcome`]; tables, pages and comparisons show one and nothing
+//! The outcome of a scenario. `--json` prints an [`ScenarioReport`]; tables, pages and comparisons show one and nothing
 //! else, so that all of them agree.
 //!
-//! The hard part is honesty: a run that lost or repeated an event scores zero. [`Outcome::new`]
+//! The hard part is honesty: a run that lost or repeated an event scores zero. [`ScenarioReport::new`]
 //! sees to it, so that no scenario can forget.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(crate) const FORMAT: u32 = 1;
 
 /// The outcome of a scenario, with all that is needed to judge and repeat it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub(crate) struct Outcome {
+pub(crate) struct ScenarioReport {
     /// The format of the file: [`FORMAT`] as it was when this was written.
     pub(crate) format: u32,
     /// The version of this program.
@@ -30,7 +30,7 @@ pub(crate) struct Outcome {
     pub(crate) summary: IndexMap<String, Figure>,
     /// The reasons to doubt the figures.
     pub(crate) warnings: Vec<String>,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: ScenarioVerdict,
 }
 
 /// A figure over all runs: median and range.
@@ -121,7 +121,7 @@ pub(crate) struct Second {
 /// The verdict on an outcome: failed if any run lost, repeated or reordered an event.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "is", rename_all = "lowercase")]
-pub(crate) enum Verdict {
+pub(crate) enum ScenarioVerdict {
     Passed,
     Failed { reasons: Vec<String> },
 }
@@ -183,7 +183,7 @@ impl Run {
     }
 }
 
-impl Outcome {
+impl ScenarioReport {
     /// Returns the outcome of these runs. One that is not whole fails it and scores zero.
     pub(crate) fn new(
         scenario: &str,
@@ -203,9 +203,9 @@ impl Outcome {
             reasons.push("nothing was run".to_owned());
         }
         let verdict = if reasons.is_empty() {
-            Verdict::Passed
+            ScenarioVerdict::Passed
         } else {
-            Verdict::Failed { reasons }
+            ScenarioVerdict::Failed { reasons }
         };
         Self {
             format: FORMAT,
@@ -222,7 +222,7 @@ impl Outcome {
 
     /// Returns true if the verdict is that it passed.
     pub(crate) fn has_passed(&self) -> bool {
-        self.verdict == Verdict::Passed
+        self.verdict == ScenarioVerdict::Passed
     }
 }
 
@@ -272,8 +272,8 @@ mod tests {
         run
     }
 
-    fn outcome(runs: Vec<Run>) -> Outcome {
-        Outcome::new("test", String::new(), BTreeMap::new(), runs, Vec::new())
+    fn outcome(runs: Vec<Run>) -> ScenarioReport {
+        ScenarioReport::new("test", String::new(), BTreeMap::new(), runs, Vec::new())
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(outcome.runs[0].latency, None);
         assert_eq!(outcome.runs[1].figures["p99"].value, 1.0);
         let reasons = vec!["run 1: 4 received of 5".to_owned()];
-        assert_eq!(outcome.verdict, Verdict::Failed { reasons });
+        assert_eq!(outcome.verdict, ScenarioVerdict::Failed { reasons });
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
         let outcome = outcome(vec![faulty]);
         assert_eq!(outcome.summary["p99"].median, 0.0);
         let reasons = vec!["run 1: watch 1: event 2 twice".to_owned()];
-        assert_eq!(outcome.verdict, Verdict::Failed { reasons });
+        assert_eq!(outcome.verdict, ScenarioVerdict::Failed { reasons });
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
     fn what_is_written_is_read_again() {
         let before = outcome(vec![run(3.0, 5, 4)]);
         let text = serde_json::to_string(&before).expect("JSON");
-        let after: Outcome = serde_json::from_str(&text).expect("an outcome");
+        let after: ScenarioReport = serde_json::from_str(&text).expect("an outcome");
         assert_eq!(after, before);
     }
 }

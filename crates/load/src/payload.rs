@@ -6,8 +6,8 @@
 
 use bytes::Bytes;
 
-use super::client::protobuf::{self, ConfigMap, Container, ObjectMeta, Pod, PodSpec};
-use super::client::{Content, Encoding, Field, Request, leading_number};
+use super::client::protobuf::{self, ConfigMap, Container, ObjectMeta, PodMessage, PodSpec};
+use super::client::{ClientRequest, DigitField, Encoding, RequestContent, leading_number};
 
 /// The beginning of a stamp. No other value in our objects has it.
 const MARKER: &[u8] = b"rwl1:";
@@ -21,7 +21,7 @@ const PADDING: &str = "padding";
 const IMAGE: &str = "registry.invalid/never-pulled";
 
 thread_local! {
-    static STAMP: Field = const { Field::new(MARKER) };
+    static STAMP: DigitField = const { DigitField::new(MARKER) };
 }
 
 /// The text in an object that says which write made it, and when that was due.
@@ -44,7 +44,7 @@ pub(crate) struct Payload {
 
 /// The kinds of objects that scenarios use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum ObjectKind {
     ConfigMaps,
     /// Pods, each bound to a node of its own that does not exist, so that they never run.
     Pods,
@@ -99,7 +99,7 @@ impl Stamp {
     }
 }
 
-impl Kind {
+impl ObjectKind {
     /// Returns the resource's name in paths.
     pub(crate) fn resource(self) -> &'static str {
         match self {
@@ -134,31 +134,31 @@ impl Payload {
     }
 
     /// Returns the request that creates an object in this collection.
-    pub(crate) fn create(&self, kind: Kind, collection: &str, stamp: Stamp) -> Request {
-        let request = Request::post(collection, self.whole(kind, stamp));
+    pub(crate) fn create(&self, kind: ObjectKind, collection: &str, stamp: Stamp) -> ClientRequest {
+        let request = ClientRequest::post(collection, self.whole(kind, stamp));
         request.accepting(self.encoding)
     }
 
     /// Returns the request that writes an object's next version, whatever its present one is. Sent twice, it changes
     /// nothing more.
-    pub(crate) fn update(&self, kind: Kind, collection: &str, stamp: Stamp) -> Request {
+    pub(crate) fn update(&self, kind: ObjectKind, collection: &str, stamp: Stamp) -> ClientRequest {
         let path = format!("{collection}/{}", name(stamp.object));
         let request = match kind {
-            Kind::ConfigMaps => Request::put(path, self.whole(kind, stamp)),
+            ObjectKind::ConfigMaps => ClientRequest::put(path, self.whole(kind, stamp)),
             // What else is in a pod is the server's business and may not change.
-            Kind::Pods => Request::patch(path, patch(stamp)),
+            ObjectKind::Pods => ClientRequest::patch(path, patch(stamp)),
         };
         request.accepting(self.encoding)
     }
 
-    fn whole(&self, kind: Kind, stamp: Stamp) -> Content {
+    fn whole(&self, kind: ObjectKind, stamp: Stamp) -> RequestContent {
         let bytes = match (kind, self.encoding) {
-            (Kind::ConfigMaps, Encoding::Json) => self.config_map_json(stamp),
-            (Kind::ConfigMaps, Encoding::Protobuf) => self.config_map_protobuf(stamp),
-            (Kind::Pods, Encoding::Json) => self.pod_json(stamp),
-            (Kind::Pods, Encoding::Protobuf) => self.pod_protobuf(stamp),
+            (ObjectKind::ConfigMaps, Encoding::Json) => self.config_map_json(stamp),
+            (ObjectKind::ConfigMaps, Encoding::Protobuf) => self.config_map_protobuf(stamp),
+            (ObjectKind::Pods, Encoding::Json) => self.pod_json(stamp),
+            (ObjectKind::Pods, Encoding::Protobuf) => self.pod_protobuf(stamp),
         };
-        Content {
+        RequestContent {
             media_type: self.encoding.media_type(),
             bytes,
         }
@@ -194,7 +194,7 @@ impl Payload {
     }
 
     fn pod_protobuf(&self, stamp: Stamp) -> Bytes {
-        let pod = Pod {
+        let pod = PodMessage {
             metadata: Some(metadata(stamp, Some(&self.padding))),
             spec: Some(PodSpec {
                 containers: vec![Container {
@@ -220,10 +220,10 @@ fn metadata(stamp: Stamp, padding: Option<&str>) -> ObjectMeta {
     }
 }
 
-fn patch(stamp: Stamp) -> Content {
+fn patch(stamp: Stamp) -> RequestContent {
     let text = stamp.text();
     let patch = format!(r#"{{"metadata":{{"annotations":{{"{ANNOTATION}":"{text}"}}}}}}"#);
-    Content {
+    RequestContent {
         media_type: "application/merge-patch+json",
         bytes: patch.into(),
     }
@@ -241,13 +241,13 @@ mod tests {
         at: 1_789_999_999_123_456_789,
     };
 
-    fn bytes(kind: Kind, encoding: Encoding) -> Bytes {
+    fn bytes(kind: ObjectKind, encoding: Encoding) -> Bytes {
         Payload::new(encoding, 100).whole(kind, STAMP).bytes
     }
 
     #[test]
     fn stamps_are_found_in_every_form() {
-        for kind in [Kind::ConfigMaps, Kind::Pods] {
+        for kind in [ObjectKind::ConfigMaps, ObjectKind::Pods] {
             for encoding in [Encoding::Json, Encoding::Protobuf] {
                 let object = bytes(kind, encoding);
                 assert_eq!(Stamp::find(&object), Some(STAMP), "{kind:?} {encoding:?}");
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn the_due_time_of_a_stamp_is_overwritten_in_place() {
         for encoding in [Encoding::Json, Encoding::Protobuf] {
-            let mut object = bytes(Kind::ConfigMaps, encoding).to_vec();
+            let mut object = bytes(ObjectKind::ConfigMaps, encoding).to_vec();
             let length = object.len();
             assert!(Stamp::set_due(&mut object, 5));
             let expected = Stamp { at: 5, ..STAMP };
@@ -276,14 +276,14 @@ mod tests {
 
     #[test]
     fn objects_are_what_others_read() {
-        let object = bytes(Kind::ConfigMaps, Encoding::Json);
+        let object = bytes(ObjectKind::ConfigMaps, Encoding::Json);
         let json: serde_json::Value = serde_json::from_slice(&object).expect("JSON");
         assert_eq!(json["metadata"]["name"], "load-3");
         assert_eq!(json["data"]["padding"].as_str().map(str::len), Some(100));
-        let object = bytes(Kind::Pods, Encoding::Json);
+        let object = bytes(ObjectKind::Pods, Encoding::Json);
         let json: serde_json::Value = serde_json::from_slice(&object).expect("JSON");
         assert_eq!(json["spec"]["nodeName"], "ringwatch-load-3");
-        let object = bytes(Kind::Pods, Encoding::Protobuf);
+        let object = bytes(ObjectKind::Pods, Encoding::Protobuf);
         let inner = protobuf::unwrap_envelope(&object).expect("an envelope");
         let pod = k8s_pb::api::core::v1::Pod::decode(inner).expect("a pod");
         let spec = pod.spec.expect("a spec");

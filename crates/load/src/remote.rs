@@ -5,8 +5,8 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use thiserror::Error;
 
-use crate::client::{Client, ClientError, Connection, HttpVersion, Request};
-use crate::target::{RemoteFlags, Target};
+use crate::client::{Client, ClientError, ClientRequest, Connection, HttpVersion};
+use crate::target::{LoadTarget, RemoteFlags};
 
 /// A server that is read.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Remote {
     /// # Errors
     /// One line that says what is wrong and what to do.
     pub async fn find(flags: &RemoteFlags) -> Result<Self, RemoteError> {
-        let target = Target::find_anywhere(flags).await;
+        let target = LoadTarget::find_anywhere(flags).await;
         let target = target.map_err(|error| RemoteError::Target(error.to_string()))?;
         let address = target.authority.clone();
         let client = Client::new(target, HttpVersion::One);
@@ -85,10 +85,10 @@ impl Remote {
             Some(connection) => connection,
             None => self.client.connect().await?,
         };
-        let answer = match connection.request(Request::get(path)).await {
+        let answer = match connection.request(ClientRequest::get(path)).await {
             Err(ClientError::Unsent(_)) => {
                 connection = self.client.connect().await?;
-                connection.request(Request::get(path)).await?
+                connection.request(ClientRequest::get(path)).await?
             }
             answer => answer?,
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::try_join_all;
 
-use super::client::{Client, Connection, Request};
+use super::client::{Client, ClientRequest, Connection};
 use super::context::Context;
 use super::error::LoadError;
 use super::measure::{Gauges, Observation, Recorder};
@@ -69,8 +69,8 @@ impl Clients {
         context: &Context,
         what: &str,
         pace: Pace,
-        make: impl Fn(u64) -> Request,
-        check: impl Fn(u64, &[Bytes]) -> Result<Option<Request>, String>,
+        make: impl Fn(u64) -> ClientRequest,
+        check: impl Fn(u64, &[Bytes]) -> Result<Option<ClientRequest>, String>,
     ) -> Result<Answers, LoadError> {
         let expected = match pace {
             Pace::Due { count, .. } => count,
@@ -112,8 +112,8 @@ struct Asking<'a, M, C> {
 
 impl<M, C> Asking<'_, M, C>
 where
-    M: Fn(u64) -> Request,
-    C: Fn(u64, &[Bytes]) -> Result<Option<Request>, String>,
+    M: Fn(u64) -> ClientRequest,
+    C: Fn(u64, &[Bytes]) -> Result<Option<ClientRequest>, String>,
 {
     /// Makes the requests of one client, which are every so many of all. Returns how many these were, and the first
     /// wrong answers.

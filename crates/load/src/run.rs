@@ -10,12 +10,12 @@ use super::command_line::{Action, LoadFlags, Scenario};
 use super::compare;
 use super::context::{Context, Length, server_version};
 use super::error::LoadError;
-use super::outcome::{Outcome, Run};
+use super::outcome::{Run, ScenarioReport};
 use super::scenario::{
     burst, fanout, get, idle, list, renew, restart, resume, selective, slow, storm, write,
 };
 use super::show;
-use super::target::Target;
+use super::target::LoadTarget;
 use super::time::timestamp;
 use super::verify;
 use super::workspace::Workspace;
@@ -49,9 +49,9 @@ pub fn run(flags: &LoadFlags) -> Result<bool, LoadError> {
     }
 }
 
-async fn load(flags: &LoadFlags, scenario: &Scenario) -> Result<Outcome, LoadError> {
+async fn load(flags: &LoadFlags, scenario: &Scenario) -> Result<ScenarioReport, LoadError> {
     let mut interruptions = Interruptions::new()?;
-    let (target, others) = Target::find(&flags.target).await?;
+    let (target, others) = LoadTarget::find(&flags.target).await?;
     let client = Client::of_cluster(target, others, flags.run.http)?;
     let workspace = Workspace::new(flags.run.namespace.as_deref());
     let mut workspace = workspace.with_custom(scenario.custom_resource().cloned());
@@ -88,7 +88,7 @@ async fn in_workspace(
     scenario: &Scenario,
     client: &Client,
     workspace: &mut Workspace,
-) -> Result<Outcome, LoadError> {
+) -> Result<ScenarioReport, LoadError> {
     let started = timestamp();
     let server = server_version(client).await?;
     workspace.create(&mut client.connect().await?).await?;
@@ -98,7 +98,7 @@ async fn in_workspace(
     let runs = measure(&context, scenario).await?;
     let setting = context.setting(scenario, &server);
     let name = scenario.name();
-    Ok(Outcome::new(
+    Ok(ScenarioReport::new(
         name,
         started,
         setting,

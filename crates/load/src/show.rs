@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::compare::{self, Comparison};
 use crate::error::LoadError;
 use crate::flags::RunFlags;
-use crate::outcome::Outcome;
+use crate::outcome::ScenarioReport;
 use crate::output::table::table;
 use crate::report;
 
@@ -35,7 +35,7 @@ pub(crate) fn check(flags: &RunFlags) -> Result<(), LoadError> {
 ///
 /// # Errors
 /// [`LoadError::Write`]: a file, or standard output, cannot be written.
-pub(crate) fn outcome(outcome: &Outcome, flags: &RunFlags) -> Result<(), LoadError> {
+pub(crate) fn outcome(outcome: &ScenarioReport, flags: &RunFlags) -> Result<(), LoadError> {
     show(outcome, flags, || table(outcome), || report::page(outcome))
 }
 

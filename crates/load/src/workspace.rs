@@ -9,10 +9,10 @@ use std::time::Duration;
 use rand::Rng;
 use serde_json::{Value, json};
 
-use super::client::{Client, ClientError, Connection, Content, Request};
+use super::client::{Client, ClientError, ClientRequest, Connection, RequestContent};
 use super::custom_resource::CustomResource;
 use super::error::LoadError;
-use super::payload::Kind;
+use super::payload::ObjectKind;
 
 const NAME_PREFIX: &str = "ringwatch-load-";
 /// The number of random characters that follow, and their alphabet.
@@ -68,7 +68,7 @@ impl Workspace {
     }
 
     /// Returns the path of a collection in it.
-    pub(crate) fn collection(&self, kind: Kind) -> String {
+    pub(crate) fn collection(&self, kind: ObjectKind) -> String {
         self.path(kind.resource())
     }
 
@@ -94,7 +94,7 @@ impl Workspace {
             "apiVersion": "v1",
             "metadata": {"name": self.name, "labels": {MANAGED_BY: MANAGER}},
         });
-        let request = Request::post("/api/v1/namespaces", Content::json(&namespace));
+        let request = ClientRequest::post("/api/v1/namespaces", RequestContent::json(&namespace));
         let what = format!("create the namespace {}", self.name);
         self.asked_for = true;
         let answer = connection.request(request).await;
@@ -132,7 +132,7 @@ impl Workspace {
             return Ok(true);
         };
         for collection in self.written() {
-            let request = Request::delete(collection).with(Content::json(&json!({
+            let request = ClientRequest::delete(collection).with(RequestContent::json(&json!({
                 "kind": "DeleteOptions",
                 "apiVersion": "v1",
                 "gracePeriodSeconds": 0,
@@ -140,7 +140,9 @@ impl Workspace {
             connection.request(request).await?.success()?;
         }
         if namespace["metadata"]["deletionTimestamp"].is_null() {
-            let answer = connection.request(Request::delete(self.own_path())).await?;
+            let answer = connection
+                .request(ClientRequest::delete(self.own_path()))
+                .await?;
             if answer.status.as_u16() != 404 {
                 answer.success()?;
             }
@@ -166,7 +168,7 @@ impl Workspace {
         }
         namespace["spec"]["finalizers"] = json!([]);
         let path = self.path("finalize");
-        let request = Request::put(path, Content::json(&namespace));
+        let request = ClientRequest::put(path, RequestContent::json(&namespace));
         let answer = connection.request(request).await?;
         // Somebody else was faster.
         if !matches!(answer.status.as_u16(), 404 | 409) {
@@ -185,7 +187,7 @@ fn random_name() -> String {
 
 /// Gets a document; `None` if there is none.
 async fn get(connection: &mut Connection, path: &str) -> Result<Option<Value>, ClientError> {
-    let answer = connection.request(Request::get(path)).await?;
+    let answer = connection.request(ClientRequest::get(path)).await?;
     if answer.status.as_u16() == 404 {
         return Ok(None);
     }
@@ -209,7 +211,7 @@ mod tests {
                 NAME_PREFIX.len() + NAME_RANDOM_CHARACTERS
             );
             let path = format!("/api/v1/namespaces/{}/pods", workspace.name());
-            assert_eq!(workspace.collection(Kind::Pods), path);
+            assert_eq!(workspace.collection(ObjectKind::Pods), path);
         }
         assert!(names[0].name() != names[1].name() || names[1].name() != names[2].name());
     }

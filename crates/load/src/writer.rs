@@ -9,7 +9,7 @@ use futures::future::try_join_all;
 use super::client::{Client, Connection};
 use super::error::LoadError;
 use super::measure::Recorder;
-use super::payload::{Kind, Payload, Stamp};
+use super::payload::{ObjectKind, Payload, Stamp};
 use super::schedule::Schedule;
 use super::time::{nanos, now, wall_nanos};
 
@@ -45,7 +45,7 @@ struct Lane {
 /// The objects that are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Objects {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ObjectKind,
     pub(crate) collection: String,
     pub(crate) count: u32,
     pub(crate) payload: Payload,

@@ -27,11 +27,11 @@ const ENDED_FOR: Duration = Duration::from_secs(60);
 
 /// The requests that run, the slowest of those that have ended, and the traffic of clients. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct RunningRequests(Arc<Shared>);
+pub struct RunningRequests(Arc<RequestTable>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    running: ShardedRegistry<Request>,
+struct RequestTable {
+    running: ShardedRegistry<RequestFacts>,
     /// The requests that took at least [`SLOW_MIN`], in no order.
     ended: Mutex<Vec<EndedRequest>>,
     traffic: Traffic,
@@ -39,7 +39,7 @@ struct Shared {
 
 /// The facts of a request that are known from its beginning.
 #[derive(Debug)]
-struct Request {
+struct RequestFacts {
     facts: Arc<dyn ObservedRequest>,
     client: ClientSummary,
     /// True if it asks for all objects of a resource.
@@ -62,7 +62,7 @@ struct EndedRequest {
 pub struct RunningRequest {
     all: RunningRequests,
     id: u64,
-    request: Arc<Request>,
+    request: Arc<RequestFacts>,
     clock: Clock,
 }
 
@@ -93,7 +93,7 @@ impl RunningRequests {
         client: ClientSummary,
         clock: &Clock,
     ) -> RunningRequest {
-        let (id, request) = self.0.running.add(|_| Request {
+        let (id, request) = self.0.running.add(|_| RequestFacts {
             facts,
             client,
             everything,
@@ -198,7 +198,7 @@ impl Drop for RunningRequest {
     }
 }
 
-impl Request {
+impl RequestFacts {
     /// Returns the summary of the request.
     fn summary(&self, now: Instant, running: bool) -> RequestSummary {
         RequestSummary {

@@ -40,7 +40,7 @@ pub(crate) struct Traffic {
 
 #[derive(Debug, Default)]
 struct Shard {
-    rows: IndexMap<Key<Box<str>>, LastMinute<Sums>>,
+    rows: IndexMap<ClientKey<Box<str>>, LastMinute<Sums>>,
     /// The requests whose row had to make room. They count from that time on, so that they are shown for a minute more than others
     /// at most.
     others: LastMinute<Sums>,
@@ -48,7 +48,7 @@ struct Shard {
 
 /// The client of requests, and the kind of them; of texts that are borrowed or kept.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Key<T> {
+struct ClientKey<T> {
     user: T,
     user_agent: T,
     address: Option<IpAddr>,
@@ -116,7 +116,7 @@ impl Traffic {
             subresource: "",
         };
         let resource = facts.resource().unwrap_or_else(of_path);
-        let key = Key {
+        let key = ClientKey {
             user: &*client.user,
             user_agent: &*client.user_agent,
             address: client.address.map(|it| it.ip().to_canonical()),
@@ -157,7 +157,7 @@ impl Traffic {
 }
 
 impl Shard {
-    fn count(&mut self, key: &Key<&str>, end: &Sums, now: Instant) {
+    fn count(&mut self, key: &ClientKey<&str>, end: &Sums, now: Instant) {
         if let Some(sums) = self.rows.get_mut(key) {
             sums.part(now).add(end);
             return;
@@ -182,9 +182,9 @@ impl Shard {
     }
 }
 
-impl Key<&str> {
-    fn kept(&self) -> Key<Box<str>> {
-        Key {
+impl ClientKey<&str> {
+    fn kept(&self) -> ClientKey<Box<str>> {
+        ClientKey {
             user: self.user.into(),
             user_agent: self.user_agent.into(),
             address: self.address,
@@ -198,8 +198,8 @@ impl Key<&str> {
 }
 
 /// A key of borrowed texts stands for one that keeps the same texts; both have the same hash.
-impl Equivalent<Key<Box<str>>> for Key<&str> {
-    fn equivalent(&self, kept: &Key<Box<str>>) -> bool {
+impl Equivalent<ClientKey<Box<str>>> for ClientKey<&str> {
+    fn equivalent(&self, kept: &ClientKey<Box<str>>) -> bool {
         let same = |one: &str, other: &str| one == other;
         same(self.user, &kept.user)
             && same(self.user_agent, &kept.user_agent)
@@ -212,7 +212,7 @@ impl Equivalent<Key<Box<str>>> for Key<&str> {
     }
 }
 
-impl Key<Box<str>> {
+impl ClientKey<Box<str>> {
     fn shown(&self, sums: &LastMinute<Sums>, now: Instant) -> ClientTraffic {
         ClientTraffic {
             client: Some((self.user.clone(), self.user_agent.clone(), self.address)),

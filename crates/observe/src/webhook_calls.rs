@@ -20,11 +20,11 @@ const ABANDONED_MIN: Duration = Duration::from_secs(1);
 
 /// The calls of webhooks. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct WebhookCalls(Arc<Shared>);
+pub struct WebhookCalls(Arc<CallTable>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    running: ShardedRegistry<Call>,
+struct CallTable {
+    running: ShardedRegistry<CallRecord>,
     ended: Mutex<IndexMap<Webhook, LastMinute<EndedCalls>>>,
 }
 
@@ -38,7 +38,7 @@ pub struct Webhook {
 }
 
 #[derive(Debug)]
-struct Call {
+struct CallRecord {
     webhook: Webhook,
     since: Instant,
 }
@@ -71,9 +71,9 @@ pub struct WebhookFigures {
 
 /// A call that runs, until this is dropped.
 struct RunningCall<'a> {
-    all: &'a Shared,
+    all: &'a CallTable,
     id: u64,
-    call: Arc<Call>,
+    call: Arc<CallRecord>,
     /// True if it succeeded, false if it failed; `None` if nobody waits for the answer any more.
     succeeded: Option<bool>,
     clock: &'a Clock,
@@ -91,7 +91,7 @@ impl WebhookCalls {
         clock: &Clock,
         call: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        let (id, running) = self.0.running.add(|_| Call {
+        let (id, running) = self.0.running.add(|_| CallRecord {
             webhook: Webhook {
                 name: shortened(name),
                 target: shortened(&target.to_string()),
@@ -145,7 +145,7 @@ fn figures_of<'a>(
         })
 }
 
-impl Shared {
+impl CallTable {
     fn ended(&self) -> MutexGuard<'_, IndexMap<Webhook, LastMinute<EndedCalls>>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }

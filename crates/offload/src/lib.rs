@@ -19,7 +19,7 @@ mod request;
 mod work;
 
 pub use self::request::{
-    AbandonOnDrop, OffloadRequest, OffloadableRequest, Progress, is_abandoned, offload,
+    AbandonOnDrop, OffloadProgress, OffloadRequest, OffloadableRequest, is_abandoned, offload,
     offload_if_large,
 };
 pub use self::work::{LARGE_BYTES, Work, memory_for};

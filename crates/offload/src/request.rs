@@ -71,10 +71,10 @@ async fn request_offload(request: OffloadRequest) {
 
 /// The state of an offloadable request, shared by the request and what polls it.
 #[derive(Debug, Default)]
-struct SharedState(Mutex<State>);
+struct SharedState(Mutex<RequestProgress>);
 
 #[derive(Debug, Default)]
-struct State {
+struct RequestProgress {
     /// The work for which the request waits to be moved.
     requested: Option<OffloadRequest>,
     /// True once it has been moved.
@@ -86,7 +86,7 @@ struct State {
 }
 
 impl SharedState {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RequestProgress> {
         self.0
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -111,7 +111,7 @@ pub struct OffloadableRequest<T> {
 
 /// The outcome of polling a request where it began.
 #[derive(Debug)]
-pub enum Progress<T> {
+pub enum OffloadProgress<T> {
     /// The request has been answered.
     Answered(T),
     /// The request waits to be moved, since its next step is not done where it began.
@@ -141,7 +141,7 @@ impl<T> OffloadableRequest<T> {
     }
 
     /// Runs the request until it has its answer or asks to be offloaded.
-    pub async fn start(mut self) -> Progress<T> {
+    pub async fn start(mut self) -> OffloadProgress<T> {
         let answer = poll_fn(|context| match self.poll(context) {
             Poll::Ready(answer) => Poll::Ready(Ok(answer)),
             Poll::Pending => match self.shared.state().requested {
@@ -150,8 +150,8 @@ impl<T> OffloadableRequest<T> {
             },
         });
         match answer.await {
-            Ok(answer) => Progress::Answered(answer),
-            Err(request) => Progress::Offload(request, self),
+            Ok(answer) => OffloadProgress::Answered(answer),
+            Err(request) => OffloadProgress::Offload(request, self),
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
             offload(Work::Expressions).await;
             "done"
         }));
-        let Progress::Offload(asked, rest) = request.start().await else {
+        let OffloadProgress::Offload(asked, rest) = request.start().await else {
             panic!("it did large work where it began");
         };
         let expected = OffloadRequest {
@@ -220,7 +220,10 @@ mod tests {
             tokio::task::yield_now().await;
             offload_if_large(Work::Body, &CONTENT[..LARGE_BYTES]).await;
         }));
-        assert!(matches!(request.start().await, Progress::Answered(())));
+        assert!(matches!(
+            request.start().await,
+            OffloadProgress::Answered(())
+        ));
     }
 
     #[tokio::test]
@@ -232,7 +235,7 @@ mod tests {
             parts.next().await;
             parts.next().await;
         }));
-        let Progress::Offload(_, rest) = request.start().await else {
+        let OffloadProgress::Offload(_, rest) = request.start().await else {
             panic!("it stayed");
         };
         rest.resume().await;
@@ -250,7 +253,7 @@ mod tests {
             offload(Work::Expressions).await;
             is_abandoned()
         }));
-        let Progress::Offload(_, rest) = request.start().await else {
+        let OffloadProgress::Offload(_, rest) = request.start().await else {
             panic!("it stayed");
         };
         drop(rest.abandon_on_drop());

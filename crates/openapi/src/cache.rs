@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use bytes::Bytes;
 use ringwatch::budget::{Account, Ledger, Share};
 
-use super::form::{Form, Syntax};
+use super::form::{OpenApiVersion, Syntax};
 
 /// Maximum number of bytes of cached documents.
 const BYTES_MAX: usize = 8 << 20;
@@ -25,24 +25,24 @@ pub(super) struct DocumentCache {
 #[derive(Debug)]
 struct CachedDocuments {
     /// The cached documents, the most recently used first.
-    documents: VecDeque<Document>,
+    documents: VecDeque<CachedDocument>,
     share: Share,
 }
 
 #[derive(Debug)]
-struct Document {
-    kind: (Form, Syntax),
+struct CachedDocument {
+    kind: (OpenApiVersion, Syntax),
     hash: String,
-    content: Weak<Content>,
-    kept: Option<Arc<Content>>,
+    content: Weak<DocumentBytes>,
+    kept: Option<Arc<DocumentBytes>>,
 }
 
 /// The bytes of a document, which clients share.
 #[derive(Debug)]
-struct Content(Vec<u8>);
+struct DocumentBytes(Vec<u8>);
 
 /// A document's bytes as one response holds them.
-struct SharedContent(Arc<Content>);
+struct SharedContent(Arc<DocumentBytes>);
 
 impl AsRef<[u8]> for SharedContent {
     fn as_ref(&self) -> &[u8] {
@@ -65,7 +65,7 @@ impl DocumentCache {
     /// Returns the document of a hash, and builds it if it is not cached.
     pub(super) async fn get<M: Future<Output = Vec<u8>>>(
         &self,
-        kind: (Form, Syntax),
+        kind: (OpenApiVersion, Syntax),
         hash: &str,
         make: impl FnOnce() -> M,
     ) -> Bytes {
@@ -76,8 +76,8 @@ impl DocumentCache {
         if let Some(content) = self.lock().find(kind, hash) {
             return content;
         }
-        let content = Arc::new(Content(make().await));
-        self.lock().keep(Document {
+        let content = Arc::new(DocumentBytes(make().await));
+        self.lock().keep(CachedDocument {
             kind,
             hash: hash.to_owned(),
             content: Arc::downgrade(&content),
@@ -92,8 +92,8 @@ impl DocumentCache {
 }
 
 impl CachedDocuments {
-    fn find(&mut self, kind: (Form, Syntax), hash: &str) -> Option<Bytes> {
-        let known = |it: &Document| it.kind == kind && it.hash == hash;
+    fn find(&mut self, kind: (OpenApiVersion, Syntax), hash: &str) -> Option<Bytes> {
+        let known = |it: &CachedDocument| it.kind == kind && it.hash == hash;
         let at = self.documents.iter().position(known)?;
         let document = self.documents.remove(at)?;
         let content = document.content.upgrade()?;
@@ -101,7 +101,7 @@ impl CachedDocuments {
         Some(Bytes::from_owner(SharedContent(content)))
     }
 
-    fn keep(&mut self, document: Document) {
+    fn keep(&mut self, document: CachedDocument) {
         self.documents.push_front(document);
         let mut bytes = 0;
         for document in &mut self.documents {
@@ -121,7 +121,7 @@ impl CachedDocuments {
 mod tests {
     use super::*;
 
-    const KIND: (Form, Syntax) = (Form::V3, Syntax::Json);
+    const KIND: (OpenApiVersion, Syntax) = (OpenApiVersion::V3, Syntax::Json);
 
     #[tokio::test]
     async fn a_document_is_made_once_while_it_is_kept() {
@@ -129,7 +129,9 @@ mod tests {
         let made = cache.get(KIND, "a", || async { vec![1] }).await;
         let again = cache.get(KIND, "a", || async { vec![2] }).await;
         assert_eq!((&made[..], &again[..]), (&[1][..], &[1][..]));
-        let other = cache.get((Form::V2, Syntax::Json), "a", || async { vec![2] });
+        let other = cache.get((OpenApiVersion::V2, Syntax::Json), "a", || async {
+            vec![2]
+        });
         assert_eq!(other.await[..], [2]);
     }
 

@@ -12,7 +12,7 @@ use ringwatch_registry::{Resource, Store};
 use serde_json::{Map, Value, json};
 
 use super::built_in::Index;
-use super::form::Form;
+use super::form::OpenApiVersion;
 use super::{names, v3};
 
 /// The built-in types from which custom ones take the members that all objects and lists have.
@@ -83,7 +83,7 @@ impl CustomSchemas {
         &self,
         group_version: &GroupVersion,
         kind: &str,
-        form: Form,
+        form: OpenApiVersion,
         built_in: &Index<'_>,
     ) -> Value {
         let mut resources = self.resources.get(group_version).into_iter().flatten();
@@ -151,7 +151,7 @@ fn selectable_fields(version: &Value) -> Option<Value> {
 fn object(
     definition: Option<&Value>,
     version: Option<&Value>,
-    form: Form,
+    form: OpenApiVersion,
     built_in: &Index<'_>,
 ) -> Value {
     let open = || json!({"type": "object"});
@@ -160,7 +160,7 @@ fn object(
         return open();
     };
     unfold(&mut schema, LEVELS_MAX);
-    if form == Form::V2 {
+    if form == OpenApiVersion::V2 {
         let preserves = definition.is_some_and(|it| it["spec"]["preserveUnknownFields"] == true);
         if preserves || is_true(&schema, PRESERVE_UNKNOWN) {
             return open();
@@ -230,13 +230,15 @@ fn list(resource: &Resource, built_in: &Index<'_>) -> Value {
 }
 
 /// Adds the members of every object to embedded objects.
-fn embed(schema: &mut Value, frame: &Map<String, Value>, form: Form, levels: usize) {
+fn embed(schema: &mut Value, frame: &Map<String, Value>, form: OpenApiVersion, levels: usize) {
     if levels == 0 {
         return;
     }
     inner(schema, &mut |it| embed(it, frame, form, levels - 1));
     // kubectl would refuse members that are not listed next to it.
-    if is_true(schema, EMBEDDED) && !(form == Form::V2 && is_true(schema, PRESERVE_UNKNOWN)) {
+    if is_true(schema, EMBEDDED)
+        && !(form == OpenApiVersion::V2 && is_true(schema, PRESERVE_UNKNOWN))
+    {
         put(schema, frame);
         for (name, description) in EMBEDDED_DESCRIPTIONS {
             schema["properties"][name]["description"] = json!(description);
@@ -413,9 +415,9 @@ mod tests {
         let frame = Map::from_iter([("kind".to_owned(), json!({"type": "string"}))]);
         let open = json!({"type": "object", EMBEDDED: true, PRESERVE_UNKNOWN: true});
         let mut schema = json!({"properties": {"a": {"items": open}}});
-        embed(&mut schema, &frame, Form::V2, LEVELS_MAX);
+        embed(&mut schema, &frame, OpenApiVersion::V2, LEVELS_MAX);
         assert_eq!(schema["properties"]["a"]["items"], open);
-        embed(&mut schema, &frame, Form::V3, LEVELS_MAX);
+        embed(&mut schema, &frame, OpenApiVersion::V3, LEVELS_MAX);
         let item = &schema["properties"]["a"]["items"];
         assert_eq!(item["required"], json!(["kind", "apiVersion"]));
         assert_eq!(item["properties"]["kind"]["type"], "string");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::built_in::Index;
 use super::custom::CustomSchemas;
-use super::form::{Form, Syntax};
+use super::form::{OpenApiVersion, Syntax};
 use super::names::Names;
 use super::operations::PathItem;
 use super::protobuf::{self, Piece};
@@ -19,7 +19,7 @@ const STEP_SCHEMAS: usize = 16;
 /// A document that is being written.
 #[derive(Debug)]
 pub(super) struct Assembly<'a> {
-    form: Form,
+    form: OpenApiVersion,
     syntax: Syntax,
     names: Names<'a>,
     paths: Vec<u8>,
@@ -34,7 +34,7 @@ pub(super) struct Assembly<'a> {
 
 impl<'a> Assembly<'a> {
     /// Starts a document without content.
-    pub(super) fn new(form: Form, syntax: Syntax, index: &'a Index<'a>) -> Self {
+    pub(super) fn new(form: OpenApiVersion, syntax: Syntax, index: &'a Index<'a>) -> Self {
         Self {
             form,
             syntax,
@@ -50,12 +50,12 @@ impl<'a> Assembly<'a> {
     /// Gives the document the head of those about custom resources, which tells nothing of the server. Follows
     /// `getOpenAPIV3Config` of apiextensions.
     pub(super) fn describe_definitions(&mut self) {
-        self.of_definitions = self.form == Form::V3;
+        self.of_definitions = self.form == OpenApiVersion::V3;
     }
 
     /// Restricts the document to one version.
     pub(super) fn limit_to(&mut self, only: &GroupVersion) {
-        if self.form == Form::V3 {
+        if self.form == OpenApiVersion::V3 {
             self.only = Some(only.clone());
         }
     }
@@ -63,8 +63,8 @@ impl<'a> Assembly<'a> {
     /// Adds a path with its operations, and notes the schemas that these refer to.
     pub(super) fn add(&mut self, item: &PathItem) {
         let value = match self.form {
-            Form::V2 => v2::item(item, &mut self.names, &mut self.shared),
-            Form::V3 => v3::item(item, &mut self.names),
+            OpenApiVersion::V2 => v2::item(item, &mut self.names, &mut self.shared),
+            OpenApiVersion::V3 => v3::item(item, &mut self.names),
         };
         put(
             self.syntax,
@@ -109,8 +109,8 @@ impl<'a> Assembly<'a> {
                     .await;
                 self.want_referred(&schema.to_string());
                 match self.form {
-                    Form::V2 => v2::to_v2(schema),
-                    Form::V3 => schema,
+                    OpenApiVersion::V2 => v2::to_v2(schema),
+                    OpenApiVersion::V3 => schema,
                 }
             }
             (None, None) => json!({"type": "object"}),
@@ -121,7 +121,7 @@ impl<'a> Assembly<'a> {
 
     /// Returns true if built-in schemas are written as they are.
     fn is_verbatim(&self) -> bool {
-        (self.form, self.syntax) == (Form::V3, Syntax::Json)
+        (self.form, self.syntax) == (OpenApiVersion::V3, Syntax::Json)
     }
 
     fn of_built_in(&self, mut schema: Value, of_many: bool) -> Value {
@@ -134,8 +134,8 @@ impl<'a> Assembly<'a> {
             kinds.retain(|it| it["group"] == only.group && it["version"] == only.version);
         }
         match self.form {
-            Form::V2 => v2::to_v2(schema),
-            Form::V3 => schema,
+            OpenApiVersion::V2 => v2::to_v2(schema),
+            OpenApiVersion::V3 => schema,
         }
     }
 
@@ -156,16 +156,16 @@ impl<'a> Assembly<'a> {
             false => json!({"title": "Kubernetes", "version": version}),
         };
         let (head, tail) = match self.form {
-            Form::V2 => (
+            OpenApiVersion::V2 => (
                 json!({"swagger": "2.0", "info": info}),
                 json!({"parameters": self.shared.into_value(),
                     "securityDefinitions": {"BearerToken": token},
                     "security": [{"BearerToken": []}]}),
             ),
-            Form::V3 if self.of_definitions => {
+            OpenApiVersion::V3 if self.of_definitions => {
                 (json!({"openapi": "3.0.0", "info": info}), json!({}))
             }
-            Form::V3 => (
+            OpenApiVersion::V3 => (
                 json!({"openapi": "3.0.0", "info": info}),
                 json!({"securitySchemes": {"BearerToken": token}}),
             ),
@@ -196,13 +196,19 @@ fn member(out: &mut Vec<u8>, name: &str, json: &str) {
     out.extend_from_slice(json.as_bytes());
 }
 
-fn json_document(form: Form, head: &Value, paths: &[u8], schemas: &[u8], tail: &Value) -> Vec<u8> {
+fn json_document(
+    form: OpenApiVersion,
+    head: &Value,
+    paths: &[u8],
+    schemas: &[u8],
+    tail: &Value,
+) -> Vec<u8> {
     let (head, tail) = (head.to_string(), tail.to_string());
     // Both are objects, whose braces are those of the document.
     let (head, tail) = (&head[..head.len() - 1], &tail[1..]);
     let (before, end) = match form {
-        Form::V2 => ("},\"definitions\":{", ""),
-        Form::V3 => ("},\"components\":{\"schemas\":{", "}"),
+        OpenApiVersion::V2 => ("},\"definitions\":{", ""),
+        OpenApiVersion::V3 => ("},\"components\":{\"schemas\":{", "}"),
     };
     let after = if tail == "}" { "}" } else { "}," };
     [

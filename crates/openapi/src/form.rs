@@ -2,7 +2,7 @@
 
 /// The version of OpenAPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum OpenApiVersion {
     /// Swagger 2.0: one document of everything.
     V2,
     /// OpenAPI 3.0: a document for each group version.

@@ -44,7 +44,7 @@ use self::built_in::BuiltIn;
 use self::cache::DocumentCache;
 use self::custom::CustomSchemas;
 use self::document::Assembly;
-pub use self::form::{Form, Syntax};
+pub use self::form::{OpenApiVersion, Syntax};
 
 /// The path of the v2 document, which describes the whole API.
 pub const V2: &str = "/openapi/v2";
@@ -66,7 +66,7 @@ impl Documents {
 
 /// The parts of a server that its documents describe.
 #[derive(Clone, Copy, Debug)]
-pub struct Described<'a> {
+pub struct ServedParts<'a> {
     /// The resources that have stores.
     pub stores: &'a [Arc<Store>],
     /// The resources that have none, such as reviews.
@@ -122,7 +122,7 @@ pub struct VersionDocument<'a> {
 impl OpenApi {
     /// Describes what a server serves. `remote` has the URLs of aggregated APIs' documents, by their roots.
     #[must_use]
-    pub fn new(described: Described<'_>, remote: BTreeMap<String, String>) -> Self {
+    pub fn new(described: ServedParts<'_>, remote: BTreeMap<String, String>) -> Self {
         let stored = described.stores.iter().map(|store| store.resource());
         let resources = stored.chain(described.storeless);
         Self {
@@ -144,15 +144,17 @@ impl OpenApi {
     /// Returns the document of v2, which is made unless it is cached.
     pub async fn v2(&self, documents: &Documents, syntax: Syntax) -> Document {
         let hash = self.hash_of_all().await;
-        let made = documents.0.get((Form::V2, syntax), &hash, || async {
-            let (schemas, form) = (BuiltIn::unpack().await, Form::V2);
-            let index = schemas.index();
-            let mut assembly = Assembly::new(form, syntax, &index);
-            for (path, root) in &self.roots {
-                self.add(&mut assembly, path, root).await;
-            }
-            assembly.finish(&self.version, &self.custom).await
-        });
+        let made = documents
+            .0
+            .get((OpenApiVersion::V2, syntax), &hash, || async {
+                let (schemas, form) = (BuiltIn::unpack().await, OpenApiVersion::V2);
+                let index = schemas.index();
+                let mut assembly = Assembly::new(form, syntax, &index);
+                for (path, root) in &self.roots {
+                    self.add(&mut assembly, path, root).await;
+                }
+                assembly.finish(&self.version, &self.custom).await
+            });
         let content = made.await;
         Document { hash, content }
     }
@@ -216,13 +218,15 @@ impl VersionDocument<'_> {
 
     /// Returns the document of this hash, which is made unless it is cached.
     pub async fn content(&self, documents: &Documents, hash: &str, syntax: Syntax) -> Bytes {
-        let made = documents.0.get((Form::V3, syntax), hash, || async {
-            let (schemas, form) = (BuiltIn::unpack().await, Form::V3);
-            let index = schemas.index();
-            let mut assembly = Assembly::new(form, syntax, &index);
-            self.api.add(&mut assembly, self.path, self.root).await;
-            assembly.finish(&self.api.version, &self.api.custom).await
-        });
+        let made = documents
+            .0
+            .get((OpenApiVersion::V3, syntax), hash, || async {
+                let (schemas, form) = (BuiltIn::unpack().await, OpenApiVersion::V3);
+                let index = schemas.index();
+                let mut assembly = Assembly::new(form, syntax, &index);
+                self.api.add(&mut assembly, self.path, self.root).await;
+                assembly.finish(&self.api.version, &self.api.custom).await
+            });
         made.await
     }
 }

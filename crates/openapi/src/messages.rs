@@ -2,25 +2,25 @@
 
 use serde_json::Value;
 
-use self::Kind::{Bool, Double, Integer, Many, Map, One, Text, Texts, Yaml};
+use self::MessageFieldType::{Bool, Double, Integer, Many, Map, One, Text, Texts, Yaml};
 
 /// A message of gnostic's protobuf definitions, which says how an object of a document is encoded.
 pub(super) enum Message {
     /// An object with known members; others are kept as extensions under the number `extensions` if their names begin
     /// with `x-`.
     Fields {
-        fields: &'static [(&'static str, u32, Kind)],
+        fields: &'static [(&'static str, u32, MessageFieldType)],
         extensions: u32,
     },
     /// An object that is a map, encoded as a list of names and values under this number.
     Members(u32, &'static Self),
     /// A oneof: the field is chosen by the value.
-    OneOf(fn(&Value) -> Option<(u32, Kind)>),
+    OneOf(fn(&Value) -> Option<(u32, MessageFieldType)>),
 }
 
 /// The type of a field.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum MessageFieldType {
     Text,
     /// A string or a list of strings.
     Texts,
@@ -41,12 +41,19 @@ impl std::fmt::Debug for Message {
     }
 }
 
-const fn fields(fields: &'static [(&'static str, u32, Kind)], extensions: u32) -> Message {
+const fn fields(
+    fields: &'static [(&'static str, u32, MessageFieldType)],
+    extensions: u32,
+) -> Message {
     Message::Fields { fields, extensions }
 }
 
 /// Chooses the field of a reference or of something else, by what the value is.
-fn reference_or(value: &Value, reference: (u32, Kind), other: (u32, Kind)) -> Option<(u32, Kind)> {
+fn reference_or(
+    value: &Value,
+    reference: (u32, MessageFieldType),
+    other: (u32, MessageFieldType),
+) -> Option<(u32, MessageFieldType)> {
     let is_reference = value.get("$ref").is_some();
     Some(if is_reference { reference } else { other })
 }

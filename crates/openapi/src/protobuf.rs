@@ -6,8 +6,8 @@
 
 use serde_json::Value;
 
-use super::form::Form;
-use super::messages::{self, Kind, Message};
+use super::form::OpenApiVersion;
+use super::messages::{self, Message, MessageFieldType};
 
 /// The numbers of the fields of a named value: its name and its value.
 const NAME: u32 = 1;
@@ -23,13 +23,13 @@ pub(super) struct Piece {
 
 impl Piece {
     /// Returns the encoding of an entry of a document's `paths`.
-    pub(super) fn path(form: Form) -> Self {
+    pub(super) fn path(form: OpenApiVersion) -> Self {
         match form {
-            Form::V2 => Self {
+            OpenApiVersion::V2 => Self {
                 number: 2,
                 message: &messages::V2_PATH_ITEM,
             },
-            Form::V3 => Self {
+            OpenApiVersion::V3 => Self {
                 number: 1,
                 message: &messages::V3_PATH_ITEM,
             },
@@ -37,10 +37,10 @@ impl Piece {
     }
 
     /// Returns the encoding of an entry of a document's schemas.
-    pub(super) fn schema(form: Form) -> Self {
+    pub(super) fn schema(form: OpenApiVersion) -> Self {
         let message = match form {
-            Form::V2 => &messages::V2_SCHEMA,
-            Form::V3 => &messages::V3_SCHEMA_OR_REFERENCE,
+            OpenApiVersion::V2 => &messages::V2_SCHEMA,
+            OpenApiVersion::V3 => &messages::V3_SCHEMA_OR_REFERENCE,
         };
         Self { number: 1, message }
     }
@@ -53,7 +53,7 @@ impl Piece {
 
 /// Builds a document from paths and schemas that have been written.
 pub(super) fn document(
-    form: Form,
+    form: OpenApiVersion,
     head: &Value,
     paths: &[u8],
     schemas: &[u8],
@@ -61,13 +61,13 @@ pub(super) fn document(
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(paths.len() + schemas.len() + 4096);
     match form {
-        Form::V2 => {
+        OpenApiVersion::V2 => {
             message(&mut out, &messages::V2_DOCUMENT, head);
             bytes(&mut out, 8, paths);
             bytes(&mut out, 9, schemas);
             message(&mut out, &messages::V2_DOCUMENT, tail);
         }
-        Form::V3 => {
+        OpenApiVersion::V3 => {
             let mut components = Vec::with_capacity(schemas.len() + 1024);
             bytes(&mut components, 1, schemas);
             message(&mut components, &messages::V3_COMPONENTS, tail);
@@ -100,20 +100,20 @@ fn message(out: &mut Vec<u8>, message: &Message, value: &Value) {
     }
 }
 
-fn field(out: &mut Vec<u8>, number: u32, kind: Kind, value: &Value) {
+fn field(out: &mut Vec<u8>, number: u32, kind: MessageFieldType, value: &Value) {
     match kind {
-        Kind::Text => bytes(out, number, value.as_str().unwrap_or_default().as_bytes()),
-        Kind::Texts => {
+        MessageFieldType::Text => bytes(out, number, value.as_str().unwrap_or_default().as_bytes()),
+        MessageFieldType::Texts => {
             let one = std::slice::from_ref(value);
             for text in value.as_array().map_or(one, Vec::as_slice) {
-                field(out, number, Kind::Text, text);
+                field(out, number, MessageFieldType::Text, text);
             }
         }
-        Kind::Bool => {
+        MessageFieldType::Bool => {
             tag(out, number, 0);
             out.push(value.as_bool().unwrap_or_default().into());
         }
-        Kind::Integer => {
+        MessageFieldType::Integer => {
             tag(out, number, 0);
             // As Go reads numbers for integer fields, such as 1.0 and 1e3.
             let integer = value
@@ -121,22 +121,22 @@ fn field(out: &mut Vec<u8>, number: u32, kind: Kind, value: &Value) {
                 .or_else(|| value.as_f64().map(|it| it as i64));
             varint(out, integer.unwrap_or_default() as u64);
         }
-        Kind::Double => {
+        MessageFieldType::Double => {
             tag(out, number, 1);
             out.extend_from_slice(&value.as_f64().unwrap_or_default().to_le_bytes());
         }
-        Kind::Yaml => bytes(out, number, value.to_string().as_bytes()),
-        Kind::One(inner) => {
+        MessageFieldType::Yaml => bytes(out, number, value.to_string().as_bytes()),
+        MessageFieldType::One(inner) => {
             let mut content = Vec::new();
             message(&mut content, inner, value);
             bytes(out, number, &content);
         }
-        Kind::Many(inner) => {
+        MessageFieldType::Many(inner) => {
             for item in value.as_array().into_iter().flatten() {
-                field(out, number, Kind::One(inner), item);
+                field(out, number, MessageFieldType::One(inner), item);
             }
         }
-        Kind::Map(at, inner) => {
+        MessageFieldType::Map(at, inner) => {
             let mut content = Vec::new();
             members(&mut content, at, inner, value);
             bytes(out, number, &content);
@@ -155,7 +155,7 @@ fn members(out: &mut Vec<u8>, number: u32, inner: &'static Message, value: &Valu
 fn named(out: &mut Vec<u8>, number: u32, name: &str, value: &Value, inner: &'static Message) {
     let mut content = Vec::new();
     bytes(&mut content, NAME, name.as_bytes());
-    field(&mut content, VALUE, Kind::One(inner), value);
+    field(&mut content, VALUE, MessageFieldType::One(inner), value);
     bytes(out, number, &content);
 }
 

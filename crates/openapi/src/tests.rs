@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::built_in::BuiltIn;
 use super::document::Assembly;
-use super::{CustomSchemas, Form, OpenApi, Syntax, roots, v2};
+use super::{CustomSchemas, OpenApi, OpenApiVersion, Syntax, roots, v2};
 
 /// Returns the API of all built-in resources, without stores.
 fn api() -> OpenApi {
@@ -29,11 +29,11 @@ fn api_of(resources: &[Arc<Resource>]) -> OpenApi {
     }
 }
 
-async fn documents(form: Form) -> Vec<(String, Value)> {
+async fn documents(form: OpenApiVersion) -> Vec<(String, Value)> {
     documents_of(&api(), form).await
 }
 
-async fn documents_of(api: &OpenApi, form: Form) -> Vec<(String, Value)> {
+async fn documents_of(api: &OpenApi, form: OpenApiVersion) -> Vec<(String, Value)> {
     let schemas = BuiltIn::unpack().await;
     let index = schemas.index();
     let mut documents = Vec::new();
@@ -41,7 +41,11 @@ async fn documents_of(api: &OpenApi, form: Form) -> Vec<(String, Value)> {
     for (path, root) in &api.roots {
         let mut own = Assembly::new(form, Syntax::Json, &index);
         api.add(
-            if form == Form::V2 { &mut all } else { &mut own },
+            if form == OpenApiVersion::V2 {
+                &mut all
+            } else {
+                &mut own
+            },
             path,
             root,
         )
@@ -49,7 +53,7 @@ async fn documents_of(api: &OpenApi, form: Form) -> Vec<(String, Value)> {
         let document = own.finish(&api.version, &api.custom).await;
         documents.push((path.clone(), document));
     }
-    if form == Form::V2 {
+    if form == OpenApiVersion::V2 {
         documents = vec![(
             "all".to_owned(),
             all.finish(&api.version, &api.custom).await,
@@ -74,11 +78,11 @@ fn visit(value: &Value, look: &mut impl FnMut(&Value)) {
 
 #[tokio::test]
 async fn what_is_referred_to_is_there_once_and_nothing_else() {
-    for form in [Form::V2, Form::V3] {
+    for form in [OpenApiVersion::V2, OpenApiVersion::V3] {
         for (path, document) in documents(form).await {
             let schemas = match form {
-                Form::V2 => &document["definitions"],
-                Form::V3 => &document["components"]["schemas"],
+                OpenApiVersion::V2 => &document["definitions"],
+                OpenApiVersion::V3 => &document["components"]["schemas"],
             };
             let schemas = schemas.as_object().expect("schemas");
             let (mut referred, mut ids) = (BTreeSet::new(), BTreeSet::new());
@@ -130,7 +134,7 @@ async fn every_kind_that_is_built_in_has_its_schema() {
 
 #[tokio::test]
 async fn one_version_names_its_own_options_alone() {
-    let documents = documents(Form::V3).await;
+    let documents = documents(OpenApiVersion::V3).await;
     let apps = documents.iter().find(|(path, _)| path == "apis/apps/v1");
     let schemas = &apps.expect("apps").1["components"]["schemas"];
     let options = &schemas["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
@@ -145,7 +149,7 @@ async fn one_version_names_its_own_options_alone() {
 
 #[tokio::test]
 async fn the_second_version_has_what_it_can_say() {
-    let documents = documents(Form::V2).await;
+    let documents = documents(OpenApiVersion::V2).await;
     let definitions = &documents[0].1["definitions"];
     let port = &definitions["io.k8s.api.core.v1.ServicePort"]["properties"];
     let target = &port["targetPort"]["$ref"];
@@ -176,7 +180,7 @@ async fn documents_of_custom_resources_have_what_apiextensions_tells() {
     (widget.kind, widget.plural) = ("Widget".to_owned(), "widgets".to_owned());
     widget.printer_columns = Some(Arc::new(PrinterColumns::read(&json!({}))));
     let api = api_of(&[Arc::new(widget)]);
-    let documents = documents_of(&api, Form::V3).await;
+    let documents = documents_of(&api, OpenApiVersion::V3).await;
     let found = |root: &str| documents.iter().find(|(path, _)| path == root);
     assert!(found("apis/example.com").is_none());
     let document = &found("apis/example.com/v1").expect("a document").1;
@@ -234,7 +238,7 @@ async fn others_have_their_turn_while_a_document_is_made() {
         }
     };
     tokio::select! {
-        made = documents(Form::V2) => assert_eq!(made.len(), 1),
+        made = documents(OpenApiVersion::V2) => assert_eq!(made.len(), 1),
         () = others => {}
     }
     // Unpacking, each resource, and each group of schemas are steps.

@@ -271,10 +271,10 @@ fn check_pod(pod: &Value, limit: &Limit, refusals: &mut Refusals) {
 }
 
 /// A check of a bound of a quantity, which returns the reason why a request or limit violates it.
-type Bound = fn(&str, &str, Amount, Option<Amount>, Option<Amount>) -> Option<String>;
+type BoundCheck = fn(&str, &str, Amount, Option<Amount>, Option<Amount>) -> Option<String>;
 
 fn check(limit: &Limit, requests: &ResourceList, limits: &ResourceList, refusals: &mut Refusals) {
-    let bounds: [(&ResourceList, Bound); 3] = [
+    let bounds: [(&ResourceList, BoundCheck); 3] = [
         (&limit.min, below),
         (&limit.max, above),
         (&limit.ratio, apart),

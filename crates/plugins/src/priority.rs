@@ -28,7 +28,7 @@ pub struct Priority {
 
 /// The freshness of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Read {
+enum Freshness {
     /// As the cache has it.
     Cached,
     /// As of the latest write.
@@ -60,9 +60,9 @@ impl Priority {
     }
 
     /// Returns the default class; of several, the one with the lowest value.
-    async fn default(&self, read: Read) -> Result<Option<Class>, Error> {
+    async fn default(&self, read: Freshness) -> Result<Option<Class>, Error> {
         let options = ListOptions {
-            resource_version: (read == Read::Cached).then_some(ResourceVersion(0)),
+            resource_version: (read == Freshness::Cached).then_some(ResourceVersion(0)),
             recursive: true,
             ..ListOptions::default()
         };
@@ -88,7 +88,7 @@ impl Priority {
     async fn admit_pod(&self, request: &Request<'_>, pod: &mut Value) -> Result<(), Error> {
         let name = text(pod, "spec.priorityClassName").to_owned();
         let class = if name.is_empty() {
-            self.default(Read::Cached).await?
+            self.default(Freshness::Cached).await?
         } else {
             let class = self.named(&name).await?;
             if class.is_none() {
@@ -167,7 +167,7 @@ impl Plugin for Priority {
         if !writes || !is_default || !request.is_of("scheduling.k8s.io", "priorityclasses") {
             return Ok(());
         }
-        match self.default(Read::Newest).await? {
+        match self.default(Freshness::Newest).await? {
             Some(other)
                 if request.operation == Operation::Create
                     || other.name != text(object, "metadata.name") =>

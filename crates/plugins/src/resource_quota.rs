@@ -17,7 +17,7 @@ use ringwatch_resources::ResourceList;
 use serde_json::Value;
 
 use super::empty_namespaces::EmptyNamespaces;
-use crate::quota::{Counted, Scope};
+use crate::quota::{CountedType, QuotaScope};
 
 /// The plugin, with the store of ResourceQuotas.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Plugin for ResourceQuota {
     }
 
     async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
-        let counted = Counted::from_resource(request.resource);
+        let counted = CountedType::from_resource(request.resource);
         let changes = counted.changes_by(
             request.operation,
             request.subresource(),
@@ -135,7 +135,7 @@ impl Plugin for ResourceQuota {
 
 /// Returns true if a quota counts this object. The object must then specify the resources that the quota limits.
 fn concerns(
-    counted: &Counted,
+    counted: &CountedType,
     request: &Request<'_>,
     object: &Value,
     quota: &Value,
@@ -145,7 +145,7 @@ fn concerns(
         .names()
         .filter(|name| counted.counts(name))
         .collect();
-    if names.is_empty() || !counted.is_in_scope(&Scope::all_of(quota), object) {
+    if names.is_empty() || !counted.is_in_scope(&QuotaScope::all_of(quota), object) {
         return Ok(false);
     }
     let quota_name = accessor::text(quota, "name");
@@ -169,7 +169,11 @@ fn concerns(
 ///
 /// # Errors
 /// [`Error::Forbidden`] if it requests a negative amount.
-fn usage(counted: &Counted, request: &Request<'_>, object: &Value) -> Result<ResourceList, Error> {
+fn usage(
+    counted: &CountedType,
+    request: &Request<'_>,
+    object: &Value,
+) -> Result<ResourceList, Error> {
     let usage = counted.usage(object);
     let negative = usage.negative();
     if negative.is_empty() {
@@ -182,14 +186,14 @@ fn usage(counted: &Counted, request: &Request<'_>, object: &Value) -> Result<Res
 
 /// Returns the increase of a quota's usage by the write. Decreases are left to the quota controller.
 fn added(
-    counted: &Counted,
+    counted: &CountedType,
     request: &Request<'_>,
     usage: &ResourceList,
     quota: &Value,
 ) -> ResourceList {
     let mut added = usage.clone();
     if let (Operation::Update, Some(old)) = (request.operation, request.old)
-        && counted.is_in_scope(&Scope::all_of(quota), old)
+        && counted.is_in_scope(&QuotaScope::all_of(quota), old)
     {
         added.subtract(&counted.usage(old));
     }

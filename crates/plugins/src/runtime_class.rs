@@ -137,13 +137,13 @@ fn place(pod: &mut Value, scheduling: &Value) -> Result<(), String> {
 
 /// Returns the tolerations without the redundant ones: those that another includes. Of equal ones the first stays.
 fn without_redundant(all: &[Value]) -> Vec<&Value> {
-    let mut later = Tolerated::default();
+    let mut later = TolerationIndex::default();
     let mut included_later = vec![false; all.len()];
     for (included, one) in included_later.iter_mut().zip(all).rev() {
         *included = later.includes(one);
         later.add(one);
     }
-    let mut before = Tolerated::default();
+    let mut before = TolerationIndex::default();
     let mut seen = HashSet::new();
     let mut kept = Vec::new();
     for (included, one) in included_later.into_iter().zip(all) {
@@ -157,7 +157,7 @@ fn without_redundant(all: &[Value]) -> Vec<&Value> {
 
 /// Tolerations, filed so that one that includes another is found at once.
 #[derive(Default)]
-struct Tolerated<'v>(HashMap<Toleration<'v>, Longest<'v>>);
+struct TolerationIndex<'v>(HashMap<Toleration<'v>, Longest<'v>>);
 
 /// The toleration of the longest time among those that differ in their time at most, and the next one that is not
 /// equal.
@@ -189,10 +189,10 @@ impl<'v> Longest<'v> {
 }
 
 /// A toleration but for its time: its key, effect, and value; any value if it is none.
-type Toleration<'v> = (Key<'v>, &'v str, Option<&'v str>);
+type Toleration<'v> = (TolerationKey<'v>, &'v str, Option<&'v str>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Key<'v> {
+enum TolerationKey<'v> {
     Any,
     One(&'v str),
 }
@@ -204,7 +204,7 @@ enum Seconds {
     Forever,
 }
 
-impl<'v> Tolerated<'v> {
+impl<'v> TolerationIndex<'v> {
     fn add(&mut self, toleration: &'v Value) {
         let (key, effect) = (text(toleration, "key"), text(toleration, "effect"));
         let value = match text(toleration, "operator") {
@@ -213,7 +213,11 @@ impl<'v> Tolerated<'v> {
             _ => return,
         };
         let any_key = key.is_empty() && value.is_none();
-        let key = if any_key { Key::Any } else { Key::One(key) };
+        let key = if any_key {
+            TolerationKey::Any
+        } else {
+            TolerationKey::One(key)
+        };
         let time = match seconds(toleration) {
             Some(seconds) if effect == "NoExecute" => Seconds::Some(seconds),
             _ => Seconds::Forever,
@@ -232,7 +236,7 @@ impl<'v> Tolerated<'v> {
         let time = seconds(other).map_or(Seconds::Forever, Seconds::Some);
         let value = text(other, "value");
         let value = Some(value).filter(|_| text(other, "operator") == "Equal");
-        let keys = [Key::Any, Key::One(text(other, "key"))];
+        let keys = [TolerationKey::Any, TolerationKey::One(text(other, "key"))];
         keys.into_iter().any(|key| {
             ["", text(other, "effect")].into_iter().any(|effect| {
                 let values = [None, value];
@@ -278,7 +282,7 @@ mod tests {
     #[test]
     fn who_tolerates_more_tolerates_less() {
         let includes = |this: &Value, other: &Value| {
-            let mut tolerated = Tolerated::default();
+            let mut tolerated = TolerationIndex::default();
             tolerated.add(this);
             tolerated.includes(other)
         };

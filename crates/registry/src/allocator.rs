@@ -33,12 +33,12 @@ pub trait Allocator: Debug + Send + Sync {
 #[async_trait]
 pub trait Allocation: Debug + Send {
     /// Releases the values that are not in use after the write: those it gave up, or, if it failed, those it took.
-    async fn finish(self: Box<Self>, outcome: Outcome);
+    async fn finish(self: Box<Self>, outcome: WriteResult);
 }
 
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WriteResult {
     /// The object with the allocation is stored.
     Written,
     /// The object is not stored with the allocation, and never will be.

@@ -90,7 +90,7 @@ impl ListWatch for Store {
 
 /// A change of an object.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum InformerChange {
     /// The object was created or updated, and is this now.
     Upserted(Arc<Object>),
     /// The object was deleted, and was this before.
@@ -106,7 +106,7 @@ pub struct Informer<'a, S> {
 }
 
 /// The objects of all stores, and what changes after that.
-pub struct Listed<'a, S> {
+pub struct InformerList<'a, S> {
     /// The objects, store by store in the informer's order, in key order within each.
     pub objects: Vec<(S, Arc<Object>)>,
     /// The keys of objects that cannot be decoded.
@@ -117,14 +117,14 @@ pub struct Listed<'a, S> {
 
 /// The changes of several stores, as one stream that ends with the first of their watches.
 pub struct Changes<'a, S> {
-    watches: Watches<'a, S>,
+    watches: InformerWatches<'a, S>,
     /// The error that has ended the watches, until it is returned.
     error: Option<Error>,
 }
 
 /// The events of all watches, those that are there at the same time together; `None` when one has ended.
-type Watches<'a, S> = ReadyChunks<SelectAll<BoxStream<'a, (S, Option<Event>)>>>;
-type Event = Result<WatchEvent, StorageError>;
+type InformerWatches<'a, S> = ReadyChunks<SelectAll<BoxStream<'a, (S, Option<InformerEvent>)>>>;
+type InformerEvent = Result<WatchEvent, StorageError>;
 
 /// Receives the objects of stores and their changes.
 pub trait Handler<S> {
@@ -132,7 +132,7 @@ pub trait Handler<S> {
     fn replace(&mut self, objects: Vec<(S, Arc<Object>)>);
 
     /// Applies one change of an object of a source.
-    fn apply(&mut self, source: S, change: Change);
+    fn apply(&mut self, source: S, change: InformerChange);
 
     /// Makes use of what it knows now: after all objects were replaced, and after each chunk of changes.
     fn publish(&mut self);
@@ -161,7 +161,7 @@ impl<'a, S: Copy + Send + Sync + 'a> Informer<'a, S> {
     }
 
     async fn follow(&self, handler: &mut (impl Handler<S> + Send)) -> Result<(), Error> {
-        let Listed {
+        let InformerList {
             objects,
             mut changes,
             ..
@@ -181,7 +181,7 @@ impl<'a, S: Copy + Send + Sync + 'a> Informer<'a, S> {
     ///
     /// # Errors
     /// One of the stores cannot be read. The caller does [`Self::pause_after`] that and tries again.
-    pub async fn list(&self) -> Result<Listed<'a, S>, Error> {
+    pub async fn list(&self) -> Result<InformerList<'a, S>, Error> {
         let (mut objects, mut corrupt, mut changes) = (Vec::new(), Vec::new(), Changes::default());
         for (source, store) in &self.sources {
             let list = store.list_all().await?;
@@ -193,7 +193,7 @@ impl<'a, S: Copy + Send + Sync + 'a> Informer<'a, S> {
             changes.push(*source, store.watch_from(list.revision).await?);
             objects.extend(list.items.into_iter().map(|object| (*source, object)));
         }
-        Ok(Listed {
+        Ok(InformerList {
             objects,
             corrupt,
             changes,
@@ -243,7 +243,7 @@ impl<'a, S: Copy + Send + 'a> Changes<'a, S> {
     ///
     /// # Errors
     /// The error of the watch that has failed.
-    pub async fn next(&mut self) -> Result<Option<Vec<(S, Change)>>, Error> {
+    pub async fn next(&mut self) -> Result<Option<Vec<(S, InformerChange)>>, Error> {
         while let Some(events) = self.watches.next().await {
             let mut changes = Vec::with_capacity(events.len());
             for (source, event) in events {
@@ -252,8 +252,8 @@ impl<'a, S: Copy + Send + 'a> Changes<'a, S> {
                         WatchEvent::Added(object)
                         | WatchEvent::Modified(object)
                         | WatchEvent::Replaced { object, .. },
-                    )) => Change::Upserted(object),
-                    Some(Ok(WatchEvent::Deleted(object))) => Change::Deleted(object),
+                    )) => InformerChange::Upserted(object),
+                    Some(Ok(WatchEvent::Deleted(object))) => InformerChange::Deleted(object),
                     Some(Ok(WatchEvent::Bookmark { .. })) => continue,
                     Some(Err(error)) => {
                         *self = Self::ended(Some(Error::Storage(error)));
@@ -291,7 +291,7 @@ impl<'a, S: 'a> Default for Changes<'a, S> {
     }
 }
 
-impl<S: Debug> Debug for Listed<'_, S> {
+impl<S: Debug> Debug for InformerList<'_, S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Listed")

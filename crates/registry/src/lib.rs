@@ -32,7 +32,7 @@ mod write_guard;
 pub use self::admission::{Admission, Operation, Request};
 pub use self::printer_columns::PrinterColumns;
 
-pub use allocator::{Allocation, Allocator, Outcome};
+pub use allocator::{Allocation, Allocator, WriteResult};
 
 pub use context::RequestContext;
 pub use defaults_on_read::DefaultsOnRead;
@@ -44,9 +44,9 @@ pub use options::{
     CreateOptions, DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, UpdateOptions,
 };
 
-pub use resource::{Resource, ScalePaths, SelectorForm, Served, Subresource, Verb};
+pub use resource::{Resource, ScalePaths, SelectorForm, ServedBy, Subresource, Verb};
 
-pub use store::{Deleted, Store, SubresourceCall, UpdatedObject};
+pub use store::{DeletionResult, Store, SubresourceCall, UpdatedObject};
 pub use stores::Stores;
 pub use strategy::{GarbageCollection, Graceful, Strategy};
 

@@ -33,11 +33,11 @@ type Gauges<Labels> = Family<Labels, Gauge<i64, AtomicI64>>;
 /// The numbers of objects, and their sizes.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectCounts {
-    counted: Arc<Mutex<BTreeMap<Resource, Counted>>>,
+    counted: Arc<Mutex<BTreeMap<Resource, CountedStorage>>>,
     /// Notified when a storage is added.
     added: Arc<Notify>,
     /// The number of objects, by a name that kube-apiserver has deprecated.
-    stored: Gauges<Stored>,
+    stored: Gauges<StoredCount>,
     /// The number of objects.
     objects: Gauges<Resource>,
     /// The bytes of the objects together, estimated.
@@ -45,7 +45,7 @@ pub struct ObjectCounts {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Stored {
+struct StoredCount {
     resource: String,
 }
 
@@ -63,20 +63,20 @@ impl Resource {
         }
     }
 
-    fn qualified(&self) -> Stored {
+    fn qualified(&self) -> StoredCount {
         let Self { group, resource } = self;
         let resource = if group.is_empty() {
             resource.clone()
         } else {
             format!("{resource}.{group}")
         };
-        Stored { resource }
+        StoredCount { resource }
     }
 }
 
 /// A storage that is counted.
 #[derive(Debug)]
-struct Counted {
+struct CountedStorage {
     storage: Arc<dyn Interface>,
     /// The time of the next count; `None` for at once.
     due: Option<Instant>,
@@ -125,7 +125,7 @@ impl ObjectCounts {
 
     /// Counts a resource from now on in this storage, which replaces an earlier one of the same resource.
     pub fn add(&self, group: &str, resource: &str, storage: &Arc<dyn Interface>) {
-        let counted = Counted {
+        let counted = CountedStorage {
             storage: Arc::clone(storage),
             due: None,
             last: None,
@@ -184,7 +184,7 @@ impl ObjectCounts {
         }
     }
 
-    fn counted(&self) -> MutexGuard<'_, BTreeMap<Resource, Counted>> {
+    fn counted(&self) -> MutexGuard<'_, BTreeMap<Resource, CountedStorage>> {
         // A panic under the lock leaves every entry consistent, so poison is ignored.
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -57,7 +57,7 @@ pub struct Resource {
     /// The kind as which objects are stored. It can differ from `kind` in custom resources alone.
     pub storage_kind: String,
     /// The part of the server that answers requests to the resource.
-    pub served: Served,
+    pub served: ServedBy,
     /// The selectable fields, as the storage version names them.
     pub schema: FieldSchema,
     /// The served and the stored names of selectable fields, where a served version has its own;
@@ -76,7 +76,7 @@ pub struct Resource {
 
 /// The part of the server that answers requests to a resource or subresource that discovery lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
+pub enum ServedBy {
     /// The generic store, which keeps the objects in storage.
     Store,
     /// A handler of its own in the endpoints; it stores nothing under its own name.
@@ -121,7 +121,7 @@ pub struct Subresource {
     /// The verbs that discovery lists for the subresource.
     pub verbs: Vec<Verb>,
     /// The part of the server that answers requests to the subresource.
-    pub served: Served,
+    pub served: ServedBy,
 }
 
 impl Verb {
@@ -232,7 +232,7 @@ impl Resource {
     /// base64. `None` where nothing is stored.
     #[must_use]
     pub fn storage_version_hash(&self) -> Option<String> {
-        if self.served != Served::Store {
+        if self.served != ServedBy::Store {
             return None;
         }
         let GroupVersion { group, version } = &self.storage_version;

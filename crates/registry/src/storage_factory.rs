@@ -72,7 +72,7 @@ pub struct OtherBackend {
 
 /// The storage of one type.
 #[derive(Debug)]
-pub struct Joined {
+pub struct JoinedStorage {
     /// The storage, with the cache in front of it.
     pub storage: Arc<dyn Interface>,
     /// The cache, unless it is switched off.
@@ -97,7 +97,7 @@ impl StorageFactory {
 
     /// Returns the storage of a built-in resource. Its cache is fed and its objects are counted from now on.
     #[must_use]
-    pub fn join_built_in(&self, feed: &Feed, resource: &Arc<Resource>) -> Joined {
+    pub fn join_built_in(&self, feed: &Feed, resource: &Arc<Resource>) -> JoinedStorage {
         let group = resource.group_version.group.as_str();
         let versioner = self.versioner(resource);
         self.join(
@@ -203,7 +203,7 @@ impl StorageFactory {
         group: &str,
         plural: &str,
         versioner: Versioner,
-    ) -> Joined {
+    ) -> JoinedStorage {
         let joined = self.uncounted(feed, prefix, group, plural, versioner);
         self.counts.add(group, plural, &joined.storage);
         joined
@@ -216,10 +216,10 @@ impl StorageFactory {
         group: &str,
         plural: &str,
         versioner: Versioner,
-    ) -> Joined {
+    ) -> JoinedStorage {
         let store = self.uncached(prefix, group, plural, versioner.clone());
         if !self.caches.cached(group, plural) || self.other(group, plural).is_some() {
-            return Joined {
+            return JoinedStorage {
                 storage: store,
                 cacher: None,
             };
@@ -232,7 +232,7 @@ impl StorageFactory {
                 .with_shard_indexes(self.shard_indexes),
         );
         let storage = Arc::new(CacheDelegator::new(Arc::clone(&cacher), store));
-        Joined {
+        JoinedStorage {
             storage: self.traced(storage, Layer::Cache, group, plural),
             cacher: Some(cacher),
         }
@@ -274,7 +274,7 @@ impl StorageFactory {
     }
 
     /// Stops counting a type's objects and feeding its cache, and ends its watches.
-    pub fn leave(&self, feed: &Feed, joined: &Joined) {
+    pub fn leave(&self, feed: &Feed, joined: &JoinedStorage) {
         self.counts.remove(&joined.storage);
         if let Some(cacher) = &joined.cacher {
             feed.remove_type(cacher);

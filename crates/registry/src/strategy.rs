@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 
-use ringwatch::codec::Wanted;
+use ringwatch::codec::RequiredValue;
 use ringwatch::meta::Object;
 use ringwatch_apimachinery::{FieldError, NameRule};
 use ringwatch_apply::MergeSchema;
@@ -34,7 +34,7 @@ pub trait Strategy: Any + Send + Sync + Debug {
 
     /// Returns the values that every object has which was given its defaults. An object in the store that lacks one is
     /// given its defaults when it is read.
-    fn wanted(&self) -> Vec<Wanted> {
+    fn wanted(&self) -> Vec<RequiredValue> {
         Vec::new()
     }
 

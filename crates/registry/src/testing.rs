@@ -15,15 +15,15 @@ use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::{Backend, Compare, Op, Txn};
 use ringwatch::storage::etcd3::{Config, Store as Store3};
 use ringwatch::storage::{
-    self, DeletionCheck, GetOptions, Interface, List, ListOptions, NoCheck, Rejection, Stats,
-    StorageError, TryUpdate, Updated, Versioner, WatchStream,
+    self, DeletionCheck, GetOptions, Interface, List, ListOptions, NextContent, NoCheck, Rejection,
+    Stats, StorageError, TryUpdate, Versioner, WatchStream,
 };
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, User};
 use serde_json::{Value, json};
 
 use super::{
-    DeleteOptions, GarbageCollection, Graceful, RequestContext, Resource, Served, Store, Strategy,
-    Subresource, UpdatedObject,
+    DeleteOptions, GarbageCollection, Graceful, RequestContext, Resource, ServedBy, Store,
+    Strategy, Subresource, UpdatedObject,
 };
 
 /// The wall time of the tests.
@@ -257,11 +257,11 @@ struct Finalize;
 
 #[async_trait]
 impl TryUpdate for Finalize {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         let existing = existing.ok_or("an update of nothing")?;
         let mut object = codec::tree(existing)?;
         object["metadata"]["finalizers"] = json!(["late/finalizer"]);
-        Ok(Updated { object, ttl: None })
+        Ok(NextContent { object, ttl: None })
     }
 }
 
@@ -510,12 +510,12 @@ pub fn resource(
             group_version: None,
             kind: kind.to_owned(),
             verbs: Vec::new(),
-            served: Served::Store,
+            served: ServedBy::Store,
         }],
         storage_prefix: plural.to_owned(),
         storage_version: group_version,
         storage_kind: kind.to_owned(),
-        served: Served::Store,
+        served: ServedBy::Store,
         schema: FieldSchema::default(),
         field_aliases: &[],
         scale: None,

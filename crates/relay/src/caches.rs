@@ -19,8 +19,8 @@ use ringwatch::storage::{StorageError, Versioner};
 
 use super::contact::Contact;
 use super::resource::ResourceType;
-use super::source::Source;
-use super::store::Store;
+use super::source::UpstreamSource;
+use super::store::UpstreamStore;
 use super::upstream::Upstream;
 
 /// Maximum number of resources that are cached at a time, far above what clusters have.
@@ -39,14 +39,14 @@ pub struct Caches {
     metrics: CacheMetrics,
     ledger: Ledger,
     /// The caches that have been begun, by API version and resource.
-    begun: Mutex<HashMap<(String, String), Begun>>,
+    begun: Mutex<HashMap<(String, String), CacheStart>>,
     /// The followers that nobody runs yet, at most one for each cache that was begun.
     followers: mpsc::UnboundedSender<Follower>,
     to_run: lock::Mutex<mpsc::UnboundedReceiver<Follower>>,
 }
 
 #[derive(Debug)]
-struct Begun {
+struct CacheStart {
     cached: Arc<CacheDelegator>,
     feed: Feed,
     contact: Contact,
@@ -99,7 +99,7 @@ impl Caches {
     /// Forgets a resource, which the upstream does not serve any more: its watches end and its memory is freed.
     pub fn forget(&self, resource: &ResourceType) {
         let forgotten = self.lock().remove(&name(resource));
-        if let Some(Begun { cached, feed, .. }) = forgotten {
+        if let Some(CacheStart { cached, feed, .. }) = forgotten {
             feed.remove_type(cached.cacher());
         }
     }
@@ -168,9 +168,9 @@ impl Caches {
         }
     }
 
-    fn begin(&self, resource: &ResourceType, schema: &FieldSchema) -> Begun {
+    fn begin(&self, resource: &ResourceType, schema: &FieldSchema) -> CacheStart {
         let upstream = || Arc::clone(&self.upstream);
-        let source = Arc::new(Source::new(upstream(), resource.clone()));
+        let source = Arc::new(UpstreamSource::new(upstream(), resource.clone()));
         let contact = source.contact().clone();
         let clock = self.upstream.clock().clone();
         let (feed, reflector) = Feed::new(source, clock, self.metrics.clone(), self.ledger.clone());
@@ -181,12 +181,12 @@ impl Caches {
                 .with_versioner(versioner.clone())
                 .with_window(WindowLimits::within(self.ledger.limit())),
         );
-        let store = Store::new(upstream(), resource.clone(), versioner);
+        let store = UpstreamStore::new(upstream(), resource.clone(), versioner);
         let (stop, stopped) = oneshot::channel();
         let follower = reflector.run(stopped.map(|_: Result<(), _>| ()));
         // The receiver lives as long as this does.
         let _ = self.followers.unbounded_send(follower.boxed());
-        Begun {
+        CacheStart {
             cached: Arc::new(CacheDelegator::new(cacher, Arc::new(store))),
             feed,
             contact,
@@ -194,7 +194,7 @@ impl Caches {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Begun>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), CacheStart>> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Contact {
 }
 
 /// Contact for as long as this is held.
-struct Held(Contact);
+struct UpstreamContact(Contact);
 
 impl Contact {
     /// Creates the contact of a source that has none yet.
@@ -36,7 +36,7 @@ impl Contact {
     /// Counts a stream of changes as contact, from now until it ends or is dropped.
     pub(crate) fn through(&self, changes: ChangeStream) -> ChangeStream {
         *self.lock() = None;
-        let held = Held(self.clone());
+        let held = UpstreamContact(self.clone());
         let changes = changes.map(move |change| {
             let _ = &held;
             change
@@ -49,7 +49,7 @@ impl Contact {
     }
 }
 
-impl Drop for Held {
+impl Drop for UpstreamContact {
     fn drop(&mut self) {
         *self.0.lock() = Some(self.0.clock.now());
     }

@@ -11,8 +11,8 @@ use ringwatch_apimachinery::GroupVersion;
 use ringwatch_offload::{Work, offload_if_large};
 use serde::Deserialize;
 
-use super::error::{Malformed, too_late};
-use super::refusal::{Asked, Refusal};
+use super::error::{MalformedAnswer, too_late};
+use super::refusal::{Refusal, RefusedRequest};
 use super::resource::api_path;
 use super::upstream::Upstream;
 
@@ -26,7 +26,7 @@ const VERSIONS_MAX: usize = 2_000;
 /// A resource, as discovery describes it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Described {
+pub(crate) struct DescribedResource {
     name: String,
     /// The kind of its objects.
     pub(crate) kind: String,
@@ -37,7 +37,7 @@ pub(crate) struct Described {
     verbs: Vec<String>,
 }
 
-impl Described {
+impl DescribedResource {
     /// Returns true if a cache can be filled and kept current.
     pub(crate) fn can_be_followed(&self) -> bool {
         let has = |wanted: &str| self.verbs.iter().any(|verb| verb == wanted);
@@ -46,19 +46,19 @@ impl Described {
 }
 
 /// The resources of a version of an API by name, as one answer listed them.
-pub(crate) type Resources = Arc<HashMap<String, Described>>;
+pub(crate) type Resources = Arc<HashMap<String, DescribedResource>>;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ResourceList {
     group_version: String,
     #[serde(default)]
-    resources: Vec<Described>,
+    resources: Vec<DescribedResource>,
 }
 
 /// The last answer about a version of an API.
 #[derive(Clone, Debug)]
-struct Answer {
+struct VersionAnswer {
     resources: Resources,
     /// The time at which the upstream was asked last.
     asked: Instant,
@@ -68,9 +68,9 @@ struct Answer {
 
 /// A version of an API.
 #[derive(Debug, Default)]
-struct Version {
+struct ApiVersion {
     /// `None` before the first answer.
-    known: Mutex<Option<Answer>>,
+    known: Mutex<Option<VersionAnswer>>,
     /// Locked while the upstream is asked.
     asking: lock::Mutex<()>,
 }
@@ -79,15 +79,15 @@ struct Version {
 #[derive(Debug)]
 pub(crate) struct Discovery {
     upstream: Arc<Upstream>,
-    versions: Mutex<HashMap<GroupVersion, Arc<Version>>>,
+    versions: Mutex<HashMap<GroupVersion, Arc<ApiVersion>>>,
 }
 
-impl Version {
-    fn known(&self) -> Option<Answer> {
+impl ApiVersion {
+    fn known(&self) -> Option<VersionAnswer> {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Answer>> {
+    fn lock(&self) -> MutexGuard<'_, Option<VersionAnswer>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -141,7 +141,7 @@ impl Discovery {
             // Whoever asks for APIs that are not there fills no memory.
             self.lock().remove(version);
         }
-        *place.lock() = Some(Answer {
+        *place.lock() = Some(VersionAnswer {
             resources: Arc::clone(&resources),
             asked: now,
             answered,
@@ -161,7 +161,7 @@ impl Discovery {
     }
 
     /// Returns the last answer if it need not be asked for again.
-    fn current(&self, place: &Version) -> Option<Resources> {
+    fn current(&self, place: &ApiVersion) -> Option<Resources> {
         let known = place.known()?;
         let now = self.upstream.clock().now();
         let is_current = now.saturating_duration_since(known.asked) < CURRENT_FOR;
@@ -169,7 +169,7 @@ impl Discovery {
     }
 
     /// Returns the place of the last answer; `None` if there are too many.
-    fn place(&self, version: &GroupVersion) -> Option<Arc<Version>> {
+    fn place(&self, version: &GroupVersion) -> Option<Arc<ApiVersion>> {
         let mut versions = self.lock();
         if let Some(known) = versions.get(version) {
             return Some(Arc::clone(known));
@@ -189,21 +189,21 @@ impl Discovery {
             return Ok(Resources::default());
         }
         if !answer.status.is_success() {
-            return Err(Refusal::answer(&answer).error(Asked::List { continued: false }));
+            return Err(Refusal::answer(&answer).error(RefusedRequest::List { continued: false }));
         }
         offload_if_large(Work::Body, &answer.body).await;
         let list: ResourceList = serde_json::from_slice(&answer.body)
-            .map_err(|error| Malformed(format!("discovery at {path}: {error}")))?;
+            .map_err(|error| MalformedAnswer(format!("discovery at {path}: {error}")))?;
         if list.group_version != version.to_string() {
             let other = list.group_version;
-            return Err(Malformed(format!("discovery at {path} is of {other:?}")).into());
+            return Err(MalformedAnswer(format!("discovery at {path} is of {other:?}")).into());
         }
         let resources = list.resources.into_iter();
         let resources = resources.map(|it| (it.name.clone(), it));
         Ok(Arc::new(resources.collect()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<GroupVersion, Arc<Version>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<GroupVersion, Arc<ApiVersion>>> {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

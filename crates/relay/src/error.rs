@@ -6,7 +6,7 @@ use ringwatch_http::client::ExchangeError;
 /// An answer that is not what an API server sends. The upstream, or something on the way to it, is at fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the upstream's answer is malformed: {0}")]
-pub(crate) struct Malformed(pub(crate) String);
+pub(crate) struct MalformedAnswer(pub(crate) String);
 
 /// The failure to set up the client of an upstream.
 #[derive(Debug, thiserror::Error)]
@@ -25,8 +25,8 @@ pub enum UpstreamError {
     OtherServer,
 }
 
-impl From<Malformed> for StorageError {
-    fn from(error: Malformed) -> Self {
+impl From<MalformedAnswer> for StorageError {
+    fn from(error: MalformedAnswer) -> Self {
         Self::Internal {
             message: error.to_string(),
         }

@@ -7,7 +7,7 @@ use ringwatch::codec::WireError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::error::Malformed;
+use super::error::MalformedAnswer;
 use super::object_head::{ObjectHead, last_field, object_head};
 use super::refusal::Refusal;
 
@@ -42,11 +42,11 @@ impl UpstreamEvent {
     /// Decodes a frame.
     ///
     /// # Errors
-    /// [`Malformed`] when it is no event, or its object has no version.
-    pub(crate) fn decode(frame: &Bytes, is_protobuf: bool) -> Result<Self, Malformed> {
+    /// [`MalformedAnswer`] when it is no event, or its object has no version.
+    pub(crate) fn decode(frame: &Bytes, is_protobuf: bool) -> Result<Self, MalformedAnswer> {
         let (kind, object) = match is_protobuf {
-            true => protobuf(frame).map_err(|error| Malformed(error.to_string()))?,
-            false => json(frame).map_err(|error| Malformed(error.to_string()))?,
+            true => protobuf(frame).map_err(|error| MalformedAnswer(error.to_string()))?,
+            false => json(frame).map_err(|error| MalformedAnswer(error.to_string()))?,
         };
         let kind = match &*kind {
             "ADDED" => EventKind::Added,
@@ -54,7 +54,7 @@ impl UpstreamEvent {
             "DELETED" => EventKind::Deleted,
             "BOOKMARK" => return Ok(Self::Bookmark(object_head(object)?)),
             "ERROR" => return Ok(Self::Failed(Refusal::read(object))),
-            other => return Err(Malformed(format!("there is no event {other:?}"))),
+            other => return Err(MalformedAnswer(format!("there is no event {other:?}"))),
         };
         // Not a slice of the frame, which would be kept for as long as the object.
         let head = object_head(object)?;

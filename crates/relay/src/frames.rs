@@ -3,7 +3,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 use ringwatch::codec::FRAME_LENGTH_BYTES;
 
-use super::error::Malformed;
+use super::error::MalformedAnswer;
 
 /// Maximum number of bytes of a frame: many times what stores take for an object.
 const FRAME_BYTES_MAX: usize = 16 << 20;
@@ -40,15 +40,15 @@ impl Frames {
     /// Takes the next frame, without its length or the end of its line; `None` until it is complete.
     ///
     /// # Errors
-    /// [`Malformed`] when the frame is longer than [`FRAME_BYTES_MAX`].
-    pub(crate) fn next_frame(&mut self) -> Result<Option<Bytes>, Malformed> {
+    /// [`MalformedAnswer`] when the frame is longer than [`FRAME_BYTES_MAX`].
+    pub(crate) fn next_frame(&mut self) -> Result<Option<Bytes>, MalformedAnswer> {
         match self.is_protobuf {
             true => self.next_counted(),
             false => self.next_line(),
         }
     }
 
-    fn next_counted(&mut self) -> Result<Option<Bytes>, Malformed> {
+    fn next_counted(&mut self) -> Result<Option<Bytes>, MalformedAnswer> {
         let Some(length) = self.buffer.first_chunk::<FRAME_LENGTH_BYTES>() else {
             return Ok(None);
         };
@@ -61,7 +61,7 @@ impl Frames {
         Ok(Some(self.buffer.split_to(length).freeze()))
     }
 
-    fn next_line(&mut self) -> Result<Option<Bytes>, Malformed> {
+    fn next_line(&mut self) -> Result<Option<Bytes>, MalformedAnswer> {
         loop {
             let unsearched = &self.buffer[self.searched..];
             let Some(end) = unsearched.iter().position(|byte| *byte == b'\n') else {
@@ -78,11 +78,11 @@ impl Frames {
     }
 }
 
-fn check_length(length: usize) -> Result<(), Malformed> {
+fn check_length(length: usize) -> Result<(), MalformedAnswer> {
     if length <= FRAME_BYTES_MAX {
         return Ok(());
     }
-    Err(Malformed(format!(
+    Err(MalformedAnswer(format!(
         "a frame of a watch has more than {FRAME_BYTES_MAX} bytes"
     )))
 }

@@ -27,9 +27,9 @@ use ringwatch_registry::{Store, Verb};
 
 use super::caches::Caches;
 use super::discovery::{Discovery, Resources};
-use super::kinds::{Kind, Kinds};
+use super::kinds::{CachedKind, Kinds};
 use super::resource::ResourceType;
-use super::upstream::{Shown, Upstream};
+use super::upstream::{ForwardedCredentials, Upstream};
 
 /// The time after which the kind of a resource is asked for again, so that changes of its definition are noticed.
 const KIND_CURRENT_FOR: Duration = Duration::from_secs(30);
@@ -58,32 +58,32 @@ pub struct Front {
     discovery: Discovery,
     kinds: Kinds,
     /// The resources about which the upstream has been asked.
-    known: Mutex<HashMap<Name, Known>>,
+    known: Mutex<HashMap<ResourceName, ResourceEntry>>,
     /// The name of this relay in `Via`, by which a loop is noticed.
     via: String,
 }
 
 /// A resource about which the upstream has been asked.
 #[derive(Debug)]
-struct Known {
+struct ResourceEntry {
     /// The answer of discovery by which it is known.
     described: Resources,
     /// The time at which its kind was asked for.
     asked: Instant,
     /// `None` if it is not cached.
-    cached: Option<Cached>,
+    cached: Option<CachedResource>,
 }
 
 /// A resource that is served from a cache.
 #[derive(Debug)]
-struct Cached {
+struct CachedResource {
     resource: ResourceType,
-    kind: Kind,
+    kind: CachedKind,
     store: Arc<Store>,
 }
 
 /// The version of an API and a plural.
-type Name = (GroupVersion, String);
+type ResourceName = (GroupVersion, String);
 
 impl Front {
     /// Creates the front of these parts. No resource is cached yet.
@@ -139,7 +139,7 @@ impl Front {
     }
 
     /// Returns what is known of a resource: that it is cached, or not; `None` if its kind is to be asked for.
-    fn current(&self, name: &Name, resources: &Resources) -> Option<Option<ResourceType>> {
+    fn current(&self, name: &ResourceName, resources: &Resources) -> Option<Option<ResourceType>> {
         let now = self.config.upstream.clock().now();
         let mut known = self.lock();
         let known = known.get_mut(name)?;
@@ -153,7 +153,7 @@ impl Front {
         Arc::ptr_eq(&known.described, resources).then_some(cached)
     }
 
-    fn known_to_be_cached(&self, name: &Name) -> Option<ResourceType> {
+    fn known_to_be_cached(&self, name: &ResourceName) -> Option<ResourceType> {
         let known = self.lock();
         let cached = known.get(name)?.cached.as_ref();
         cached.map(|it| it.resource.clone())
@@ -163,8 +163,8 @@ impl Front {
     /// there is no kind.
     fn know(
         &self,
-        name: Name,
-        kind: Option<Kind>,
+        name: ResourceName,
+        kind: Option<CachedKind>,
         described: Resources,
     ) -> Result<Option<ResourceType>, StorageError> {
         let asked = self.config.upstream.clock().now();
@@ -174,7 +174,7 @@ impl Front {
             (Some(before), Some(kind)) if before.kind.is_the_same(&kind) => (Some(before), false),
             (None, None) => (None, false),
             (before, kind) => {
-                let is_read_alike = |it: &Cached| {
+                let is_read_alike = |it: &CachedResource| {
                     let kind = kind.as_ref();
                     kind.is_some_and(|kind| it.kind.is_read_like(kind))
                 };
@@ -185,7 +185,7 @@ impl Front {
             }
         };
         let resource = cached.as_ref().map(|it| it.resource.clone());
-        let now_known = Known {
+        let now_known = ResourceEntry {
             described,
             asked,
             cached,
@@ -198,11 +198,11 @@ impl Front {
     }
 
     /// Joins a resource with its cache, which is begun if it is not there.
-    fn begin(&self, kind: Kind) -> Result<Cached, StorageError> {
+    fn begin(&self, kind: CachedKind) -> Result<CachedResource, StorageError> {
         let resource = resource_type(&kind);
         let schema = &kind.resource.schema;
         let storage = self.config.caches.cached(&resource, schema)? as Arc<dyn Interface>;
-        Ok(Cached {
+        Ok(CachedResource {
             store: Arc::new(Store::new(Arc::clone(&kind.resource), storage)),
             resource,
             kind,
@@ -210,7 +210,7 @@ impl Front {
     }
 
     /// Serves a resource from its cache no longer, since the upstream has it no more.
-    fn forget(&self, name: &Name) {
+    fn forget(&self, name: &ResourceName) {
         let mut known = self.lock();
         if let Some(gone) = known.remove(name).and_then(|it| it.cached) {
             self.config.caches.forget(&gone.resource);
@@ -218,13 +218,13 @@ impl Front {
         }
     }
 
-    fn publish(&self, known: &HashMap<Name, Known>) {
+    fn publish(&self, known: &HashMap<ResourceName, ResourceEntry>) {
         let cached = known.values().filter_map(|it| it.cached.as_ref());
         let stores: Vec<_> = cached.map(|it| Arc::clone(&it.store)).collect();
         self.config.api.serve_custom(&stores);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Name, Known>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ResourceName, ResourceEntry>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -284,13 +284,13 @@ impl Front {
         };
         *request.uri_mut() = Uri::from(path);
         let shown = match caller.credentials {
-            Some(Credentials(own)) => Shown::Own(own),
+            Some(Credentials(own)) => ForwardedCredentials::Own(own),
             None => {
                 if let Err(error) = set_impersonation(request.headers_mut(), &caller.user) {
                     return TextError::Internal(&error.to_string()).response();
                 }
                 strip_proxied_user(request.headers_mut());
-                Shown::Relay
+                ForwardedCredentials::Relay
             }
         };
         if let Ok(via) = HeaderValue::try_from(&self.via) {
@@ -342,7 +342,7 @@ impl Handler for Front {
     }
 }
 
-fn resource_type(kind: &Kind) -> ResourceType {
+fn resource_type(kind: &CachedKind) -> ResourceType {
     let resource = &kind.resource;
     ResourceType {
         group: resource.group_version.group.clone(),

@@ -9,13 +9,13 @@ use ringwatch::storage::StorageError;
 use ringwatch_apiextensions::Definition;
 use ringwatch_apimachinery::GroupVersion;
 use ringwatch_offload::{Work, offload_if_large};
-use ringwatch_registry::{Resource, Served, Verb};
+use ringwatch_registry::{Resource, ServedBy, Verb};
 use ringwatch_resources::built_in;
 use serde_json::{Value, json};
 
-use super::discovery::{ANSWER_TIMEOUT, Described};
-use super::error::{Malformed, too_late};
-use super::refusal::{Asked, Refusal};
+use super::discovery::{ANSWER_TIMEOUT, DescribedResource};
+use super::error::{MalformedAnswer, too_late};
+use super::refusal::{Refusal, RefusedRequest};
 use super::resource::escaped;
 use super::upstream::Upstream;
 
@@ -27,12 +27,12 @@ const VERBS: [Verb; 3] = [Verb::Get, Verb::List, Verb::Watch];
 
 /// A resource as it is served from a cache, and the definition that says so; `None` for a built-in one.
 #[derive(Clone, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct CachedKind {
     pub(crate) resource: Arc<Resource>,
     pub(crate) definition: Option<Definition>,
 }
 
-impl Kind {
+impl CachedKind {
     /// Returns true if another answer describes the same kind.
     pub(crate) fn is_the_same(&self, other: &Self) -> bool {
         match (&self.definition, &other.definition) {
@@ -63,7 +63,7 @@ impl Kinds {
     /// Creates the kinds of an upstream.
     pub(crate) fn new(upstream: Arc<Upstream>) -> Self {
         let resources = built_in().into_iter();
-        let resources = resources.filter(|it| it.served == Served::Store);
+        let resources = resources.filter(|it| it.served == ServedBy::Store);
         let built_in = resources.map(|it| ((it.group_version.clone(), it.plural.clone()), it));
         Self {
             upstream,
@@ -80,8 +80,8 @@ impl Kinds {
         &self,
         version: &GroupVersion,
         plural: &str,
-        described: &Described,
-    ) -> Result<Option<Kind>, StorageError> {
+        described: &DescribedResource,
+    ) -> Result<Option<CachedKind>, StorageError> {
         if !self.may_follow(&version.group, plural).await? {
             return Ok(None);
         }
@@ -92,7 +92,7 @@ impl Kinds {
         // Objects are asked for as they are served. What is stored in another version is read by fields of that.
         let is_served_as_stored = known.storage_version == known.group_version;
         let is_same = known.kind == described.kind && known.namespaced == described.namespaced;
-        Ok((is_served_as_stored && is_same).then(|| Kind {
+        Ok((is_served_as_stored && is_same).then(|| CachedKind {
             resource: read_only(Resource::clone(known)),
             definition: None,
         }))
@@ -123,7 +123,7 @@ impl Kinds {
         &self,
         version: &GroupVersion,
         plural: &str,
-    ) -> Result<Option<Kind>, StorageError> {
+    ) -> Result<Option<CachedKind>, StorageError> {
         let name = escaped(&format!("{plural}.{}", version.group));
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
         let answer = self.upstream.get(&path, "application/json");
@@ -133,18 +133,18 @@ impl Kinds {
             return Ok(None);
         }
         if !answer.status.is_success() {
-            return Err(Refusal::answer(&answer).error(Asked::Object(&path)));
+            return Err(Refusal::answer(&answer).error(RefusedRequest::Object(&path)));
         }
         offload_if_large(Work::Body, &answer.body).await;
         let mut object: Value = serde_json::from_slice(&answer.body)
-            .map_err(|error| Malformed(format!("the definition at {path}: {error}")))?;
+            .map_err(|error| MalformedAnswer(format!("the definition at {path}: {error}")))?;
         store_as(&mut object, &version.version);
         let definition = Definition::new(object);
         let resources = definition.resources();
-        let resources = resources.map_err(|error| Malformed(error.to_string()))?;
+        let resources = resources.map_err(|error| MalformedAnswer(error.to_string()))?;
         let mut resources = resources.into_iter();
         let resource = resources.find(|it| it.group_version == *version);
-        Ok(resource.map(|resource| Kind {
+        Ok(resource.map(|resource| CachedKind {
             resource: read_only(resource),
             definition: Some(definition),
         }))

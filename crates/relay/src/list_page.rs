@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::error::Malformed;
+use super::error::MalformedAnswer;
 use super::object_head::{ObjectHead, last_field, object_head, revision};
 use super::resource::ResourceType;
-use super::upstream::Answer;
+use super::upstream::WholeAnswer;
 
 /// The numbers of fields of the list's metadata.
 const LIST_VERSION: u32 = 2;
@@ -68,10 +68,10 @@ impl ListPage {
     /// Decodes a list of objects of a resource.
     ///
     /// # Errors
-    /// [`Malformed`] when it is not a list, or one of its objects has no version or one above the list's;
+    /// [`MalformedAnswer`] when it is not a list, or one of its objects has no version or one above the list's;
     /// [`StorageError::OutOfMemory`] when the memory budget has no room for its objects.
     pub(crate) fn decode(
-        answer: &Answer,
+        answer: &WholeAnswer,
         resource: &ResourceType,
         memory: &mut Share,
     ) -> Result<Self, StorageError> {
@@ -84,7 +84,7 @@ impl ListPage {
             .iter()
             .find(|(it, _)| it.revision > page.revision)
         {
-            Some((head, _)) => Err(Malformed(format!(
+            Some((head, _)) => Err(MalformedAnswer(format!(
                 "{:?} of version {} is in a list of version {}",
                 head.name, head.revision, page.revision
             ))
@@ -98,7 +98,7 @@ impl ListPage {
         resource: &ResourceType,
         memory: &mut Share,
     ) -> Result<Self, StorageError> {
-        let malformed = |error: serde_json::Error| Malformed(error.to_string());
+        let malformed = |error: serde_json::Error| MalformedAnswer(error.to_string());
         let list: JsonList<'_> = serde_json::from_slice(body).map_err(malformed)?;
         let metadata = list.metadata;
         let mut page = Self {
@@ -132,7 +132,7 @@ impl ListPage {
         resource: &ResourceType,
         memory: &mut Share,
     ) -> Result<Self, StorageError> {
-        let malformed = |error: WireError| Malformed(error.to_string());
+        let malformed = |error: WireError| MalformedAnswer(error.to_string());
         let message = last_field(envelope, 2).map_err(malformed)?;
         let mut page = Self::default();
         let envelope_head = envelope_head(resource);
@@ -153,13 +153,13 @@ impl ListPage {
             }
         }
         match page.revision {
-            0 => Err(Malformed("a list has no resource version".to_owned()).into()),
+            0 => Err(MalformedAnswer("a list has no resource version".to_owned()).into()),
             _ => Ok(page),
         }
     }
 
-    fn metadata(&mut self, metadata: &[u8]) -> Result<(), Malformed> {
-        let malformed = |error: WireError| Malformed(error.to_string());
+    fn metadata(&mut self, metadata: &[u8]) -> Result<(), MalformedAnswer> {
+        let malformed = |error: WireError| MalformedAnswer(error.to_string());
         let text = |bytes| String::from_utf8_lossy(bytes);
         let mut fields = Fields::new(metadata);
         while let Some((number, content)) = fields.next_field().map_err(malformed)? {
@@ -213,7 +213,7 @@ fn each_item<'a>(
     let read = text.deserialize_any(Items(&mut taken));
     match refused {
         Some(error) => Err(error),
-        None => read.map_err(|error| Malformed(error.to_string()).into()),
+        None => read.map_err(|error| MalformedAnswer(error.to_string()).into()),
     }
 }
 
@@ -260,15 +260,15 @@ mod tests {
         }
     }
 
-    fn answer(body: impl Into<Bytes>, is_protobuf: bool) -> Answer {
-        Answer {
+    fn answer(body: impl Into<Bytes>, is_protobuf: bool) -> WholeAnswer {
+        WholeAnswer {
             status: StatusCode::OK,
             is_protobuf,
             body: body.into(),
         }
     }
 
-    fn decode(answer: &Answer) -> Result<ListPage, StorageError> {
+    fn decode(answer: &WholeAnswer) -> Result<ListPage, StorageError> {
         let mut memory = Ledger::unlimited().share(Account::Requests);
         ListPage::decode(answer, &resource(), &mut memory)
     }

@@ -21,7 +21,7 @@ use futures::lock;
 use ringwatch::storage::{List, StorageError};
 
 /// An answer that several readers share.
-type Answer = Result<List, Arc<StorageError>>;
+type SharedAnswer = Result<List, Arc<StorageError>>;
 
 /// The lists that readers wait for, by their paths. There are as many as different lists in flight.
 #[derive(Debug, Default)]
@@ -34,11 +34,11 @@ struct Moment {
     came: AtomicU64,
     /// The last answer, and the number of the last reader that had come when it was asked for. It is locked while the next one
     /// is asked for.
-    answered: lock::Mutex<Option<(u64, Answer)>>,
+    answered: lock::Mutex<Option<(u64, SharedAnswer)>>,
 }
 
 /// A reader of a list, which leaves when this is dropped. The last one has the list forgotten.
-struct Reader<'a> {
+struct SharedReader<'a> {
     moments: &'a Moments,
     path: &'a str,
 }
@@ -54,7 +54,7 @@ impl Moments {
         ask: impl Future<Output = Result<List, StorageError>> + Send,
     ) -> Result<List, StorageError> {
         // First, so that it is dropped last.
-        let _reader = Reader {
+        let _reader = SharedReader {
             moments: self,
             path,
         };
@@ -90,7 +90,7 @@ impl Moments {
     }
 }
 
-impl Drop for Reader<'_> {
+impl Drop for SharedReader<'_> {
     fn drop(&mut self) {
         let mut moments = self.moments.lock();
         if moments

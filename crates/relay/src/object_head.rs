@@ -7,7 +7,7 @@ use ringwatch::codec::{MAGIC, WireError};
 use ringwatch::meta::ResourceVersion;
 use serde::Deserialize;
 
-use super::error::Malformed;
+use super::error::MalformedAnswer;
 
 /// The number of the envelope's field with the message.
 const MESSAGE: u32 = 2;
@@ -61,11 +61,11 @@ struct Mark {
 /// Reads the head of an object in JSON or in protobuf with its envelope.
 ///
 /// # Errors
-/// [`Malformed`] when it is not an object, or its version is not a number above 0.
-pub(crate) fn object_head(bytes: &[u8]) -> Result<ObjectHead, Malformed> {
+/// [`MalformedAnswer`] when it is not an object, or its version is not a number above 0.
+pub(crate) fn object_head(bytes: &[u8]) -> Result<ObjectHead, MalformedAnswer> {
     let (head, version) = match bytes.strip_prefix(&MAGIC) {
-        Some(envelope) => protobuf(envelope).map_err(|error| Malformed(error.to_string()))?,
-        None => json(bytes).map_err(|error| Malformed(error.to_string()))?,
+        Some(envelope) => protobuf(envelope).map_err(|error| MalformedAnswer(error.to_string()))?,
+        None => json(bytes).map_err(|error| MalformedAnswer(error.to_string()))?,
     };
     let revision = revision(&version)?;
     Ok(ObjectHead { revision, ..head })
@@ -74,11 +74,13 @@ pub(crate) fn object_head(bytes: &[u8]) -> Result<ObjectHead, Malformed> {
 /// Reads a version that an upstream gives to objects and lists.
 ///
 /// # Errors
-/// [`Malformed`] when it is not a number above 0.
-pub(crate) fn revision(version: &str) -> Result<u64, Malformed> {
+/// [`MalformedAnswer`] when it is not a number above 0.
+pub(crate) fn revision(version: &str) -> Result<u64, MalformedAnswer> {
     match ResourceVersion::parse(version) {
         Ok(Some(ResourceVersion(revision))) if revision > 0 => Ok(revision),
-        _ => Err(Malformed(format!("{version:?} is no resource version"))),
+        _ => Err(MalformedAnswer(format!(
+            "{version:?} is no resource version"
+        ))),
     }
 }
 

@@ -4,7 +4,7 @@ use ringwatch::codec::{self, MAGIC};
 use ringwatch::storage::{ContinueTokenError, StorageError};
 use serde::Deserialize;
 
-use super::upstream::Answer;
+use super::upstream::WholeAnswer;
 
 /// Maximum number of bytes of a body that is no Status which are shown.
 const SHOWN_BYTES_MAX: usize = 200;
@@ -19,13 +19,13 @@ pub(crate) struct Refusal {
     pub(crate) code: u16,
     reason: String,
     pub(crate) message: String,
-    metadata: Metadata,
+    metadata: StatusMetadata,
     details: Details,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct StatusMetadata {
     #[serde(rename = "continue")]
     continue_token: String,
 }
@@ -46,7 +46,7 @@ struct Cause {
 
 /// A request that was refused.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Asked<'a> {
+pub(crate) enum RefusedRequest<'a> {
     /// The object under a key.
     Object(&'a str),
     /// A list, continued or not.
@@ -72,7 +72,7 @@ impl Refusal {
     }
 
     /// Reads a refusal with the status of its answer.
-    pub(crate) fn answer(answer: &Answer) -> Self {
+    pub(crate) fn answer(answer: &WholeAnswer) -> Self {
         let read = Self::read(&answer.body);
         Self {
             code: answer.status.as_u16(),
@@ -91,7 +91,7 @@ impl Refusal {
     }
 
     /// Returns the error of a request that was refused so.
-    pub(crate) fn error(self, asked: Asked<'_>) -> StorageError {
+    pub(crate) fn error(self, asked: RefusedRequest<'_>) -> StorageError {
         let too_large = self.details.causes.iter().find(|it| {
             // The reason is missing in answers of servers before 1.20, and of some that relay them.
             it.reason == "ResourceVersionTooLarge" || it.message == "Too large resource version"
@@ -105,18 +105,18 @@ impl Refusal {
             };
         }
         match (self.code, asked) {
-            (404, Asked::Object(key)) => StorageError::KeyNotFound {
+            (404, RefusedRequest::Object(key)) => StorageError::KeyNotFound {
                 key: key.to_owned(),
                 revision: 0,
             },
-            (410, Asked::List { .. }) if !self.metadata.continue_token.is_empty() => {
+            (410, RefusedRequest::List { .. }) if !self.metadata.continue_token.is_empty() => {
                 StorageError::ContinueExpired {
                     token: self.metadata.continue_token,
                 }
             }
-            (410, Asked::List { .. }) => StorageError::ListExpired,
-            (410, Asked::Watch) => StorageError::WatchExpired,
-            (400, Asked::List { continued: true }) => {
+            (410, RefusedRequest::List { .. }) => StorageError::ListExpired,
+            (410, RefusedRequest::Watch) => StorageError::WatchExpired,
+            (400, RefusedRequest::List { continued: true }) => {
                 StorageError::InvalidContinue(ContinueTokenError(self.message))
             }
             (413, _) => StorageError::TooLarge {
@@ -162,9 +162,9 @@ mod tests {
 
     #[test]
     fn refusals_become_errors() {
-        const LIST: Asked<'_> = Asked::List { continued: false };
+        const LIST: RefusedRequest<'_> = RefusedRequest::List { continued: false };
         let gone = || json!({"reason": "Expired", "message": "m"});
-        let error = refusal(410, gone()).error(Asked::Watch);
+        let error = refusal(410, gone()).error(RefusedRequest::Watch);
         assert!(matches!(error, StorageError::WatchExpired), "{error:?}");
         let error = refusal(410, gone()).error(LIST);
         assert!(matches!(error, StorageError::ListExpired), "{error:?}");
@@ -187,11 +187,11 @@ mod tests {
 
     #[test]
     fn any_body_is_a_refusal() {
-        let text = Refusal::read(b"404 page\nnot found\n").error(Asked::Watch);
+        let text = Refusal::read(b"404 page\nnot found\n").error(RefusedRequest::Watch);
         assert_eq!(
             text.to_string(),
             "the upstream refused with 0: 404 page not found"
         );
-        Refusal::read(b"k8s\0\xff\xff").error(Asked::Watch);
+        Refusal::read(b"k8s\0\xff\xff").error(RefusedRequest::Watch);
     }
 }

@@ -8,9 +8,9 @@ use ringwatch_offload::{Work, offload_if_large};
 
 use super::list_page::ListPage;
 use super::query::Query;
-use super::refusal::{Asked, Refusal};
-use super::resource::{Place, ResourceType};
-use super::upstream::{Opened, Upstream};
+use super::refusal::{Refusal, RefusedRequest};
+use super::resource::{ResourcePath, ResourceType};
+use super::upstream::{StreamAnswer, Upstream};
 
 /// A resource and the upstream that has it.
 #[derive(Clone, Debug)]
@@ -31,14 +31,14 @@ impl Remote {
         query: Query,
         continued: bool,
     ) -> Result<(ListPage, Share), StorageError> {
-        let place = Place {
+        let place = ResourcePath {
             namespace,
             name: None,
         };
         let path = query.after(&self.resource.path(place));
         let (answer, mut memory) = self.upstream.list(&path, self.resource.accept()).await?;
         if !answer.status.is_success() {
-            return Err(Refusal::answer(&answer).error(Asked::List { continued }));
+            return Err(Refusal::answer(&answer).error(RefusedRequest::List { continued }));
         }
         let work = match answer.is_protobuf {
             true => Work::ProtobufBody,
@@ -70,8 +70,8 @@ impl Remote {
         &self,
         namespace: Option<&str>,
         query: Query,
-    ) -> Result<Opened, StorageError> {
-        let place = Place {
+    ) -> Result<StreamAnswer, StorageError> {
+        let place = ResourcePath {
             namespace,
             name: None,
         };

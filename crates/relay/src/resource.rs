@@ -37,7 +37,7 @@ pub struct ResourceType {
 
 /// A part of a resource that a key stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ResourcePath<'a> {
     /// The namespace; `None` for all of them, or if there are none.
     pub(crate) namespace: Option<&'a str>,
     /// The name; `None` for all objects.
@@ -77,7 +77,7 @@ impl ResourceType {
     }
 
     /// Returns the path of all objects, of those of a namespace, or of one object.
-    pub(crate) fn path(&self, place: Place<'_>) -> String {
+    pub(crate) fn path(&self, place: ResourcePath<'_>) -> String {
         let mut path = api_path(&self.group, &self.version);
         let segments = [
             place.namespace.map(|_| "namespaces"),
@@ -104,7 +104,7 @@ impl ResourceType {
     ///
     /// # Errors
     /// [`InvalidKey`] when it is not the key of an object of this resource.
-    pub(crate) fn object<'a>(&self, key: &'a str) -> Result<Place<'a>, InvalidKey> {
+    pub(crate) fn object<'a>(&self, key: &'a str) -> Result<ResourcePath<'a>, InvalidKey> {
         let place = self.place(key, false)?;
         match place.name {
             Some(_) => Ok(place),
@@ -116,14 +116,18 @@ impl ResourceType {
     ///
     /// # Errors
     /// [`InvalidKey`] when it lies outside of this resource.
-    pub(crate) fn place<'a>(&self, key: &'a str, recursive: bool) -> Result<Place<'a>, InvalidKey> {
+    pub(crate) fn place<'a>(
+        &self,
+        key: &'a str,
+        recursive: bool,
+    ) -> Result<ResourcePath<'a>, InvalidKey> {
         prepare_key("", key, recursive)?;
         let outside = || InvalidKey(key.to_owned());
         let folder = self.prefix.strip_suffix('/').unwrap_or(&self.prefix);
         let rest = key.strip_prefix(folder).ok_or_else(outside)?;
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         if rest.is_empty() {
-            return Ok(Place::default());
+            return Ok(ResourcePath::default());
         }
         let rest = rest.strip_prefix('/').ok_or_else(outside)?;
         let (namespace, name) = match (self.is_namespaced, rest.split_once('/')) {
@@ -134,7 +138,7 @@ impl ResourceType {
         if name.is_some_and(|name| name.contains('/')) {
             return Err(outside());
         }
-        Ok(Place { namespace, name })
+        Ok(ResourcePath { namespace, name })
     }
 }
 

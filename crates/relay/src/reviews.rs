@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use ringwatch_authentication::{TokenWebhook, TokenWebhookConfig};
 use ringwatch_authorization::{
-    Authorizer, Conditions, FailurePolicy, Step, WebhookAuthorizer, WebhookConfig,
+    Authorizer, AuthorizerStep, Conditions, FailurePolicy, WebhookAuthorizer, WebhookConfig,
 };
-use ringwatch_webhook::{CallError, ClientConfig, ReviewVersion, Target, WebhookClient};
+use ringwatch_webhook::{CallError, ClientConfig, ReviewVersion, WebhookClient, WebhookTarget};
 
 use super::refusal::Refusal;
 use super::upstream::Upstream;
@@ -63,14 +63,14 @@ pub fn access_reviews(upstream: &Arc<Upstream>, ttls: ReviewTtls) -> Authorizer 
     };
     let reviews = Arc::new(Reviews(Arc::clone(upstream)));
     let webhook = WebhookAuthorizer::new(config, reviews, upstream.clock().clone());
-    Authorizer::new(vec![Step::Webhook(Arc::new(webhook))])
+    Authorizer::new(vec![AuthorizerStep::Webhook(Arc::new(webhook))])
 }
 
 /// Returns the address of reviews: a path, since the upstream is known.
 fn at(path: &str) -> ClientConfig {
     ClientConfig {
         name: path.to_owned(),
-        target: Target::Url(path.to_owned()),
+        target: WebhookTarget::Url(path.to_owned()),
         ca_bundle: None,
         token: None,
         pair: None,

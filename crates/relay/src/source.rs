@@ -10,11 +10,11 @@ use super::contact::Contact;
 use super::frames::Frames;
 use super::order::Order;
 use super::query::Query;
-use super::refusal::{Asked, Refusal};
+use super::refusal::{Refusal, RefusedRequest};
 use super::remote::Remote;
 use super::resource::ResourceType;
-use super::stream::{FAULT_PAUSE_MAX, Followed, Watch};
-use super::upstream::{Opened, Upstream};
+use super::stream::{FAULT_PAUSE_MAX, FollowedResource, Watch};
+use super::upstream::{StreamAnswer, Upstream};
 
 /// The time before a watch is opened after one that ended out of order. It doubles with each in a row, up to [`FAULT_PAUSE_MAX`].
 const FAULT_PAUSE: Duration = Duration::from_secs(1);
@@ -23,10 +23,10 @@ const PAGE_OBJECTS_MAX: u32 = 500;
 
 /// One resource of an upstream as a source of changes, for a `Feed` of its own.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct UpstreamSource {
     remote: Remote,
     contact: Contact,
-    followed: Arc<Mutex<Followed>>,
+    followed: Arc<Mutex<FollowedResource>>,
     /// The place where the list that was read last goes on.
     next_page: Arc<Mutex<Option<NextPage>>>,
 }
@@ -39,7 +39,7 @@ struct NextPage {
     token: String,
 }
 
-impl Source {
+impl UpstreamSource {
     /// Creates the source of a resource of an upstream. Nothing is asked yet.
     #[must_use]
     pub fn new(upstream: Arc<Upstream>, resource: ResourceType) -> Self {
@@ -65,7 +65,7 @@ impl Source {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn followed(&self) -> MutexGuard<'_, Followed> {
+    fn followed(&self) -> MutexGuard<'_, FollowedResource> {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,7 +103,7 @@ impl Source {
 }
 
 #[async_trait]
-impl ChangeSource for Source {
+impl ChangeSource for UpstreamSource {
     async fn page(
         &self,
         prefix: &str,
@@ -169,9 +169,9 @@ impl ChangeSource for Source {
             .with("allowWatchBookmarks", true)
             .with("resourceVersion", seen.resume_after(revision));
         let (body, is_protobuf) = match self.remote.watch(None, query).await? {
-            Opened::Stream(body, is_protobuf) => (body, is_protobuf),
-            Opened::Refused(answer) => {
-                return Err(Refusal::answer(&answer).error(Asked::Watch));
+            StreamAnswer::Stream(body, is_protobuf) => (body, is_protobuf),
+            StreamAnswer::Refused(answer) => {
+                return Err(Refusal::answer(&answer).error(RefusedRequest::Watch));
             }
         };
         let clock = self.remote.upstream.clock().clone();

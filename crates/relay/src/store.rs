@@ -18,17 +18,17 @@ use super::frames::Frames;
 use super::moments::Moments;
 use super::object_head::object_head;
 use super::query::Query;
-use super::refusal::{Asked, Refusal};
+use super::refusal::{Refusal, RefusedRequest};
 use super::remote::Remote;
-use super::resource::{Place, ResourceType};
-use super::upstream::{Opened, Upstream};
+use super::resource::{ResourcePath, ResourceType};
+use super::upstream::{StreamAnswer, Upstream};
 
 /// One resource of an upstream as a store. Its continue tokens and versions are the upstream's.
 ///
 /// Writes are those of the upstream's API, so it may change what it is given (names of owners, defaults, times), and
 /// objects get no time to live. An update is one of the object itself, not of a subresource.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct UpstreamStore {
     pub(crate) remote: Remote,
     versioner: Versioner,
     /// The lists that several readers share.
@@ -36,13 +36,13 @@ pub struct Store {
 }
 
 /// A watch of the upstream on behalf of one watcher.
-struct Watched {
-    store: Store,
+struct UpstreamWatch {
+    store: UpstreamStore,
     body: ResponseBody,
     frames: Frames,
 }
 
-impl Store {
+impl UpstreamStore {
     /// Creates the store of a resource of an upstream, whose objects are read by `versioner`.
     #[must_use]
     pub fn new(upstream: Arc<Upstream>, resource: ResourceType, versioner: Versioner) -> Self {
@@ -59,7 +59,7 @@ impl Store {
     /// Reads a list, or a page of one.
     async fn list(
         &self,
-        place: Place<'_>,
+        place: ResourcePath<'_>,
         query: Query,
         options: &ListOptions,
     ) -> Result<List, StorageError> {
@@ -109,7 +109,7 @@ impl Store {
 
     fn event(&self, event: UpstreamEvent) -> Result<WatchEvent, StorageError> {
         match event {
-            UpstreamEvent::Failed(refusal) => Err(refusal.error(Asked::Watch)),
+            UpstreamEvent::Failed(refusal) => Err(refusal.error(RefusedRequest::Watch)),
             UpstreamEvent::Bookmark(head) => Ok(WatchEvent::Bookmark {
                 revision: head.revision,
                 initial_events_end: head.ends_initial_events,
@@ -126,7 +126,7 @@ impl Store {
     }
 }
 
-impl Watched {
+impl UpstreamWatch {
     /// Returns the next event; `None` at the end.
     async fn next_event(&mut self) -> Option<Result<WatchEvent, StorageError>> {
         loop {
@@ -178,7 +178,7 @@ fn of_shard(mut list: List, shard: &ShardSelector) -> List {
 }
 
 #[async_trait]
-impl Interface for Store {
+impl Interface for UpstreamStore {
     fn versioner(&self) -> &Versioner {
         &self.versioner
     }
@@ -211,9 +211,9 @@ impl Interface for Store {
         }
         let query = Query::watch(&options, place.name);
         let (body, is_protobuf) = match self.remote.watch(place.namespace, query).await? {
-            Opened::Stream(body, is_protobuf) => (body, is_protobuf),
-            Opened::Refused(answer) => {
-                let error = Refusal::answer(&answer).error(Asked::Watch);
+            StreamAnswer::Stream(body, is_protobuf) => (body, is_protobuf),
+            StreamAnswer::Refused(answer) => {
+                let error = Refusal::answer(&answer).error(RefusedRequest::Watch);
                 let expired = matches!(error, StorageError::WatchExpired);
                 return match expired {
                     true => Ok(stream::iter([Err(error)]).boxed()),
@@ -221,7 +221,7 @@ impl Interface for Store {
                 };
             }
         };
-        let watched = Watched {
+        let watched = UpstreamWatch {
             store: self.clone(),
             body,
             frames: Frames::new(is_protobuf),
@@ -243,7 +243,7 @@ impl Interface for Store {
         let path = query.after(&resource.path(place));
         let answer = self.remote.upstream.get(&path, resource.accept()).await?;
         if !answer.status.is_success() {
-            return Err(Refusal::answer(&answer).error(Asked::Object(key)));
+            return Err(Refusal::answer(&answer).error(RefusedRequest::Object(key)));
         }
         self.object(answer.body)
     }

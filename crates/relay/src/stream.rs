@@ -13,7 +13,7 @@ use ringwatch_http::ResponseBody;
 use super::event::{EventKind, UpstreamEvent};
 use super::frames::Frames;
 use super::order::{Deletions, Order};
-use super::refusal::Asked;
+use super::refusal::RefusedRequest;
 use super::resource::ResourceType;
 
 /// Maximum time in which nothing comes, before the watch is taken for dead: several times that between the bookmarks of API servers.
@@ -27,7 +27,7 @@ pub(crate) const FAULT_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// The part of a resource's watches that outlives each of them.
 #[derive(Debug, Default)]
-pub(crate) struct Followed {
+pub(crate) struct FollowedResource {
     /// The deletions at the newest version that was given away.
     pub(crate) deletions: Deletions,
     /// The number of watches that ended out of order since one ended as it should, or was in order for longer than any pause.
@@ -41,7 +41,7 @@ pub(crate) struct Watch {
     pub(crate) body: ResponseBody,
     pub(crate) frames: Frames,
     pub(crate) order: Order,
-    pub(crate) followed: Arc<Mutex<Followed>>,
+    pub(crate) followed: Arc<Mutex<FollowedResource>>,
     /// The instant at which the watch was opened.
     pub(crate) opened: Instant,
     /// The changes that have come and have not been given away, in the order of their versions.
@@ -49,11 +49,11 @@ pub(crate) struct Watch {
     /// The version at which more deletions may follow, and until when they are waited for.
     pub(crate) siblings_until: Option<(u64, Instant)>,
     /// The end of the watch, which is told after the changes before it.
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<UpstreamEnd>,
 }
 
 /// The way in which a watch has ended.
-pub(crate) enum End {
+pub(crate) enum UpstreamEnd {
     /// As the upstream ends each some time.
     Closed,
     /// By an error.
@@ -79,7 +79,7 @@ impl Watch {
             if self.end.is_none()
                 && let Err(error) = self.take_frames()
             {
-                self.end = Some(End::Failed(error));
+                self.end = Some(UpstreamEnd::Failed(error));
             }
             if self.end.is_some() && self.order.has_come() {
                 return Some(Ok(self.give()));
@@ -89,11 +89,11 @@ impl Watch {
             }
             match self.end.take() {
                 None => {}
-                Some(End::Closed) => {
+                Some(UpstreamEnd::Closed) => {
                     self.followed().faults = 0;
                     return None;
                 }
-                Some(End::Failed(error)) => {
+                Some(UpstreamEnd::Failed(error)) => {
                     if matches!(error, StorageError::WatchExpired) {
                         // The list that follows has all of their version, and the watch after it is not to be parted by them.
                         self.followed().deletions = Deletions::default();
@@ -126,15 +126,15 @@ impl Watch {
                     self.frames.push(data);
                 }
             }
-            Ok(None) => self.end = Some(End::Closed),
+            Ok(None) => self.end = Some(UpstreamEnd::Closed),
             Ok(Some(Err(error))) => {
                 let message = format!("a watch of the upstream broke: {error}");
-                self.end = Some(End::Failed(StorageError::Unreachable { message }));
+                self.end = Some(UpstreamEnd::Failed(StorageError::Unreachable { message }));
             }
             Err(elapsed) if siblings_until.is_some() => return Err(elapsed),
             Err(_) => {
                 let message = format!("nothing came for {} s", SILENCE_MAX.as_secs());
-                self.end = Some(End::Failed(StorageError::Timeout { message }));
+                self.end = Some(UpstreamEnd::Failed(StorageError::Timeout { message }));
             }
         }
         Ok(())
@@ -155,7 +155,7 @@ impl Watch {
         while let Some(frame) = self.frames.next_frame()? {
             match UpstreamEvent::decode(&frame, self.frames.is_protobuf())? {
                 UpstreamEvent::Bookmark(head) => self.order.bookmark(head.revision),
-                UpstreamEvent::Failed(refusal) => return Err(refusal.error(Asked::Watch)),
+                UpstreamEvent::Failed(refusal) => return Err(refusal.error(RefusedRequest::Watch)),
                 UpstreamEvent::Object(kind, head, bytes) => {
                     let key = self.resource.key(&head.namespace, &head.name);
                     let is_deletion = kind == EventKind::Deleted;
@@ -183,7 +183,7 @@ impl Watch {
         Ok(())
     }
 
-    fn followed(&self) -> MutexGuard<'_, Followed> {
+    fn followed(&self) -> MutexGuard<'_, FollowedResource> {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -227,7 +227,7 @@ mod tests {
     struct Upstream {
         clock: Clock,
         pieces: mpsc::Sender<Bytes>,
-        followed: Arc<Mutex<Followed>>,
+        followed: Arc<Mutex<FollowedResource>>,
         changes: ChangeStream,
     }
 
@@ -236,7 +236,7 @@ mod tests {
         fn open() -> Self {
             let clock = Clock::manual(Timestamp::UNIX_EPOCH);
             let (pieces, received) = mpsc::channel(PIECES_MAX);
-            let followed: Arc<Mutex<Followed>> = Arc::default();
+            let followed: Arc<Mutex<FollowedResource>> = Arc::default();
             let watch = Watch {
                 resource: Arc::new(ResourceType {
                     group: "example.com".to_owned(),

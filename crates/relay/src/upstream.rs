@@ -72,14 +72,14 @@ struct Way {
 
 /// A whole answer.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct WholeAnswer {
     pub(crate) status: StatusCode,
     /// True if the body is protobuf; else JSON or text.
     pub(crate) is_protobuf: bool,
     pub(crate) body: Bytes,
 }
 
-impl Answer {
+impl WholeAnswer {
     /// Returns true if the upstream has not what was asked for.
     pub(crate) fn is_missing(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
@@ -93,16 +93,16 @@ impl Answer {
 
 /// The answer to the request for a stream.
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub(crate) enum StreamAnswer {
     /// The stream has begun; true if its frames are protobuf.
     Stream(ResponseBody, bool),
     /// The upstream has refused it.
-    Refused(Answer),
+    Refused(WholeAnswer),
 }
 
 /// The credentials that are shown with a request.
 #[derive(Clone, Debug)]
-pub(crate) enum Shown {
+pub(crate) enum ForwardedCredentials {
     /// The credentials of the client, in the header `Authorization`; none if it is `None`.
     Own(Option<HeaderValue>),
     /// The credentials of the relay.
@@ -148,21 +148,21 @@ impl Upstream {
     pub(crate) async fn pass_on(
         &self,
         mut request: Request<RequestBody>,
-        identity: Shown,
+        identity: ForwardedCredentials,
     ) -> Result<Response<ResponseBody>, ForwardError> {
         let way = self.way.load_full();
         let headers = request.headers_mut();
         headers.insert(HOST, way.authority.clone());
         let authorization = match &identity {
-            Shown::Own(credentials) => credentials.as_ref(),
-            Shown::Relay => way.authorization.as_ref(),
+            ForwardedCredentials::Own(credentials) => credentials.as_ref(),
+            ForwardedCredentials::Relay => way.authorization.as_ref(),
         };
         if let Some(authorization) = authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
         let backend = match identity {
-            Shown::Own(_) => &way.stranger,
-            Shown::Relay => &way.backend,
+            ForwardedCredentials::Own(_) => &way.stranger,
+            ForwardedCredentials::Relay => &way.backend,
         };
         forward(backend, request).await
     }
@@ -176,7 +176,7 @@ impl Upstream {
     ///
     /// # Errors
     /// [`StorageError::Unreachable`] or [`StorageError::Timeout`] when there is no whole answer.
-    pub(crate) async fn get(&self, path: &str, accept: &str) -> Result<Answer, StorageError> {
+    pub(crate) async fn get(&self, path: &str, accept: &str) -> Result<WholeAnswer, StorageError> {
         self.ask(Method::GET, path, accept, None).await
     }
 
@@ -190,7 +190,7 @@ impl Upstream {
         path: &str,
         accept: &str,
         content: Option<Bytes>,
-    ) -> Result<Answer, StorageError> {
+    ) -> Result<WholeAnswer, StorageError> {
         let way = self.way.load_full();
         let request = way.request(method, path, accept, content)?;
         self.fetch(&way, request, ANSWER_BYTES_MAX).await
@@ -200,7 +200,11 @@ impl Upstream {
     ///
     /// # Errors
     /// As [`Self::get`].
-    pub(crate) async fn review(&self, path: &str, review: Bytes) -> Result<Answer, StorageError> {
+    pub(crate) async fn review(
+        &self,
+        path: &str,
+        review: Bytes,
+    ) -> Result<WholeAnswer, StorageError> {
         let way = self.way.load_full();
         let request = way.request(Method::POST, path, "application/json", Some(review))?;
         self.fetch(&way, request, REVIEW_BYTES_MAX).await
@@ -211,7 +215,7 @@ impl Upstream {
         way: &Way,
         request: Request<RequestBody>,
         bytes_max: usize,
-    ) -> Result<Answer, StorageError> {
+    ) -> Result<WholeAnswer, StorageError> {
         let fetched = fetch(&way.backend, request, bytes_max);
         let fetched = self.clock().timeout(ANSWER_TIMEOUT, fetched).await;
         let answer = fetched.map_err(|_| too_late())?;
@@ -226,7 +230,7 @@ impl Upstream {
         &self,
         path: &str,
         accept: &str,
-    ) -> Result<(Answer, Share), StorageError> {
+    ) -> Result<(WholeAnswer, Share), StorageError> {
         let way = self.way.load_full();
         let request = way.request(Method::GET, path, accept, None)?;
         let read = async {
@@ -247,7 +251,11 @@ impl Upstream {
     ///
     /// # Errors
     /// [`StorageError::Unreachable`] or [`StorageError::Timeout`] when it does not begin.
-    pub(crate) async fn open(&self, path: &str, accept: &str) -> Result<Opened, StorageError> {
+    pub(crate) async fn open(
+        &self,
+        path: &str,
+        accept: &str,
+    ) -> Result<StreamAnswer, StorageError> {
         let way = self.way.load_full();
         let request = way.request(Method::GET, path, accept, None)?;
         let opened = fetch_stream(&way.backend, request);
@@ -255,12 +263,14 @@ impl Upstream {
         let opened = opened.map_err(|_| too_late())?;
         let (head, body) = opened.map_err(|error| unanswered(&error))?.into_parts();
         if head.status.is_success() {
-            return Ok(Opened::Stream(body, is_protobuf(&head.headers)));
+            return Ok(StreamAnswer::Stream(body, is_protobuf(&head.headers)));
         }
         let refusal = read_refusal(body);
         let refusal = self.clock().timeout(STREAM_HEAD_TIMEOUT, refusal).await;
         let refusal = refusal.map_err(|_| too_late())?;
-        Ok(Opened::Refused(whole(Response::from_parts(head, refusal))))
+        Ok(StreamAnswer::Refused(whole(Response::from_parts(
+            head, refusal,
+        ))))
     }
 }
 
@@ -360,8 +370,8 @@ async fn read_refusal(mut body: ResponseBody) -> Bytes {
     content.freeze()
 }
 
-fn whole(answer: Response<Bytes>) -> Answer {
-    Answer {
+fn whole(answer: Response<Bytes>) -> WholeAnswer {
+    WholeAnswer {
         status: answer.status(),
         is_protobuf: is_protobuf(answer.headers()),
         body: answer.into_body(),

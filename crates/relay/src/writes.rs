@@ -19,9 +19,9 @@ use ringwatch::storage::{
 use serde_json::{Value, json};
 
 use super::error::too_late;
-use super::refusal::{Asked, Refusal};
-use super::resource::Place;
-use super::store::{Store, unsupported};
+use super::refusal::{Refusal, RefusedRequest};
+use super::resource::ResourcePath;
+use super::store::{UpstreamStore, unsupported};
 
 /// Maximum number of attempts at a write that others overtake.
 const ATTEMPTS_MAX: u32 = 100;
@@ -29,7 +29,7 @@ const ATTEMPTS_MAX: u32 = 100;
 /// Maximum time until an object is gone whose deletion the upstream has accepted. One with finalizers stays longer.
 const GONE_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Store {
+impl UpstreamStore {
     pub(crate) async fn create_upstream(
         &self,
         key: &str,
@@ -43,7 +43,7 @@ impl Store {
         if ttl.is_some() {
             return Err(unsupported("give objects a time to live"));
         }
-        let place = Place {
+        let place = ResourcePath {
             name: None,
             ..place
         };
@@ -52,7 +52,7 @@ impl Store {
             Err(refusal) if refusal.already_exists() => Err(StorageError::KeyExists {
                 key: key.to_owned(),
             }),
-            Err(refusal) => Err(refusal.error(Asked::Object(key))),
+            Err(refusal) => Err(refusal.error(RefusedRequest::Object(key))),
         }
     }
 
@@ -117,7 +117,7 @@ impl Store {
                 key: key.to_owned(),
                 revision: existing.revision(),
             }),
-            Err(refusal) => Err(refusal.error(Asked::Object(key))),
+            Err(refusal) => Err(refusal.error(RefusedRequest::Object(key))),
         }
     }
 
@@ -157,7 +157,7 @@ impl Store {
             match self.write(Method::DELETE, place, &body).await? {
                 Ok(_) => return self.gone(watch).await,
                 Err(refusal) if refusal.conflicts() => {}
-                Err(refusal) => return Err(refusal.error(Asked::Object(key))),
+                Err(refusal) => return Err(refusal.error(RefusedRequest::Object(key))),
             }
         }
         Err(overtaken(key))
@@ -181,7 +181,7 @@ impl Store {
     async fn write(
         &self,
         method: Method,
-        place: Place<'_>,
+        place: ResourcePath<'_>,
         content: &Value,
     ) -> Result<Result<Bytes, Refusal>, StorageError> {
         let resource = &self.remote.resource;

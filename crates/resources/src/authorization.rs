@@ -1,20 +1,20 @@
 //! The group `authorization.k8s.io`: reviews of permissions. Nothing of it is stored.
 
-use ringwatch_registry::Served;
+use ringwatch_registry::ServedBy;
 
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
 
-const V1: Group = Group::new("authorization.k8s.io", "v1");
+const V1: RowGroup = RowGroup::new("authorization.k8s.io", "v1");
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
         V1.namespaced("localsubjectaccessreviews", "LocalSubjectAccessReview")
-            .review(Served::Handler),
+            .review(ServedBy::Handler),
         V1.cluster("selfsubjectaccessreviews", "SelfSubjectAccessReview")
-            .review(Served::Handler),
+            .review(ServedBy::Handler),
         V1.cluster("selfsubjectrulesreviews", "SelfSubjectRulesReview")
-            .review(Served::Handler),
+            .review(ServedBy::Handler),
         V1.cluster("subjectaccessreviews", "SubjectAccessReview")
-            .review(Served::Handler),
+            .review(ServedBy::Handler),
     ]
 }

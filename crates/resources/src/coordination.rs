@@ -1,12 +1,12 @@
 //! The group `coordination.k8s.io`: Leases, for leader election and heartbeats.
 
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
 use crate::validation::field::{Errors, Field};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
-        Group::new("coordination.k8s.io", "v1")
+        RowGroup::new("coordination.k8s.io", "v1")
             .namespaced("leases", "Lease")
             .strategy(
                 Generic::new()

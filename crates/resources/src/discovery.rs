@@ -4,13 +4,13 @@ use super::core::endpoints::{slice, slice_endpoints, slice_update};
 use super::networking::defaults;
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
 use super::validation::{Field, address_warnings};
 use serde_json::Value;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
-        Group::new("discovery.k8s.io", "v1")
+        RowGroup::new("discovery.k8s.io", "v1")
             .namespaced("endpointslices", "EndpointSlice")
             .strategy(
                 Generic::new()

@@ -102,7 +102,10 @@ pub fn built_in_with(options: &ClusterOptions) -> Vec<Arc<Resource>> {
     ];
     let mut resources = Vec::new();
     for rows in groups {
-        let mut group: Vec<Resource> = rows.into_iter().map(strategy::row::Row::done).collect();
+        let mut group: Vec<Resource> = rows
+            .into_iter()
+            .map(strategy::row::RowBuilder::done)
+            .collect();
         // The sort is stable, so the versions of one kind keep their order.
         group.sort_by(|one, other| one.plural.cmp(&other.plural));
         resources.extend(group.into_iter().map(Arc::new));
@@ -116,7 +119,7 @@ mod tests {
 
     use ringwatch::clock::Clock;
     use ringwatch_apimachinery::User;
-    use ringwatch_registry::{DeleteOptions, RequestContext, Served};
+    use ringwatch_registry::{DeleteOptions, RequestContext, ServedBy};
     use serde_json::{Value, json};
 
     use super::*;
@@ -131,8 +134,8 @@ mod tests {
         assert_eq!(names.len(), resources.len());
         for one in &resources {
             for other in &resources {
-                let same_store = one.served == Served::Store
-                    && other.served == Served::Store
+                let same_store = one.served == ServedBy::Store
+                    && other.served == ServedBy::Store
                     && one.storage_prefix == other.storage_prefix;
                 if same_store {
                     assert_eq!(one.plural, other.plural);
@@ -172,8 +175,8 @@ mod tests {
                 let strategy = resource.strategy.subresource(&part.name);
                 let name = format!("{}/{}", resource.qualified_name(), part.name);
                 match part.served {
-                    Served::Store => assert!(strategy.is_some(), "{name}"),
-                    Served::Handler | Served::Computed => {}
+                    ServedBy::Store => assert!(strategy.is_some(), "{name}"),
+                    ServedBy::Handler | ServedBy::Computed => {}
                 }
             }
         }

@@ -5,19 +5,19 @@
 use ringwatch_apimachinery::validation::formats;
 
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
 use crate::core::pod::validation::scheduling::tolerations;
-use crate::defaults::Rule::{self, Quantities};
+use crate::defaults::DefaultRule::{self, Quantities};
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::labels;
 use crate::validation::quantities::{amount, container_name};
 
 /// Defaults of RuntimeClasses: the overhead is rounded to thousandths.
-const RUNTIME_CLASS: &[Rule] = &[Quantities("overhead.podFixed")];
+const RUNTIME_CLASS: &[DefaultRule] = &[Quantities("overhead.podFixed")];
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
-        Group::new("node.k8s.io", "v1")
+        RowGroup::new("node.k8s.io", "v1")
             .cluster("runtimeclasses", "RuntimeClass")
             .strategy(
                 Generic::new()

@@ -3,9 +3,9 @@
 //! Follows pkg/apis/scheduling/validation/validation.go and defaults.go in pkg/apis/scheduling/v1, of Kubernetes 1.36.
 
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
+use crate::defaults::DefaultRule::{self, Set, Zero};
 use crate::defaults::Literal::{Int, Text};
-use crate::defaults::Rule::{self, Set, Zero};
 use crate::validation::field::{Errors, Field};
 
 /// The greatest priority that a class of a user's own may have.
@@ -17,14 +17,14 @@ pub(crate) const SYSTEM_PRIORITIES: [(&str, i64); 2] = [
     ("system-node-critical", 2_000_001_000),
 ];
 
-const PRIORITY_CLASS: &[Rule] = &[
+const PRIORITY_CLASS: &[DefaultRule] = &[
     Set("preemptionPolicy", Text("PreemptLowerPriority")),
     Zero("value", Int(0)),
 ];
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
-        Group::new("scheduling.k8s.io", "v1")
+        RowGroup::new("scheduling.k8s.io", "v1")
             .cluster("priorityclasses", "PriorityClass")
             .short(&["pc"])
             .strategy(

@@ -15,7 +15,7 @@ use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
 use crate::Span;
-use crate::span::{Traced, system_time};
+use crate::span::{TracedRequest, system_time};
 
 /// A histogram with exemplars. Clones share it.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl TracedHistogram {
 
 /// Returns the labels and the time of an exemplar, if the span of the context is exported.
 fn exemplar(context: &Context) -> Option<(Ids, SystemTime)> {
-    let traced = context.get::<Traced>()?;
+    let traced = context.get::<TracedRequest>()?;
     let span = context.span();
     span.is_recording().then(|| {
         let ids = Ids {

@@ -16,7 +16,7 @@ pub(crate) const SPANS_MAX: usize = 2048;
 
 /// The sending end of the queue.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct SpanQueue {
     sender: mpsc::Sender<SpanData>,
     metrics: SpanMetrics,
     /// The first drop is logged, and the metrics have the others.
@@ -24,9 +24,9 @@ pub(crate) struct Queue {
 }
 
 /// Creates a queue, and returns both its ends.
-pub(crate) fn queue(metrics: SpanMetrics) -> (Queue, mpsc::Receiver<SpanData>) {
+pub(crate) fn queue(metrics: SpanMetrics) -> (SpanQueue, mpsc::Receiver<SpanData>) {
     let (sender, receiver) = mpsc::channel(SPANS_MAX);
-    let queue = Queue {
+    let queue = SpanQueue {
         sender,
         metrics,
         told: Once::new(),
@@ -34,7 +34,7 @@ pub(crate) fn queue(metrics: SpanMetrics) -> (Queue, mpsc::Receiver<SpanData>) {
     (queue, receiver)
 }
 
-impl SpanProcessor for Queue {
+impl SpanProcessor for SpanQueue {
     fn on_start(&self, _: &mut Span, _: &Context) {}
 
     /// Queues a span that has ended, or drops it. Never waits.

@@ -19,7 +19,7 @@ use crate::headers::{TRACEPARENT, extract};
 use crate::steps::{Step, step};
 
 /// The facts of the request that is being handled, in its context.
-pub(crate) struct Traced {
+pub(crate) struct TracedRequest {
     /// Makes its spans.
     pub(crate) spans: SdkTracer,
     /// The audit id, which all its spans have.
@@ -82,7 +82,7 @@ fn begin<A: IntoIterator<Item = Attribute>>(
     let step = step(name.clone());
     Context::map_current(|parent| {
         let Some(traced) = parent
-            .get::<Traced>()
+            .get::<TracedRequest>()
             .filter(|_| parent.span().is_recording())
         else {
             return Span {

@@ -46,7 +46,7 @@ pub struct Step {
 }
 
 /// Sets the steps of this thread, and sets back those of before when it is dropped.
-struct Entered(Option<Arc<Steps>>);
+struct EnteredSteps(Option<Arc<Steps>>);
 
 /// Starts a step of the request that is being handled, unless its steps are not recorded.
 #[must_use]
@@ -76,7 +76,7 @@ impl Steps {
     pub async fn record<F: Future>(self: &Arc<Self>, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|context| {
-            let _entered = Entered(CURRENT.replace(Some(Arc::clone(self))));
+            let _entered = EnteredSteps(CURRENT.replace(Some(Arc::clone(self))));
             future.as_mut().poll(context)
         })
         .await
@@ -137,7 +137,7 @@ impl Drop for Step {
     }
 }
 
-impl Drop for Entered {
+impl Drop for EnteredSteps {
     fn drop(&mut self) {
         CURRENT.set(self.0.take());
     }

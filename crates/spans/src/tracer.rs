@@ -13,7 +13,7 @@ use crate::attribute::{self, Attribute};
 use crate::headers::extract;
 use crate::metrics::SpanMetrics;
 use crate::queue::queue;
-use crate::span::{Span, Traced, system_time};
+use crate::span::{Span, TracedRequest, system_time};
 use crate::{Endpoint, Exporter};
 
 /// The scope of all spans.
@@ -104,7 +104,7 @@ impl Tracer {
             }
             self.spans.build_with_context(builder, &Context::new())
         };
-        let context = caller.with_span(span).with_value(Traced {
+        let context = caller.with_span(span).with_value(TracedRequest {
             spans: self.spans.clone(),
             clock: self.clock.clone(),
             audit_id: incoming.audit_id.into(),

@@ -39,7 +39,7 @@ pub(crate) struct DataDir {
 
 /// A form of what a command prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
+pub(crate) enum OutputForm {
     Table,
     Json,
 }
@@ -54,7 +54,7 @@ pub(crate) struct ReadFlags {
     pub(crate) store: DataDir,
     /// The form of the output.
     #[arg(long, short, value_name = "FORM", default_value = "table")]
-    pub(crate) output: Form,
+    pub(crate) output: OutputForm,
 }
 
 /// The flags of `snapshot`.
@@ -125,7 +125,7 @@ pub(crate) struct CopyFlags {
     pub(crate) etcd_keyfile: Option<PathBuf>,
     /// The form of the output.
     #[arg(long, short, value_name = "FORM", default_value = "table")]
-    pub(crate) output: Form,
+    pub(crate) output: OutputForm,
 }
 
 /// The place of a store.

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ringwatch::clock::Clock;
-use ringwatch::storage::backend::copy::{self, BackendSource, BackendTarget, Source, Target};
+use ringwatch::storage::backend::copy::{
+    self, BackendSource, BackendTarget, CopySource, CopyTarget,
+};
 use ringwatch::storage::backend::embedded::maintenance::{
     CopyFile, MaintenanceError, SnapshotSource,
 };
@@ -21,7 +23,7 @@ use super::download::download;
 use super::error::StoreError;
 use super::new_file;
 use super::output;
-use super::progress::{CopyBar, Progress};
+use super::progress::{CopyBar, CopyLine};
 
 /// Copies a store, or goes on with a copy. Returns its outcome as text.
 ///
@@ -69,8 +71,8 @@ async fn into_directory(dir: &Path, flags: &CopyFlags) -> Result<String, StoreEr
 
 /// Makes a pass or the whole copy. Returns the outcome as text.
 async fn step(
-    source: &dyn Source,
-    target: &mut dyn Target,
+    source: &dyn CopySource,
+    target: &mut dyn CopyTarget,
     flags: &CopyFlags,
 ) -> Result<String, StoreError> {
     let bar = CopyBar::new();
@@ -87,7 +89,7 @@ async fn step(
 }
 
 /// Opens the source.
-async fn source(flags: &CopyFlags) -> Result<Box<dyn Source>, StoreError> {
+async fn source(flags: &CopyFlags) -> Result<Box<dyn CopySource>, StoreError> {
     match &flags.from {
         Location::Embedded(dir) => Ok(Box::new(embedded_source(dir, flags).await?)),
         Location::Etcd(urls) => {
@@ -117,7 +119,7 @@ async fn embedded_source(dir: &Path, flags: &CopyFlags) -> Result<SnapshotSource
         .map_err(|error| StoreError::target(kubeconfig, error))?;
     let folder = tempfile::tempdir().map_err(StoreError::io(&std::env::temp_dir()))?;
     let snapshot = folder.path().join("snapshot");
-    download(&server, &snapshot, &Progress::start("snapshot")).await?;
+    download(&server, &snapshot, &CopyLine::start("snapshot")).await?;
     Ok(SnapshotSource::of_file(name, &snapshot)?)
 }
 

@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 
 use super::error::StoreError;
 use super::new_file::NewFile;
-use super::progress::Progress;
+use super::progress::CopyLine;
 
 /// The path of snapshots.
 const SNAPSHOT: &str = "/store/snapshot";
@@ -36,7 +36,7 @@ const ERROR_BYTES_MAX: usize = 64 << 10;
 pub(crate) async fn download(
     target: &Target,
     path: &Path,
-    progress: &Progress,
+    progress: &CopyLine,
 ) -> Result<u64, StoreError> {
     let clock = Clock::real();
     let address = (target.host.as_str(), target.port);
@@ -62,7 +62,7 @@ async fn over(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     target: &Target,
     path: &Path,
-    progress: &Progress,
+    progress: &CopyLine,
     clock: &Clock,
 ) -> Result<u64, StoreError> {
     let shaking = http1::handshake(TokioIo::new(stream));
@@ -100,7 +100,7 @@ async fn write(
     answer: Response<Incoming>,
     target: &Target,
     path: &Path,
-    progress: &Progress,
+    progress: &CopyLine,
     clock: &Clock,
 ) -> Result<u64, StoreError> {
     let mut file = NewFile::create(path)?;

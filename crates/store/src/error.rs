@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ringwatch::storage::backend::BackendError;
 use ringwatch::storage::backend::copy::CopyError;
 use ringwatch::storage::backend::embedded::OpenError;
-use ringwatch::storage::backend::embedded::maintenance::{MaintenanceError, Unsealed};
+use ringwatch::storage::backend::embedded::maintenance::{MaintenanceError, SealError};
 use ringwatch_tls::kubeconfig::KubeconfigError;
 use ringwatch_tls::target::TargetError;
 
@@ -108,7 +108,7 @@ pub enum StoreError {
         /// Host and port of the server.
         server: String,
         /// The reason.
-        source: Unsealed,
+        source: SealError,
     },
     /// An etcd cannot be used.
     #[error("{0}; check that etcd runs, its URL and the flags --etcd-*")]

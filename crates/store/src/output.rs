@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use ringwatch::storage::backend::copy::{Copied, Prepared};
-use ringwatch::storage::backend::embedded::maintenance::{Checked, Status};
+use ringwatch::storage::backend::copy::{FinishedCopy, PassResult};
+use ringwatch::storage::backend::embedded::maintenance::{CheckReport, StoreStatus};
 use serde_json::{Value, json};
 
-use super::command_line::Form;
+use super::command_line::OutputForm;
 
 /// Returns a status in a form.
-pub(crate) fn status(status: &Status, form: Form) -> String {
-    let Status {
+pub(crate) fn status(status: &StoreStatus, form: OutputForm) -> String {
+    let StoreStatus {
         revision,
         compacted_revision,
         keys,
@@ -21,12 +21,12 @@ pub(crate) fn status(status: &Status, form: Form) -> String {
     } = status;
     let digest = digest.to_string();
     match form {
-        Form::Json => line(
+        OutputForm::Json => line(
             &json!({"revision": revision, "compactedRevision": compacted_revision,
             "keys": keys, "sizeBytes": size_bytes, "usedBytes": used_bytes, "digest": digest,
             "format": format}),
         ),
-        Form::Table => table(&[
+        OutputForm::Table => table(&[
             ("REVISION", revision.to_string()),
             ("COMPACTED REVISION", compacted_revision.to_string()),
             ("KEYS", keys.to_string()),
@@ -39,8 +39,8 @@ pub(crate) fn status(status: &Status, form: Form) -> String {
 }
 
 /// Returns the outcome of a check in a form.
-pub(crate) fn checked(checked: &Checked, form: Form) -> String {
-    let Checked {
+pub(crate) fn checked(checked: &CheckReport, form: OutputForm) -> String {
+    let CheckReport {
         records,
         revision,
         digest,
@@ -49,11 +49,11 @@ pub(crate) fn checked(checked: &Checked, form: Form) -> String {
     } = checked;
     let digest = digest.to_string();
     match form {
-        Form::Json => line(
+        OutputForm::Json => line(
             &json!({"records": records, "revision": revision, "digest": digest,
             "findings": findings, "moreFindings": more_findings}),
         ),
-        Form::Table => {
+        OutputForm::Table => {
             let mut text = table(&[
                 ("RECORDS", records.to_string()),
                 ("REVISION", revision.to_string()),
@@ -75,8 +75,8 @@ pub(crate) fn checked(checked: &Checked, form: Form) -> String {
 }
 
 /// Returns the outcome of a copy that is whole in a form.
-pub(crate) fn copied(copied: &Copied, form: Form) -> String {
-    let Copied {
+pub(crate) fn copied(copied: &FinishedCopy, form: OutputForm) -> String {
+    let FinishedCopy {
         revision,
         target_revision,
         keys,
@@ -86,11 +86,11 @@ pub(crate) fn copied(copied: &Copied, form: Form) -> String {
     } = copied;
     let digest = digest.to_string();
     match form {
-        Form::Json => line(
+        OutputForm::Json => line(
             &json!({"finished": true, "sourceRevision": revision, "targetRevision": target_revision,
             "keys": keys, "expired": expired, "changes": changes, "digest": digest}),
         ),
-        Form::Table => table(&[
+        OutputForm::Table => table(&[
             ("SOURCE REVISION", revision.to_string()),
             ("TARGET REVISION", target_revision.to_string()),
             ("KEYS", keys.to_string()),
@@ -102,13 +102,13 @@ pub(crate) fn copied(copied: &Copied, form: Form) -> String {
 }
 
 /// Returns the outcome of a copy that is left unfinished in a form.
-pub(crate) fn prepared(prepared: &Prepared, form: Form) -> String {
-    let Prepared { revision, changes } = prepared;
+pub(crate) fn prepared(prepared: &PassResult, form: OutputForm) -> String {
+    let PassResult { revision, changes } = prepared;
     match form {
-        Form::Json => {
+        OutputForm::Json => {
             line(&json!({"finished": false, "sourceRevision": revision, "changes": changes}))
         }
-        Form::Table => table(&[
+        OutputForm::Table => table(&[
             ("SOURCE REVISION", revision.to_string()),
             ("CHANGES", changes.to_string()),
             (

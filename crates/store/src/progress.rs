@@ -3,13 +3,13 @@
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ringwatch::storage::backend::copy::{CopyProgress, Phase};
+use ringwatch::storage::backend::copy::{CopyPhase, CopyProgress};
 
 /// The bytes that are copied, as a line. It goes when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct CopyLine(ProgressBar);
 
-impl Progress {
+impl CopyLine {
     /// Starts the line of a copy whose length is not known.
     pub(crate) fn start(what: &'static str) -> Self {
         let bar = bar();
@@ -25,7 +25,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for CopyLine {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
@@ -47,13 +47,13 @@ impl CopyBar {
 }
 
 impl CopyProgress for CopyBar {
-    fn begin(&self, phase: Phase, steps: u64) {
+    fn begin(&self, phase: CopyPhase, steps: u64) {
         self.0.reset();
         self.0.set_length(steps);
         self.0.set_prefix(match phase {
-            Phase::Raise => "raise the revision",
-            Phase::Copy => "copy keys",
-            Phase::Verify => "verify keys",
+            CopyPhase::Raise => "raise the revision",
+            CopyPhase::Copy => "copy keys",
+            CopyPhase::Verify => "verify keys",
         });
     }
 

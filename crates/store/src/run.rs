@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use ringwatch::storage::backend::embedded::maintenance::{self, Checked};
+use ringwatch::storage::backend::embedded::maintenance::{self, CheckReport};
 use ringwatch_tls::target::Target;
 use tokio::runtime::Builder;
 
@@ -15,7 +15,7 @@ use super::download::download;
 use super::error::StoreError;
 use super::new_file::{self, NewFile};
 use super::output;
-use super::progress::Progress;
+use super::progress::CopyLine;
 
 /// Runs a command and prints its outcome. Returns false if a check has found something wrong.
 ///
@@ -42,7 +42,7 @@ fn status(flags: &ReadFlags) -> Result<(), StoreError> {
 }
 
 fn check(flags: &ReadFlags) -> Result<bool, StoreError> {
-    let checked: Checked = match &flags.snapshot {
+    let checked: CheckReport = match &flags.snapshot {
         Some(snapshot) => maintenance::check_snapshot(snapshot)?,
         None => maintenance::check(&store_in(&flags.store.data_dir))?,
     };
@@ -55,7 +55,7 @@ fn snapshot(flags: &SnapshotFlags) -> Result<(), StoreError> {
     if file.try_exists().map_err(StoreError::io(file))? && !maintenance::is_snapshot(file)? {
         return Err(StoreError::OtherFile { path: file.clone() });
     }
-    let progress = Progress::start("snapshot");
+    let progress = CopyLine::start("snapshot");
     let size = match &flags.kubeconfig {
         Some(kubeconfig) => {
             let target = Target::read(kubeconfig, flags.context.as_deref());
@@ -72,7 +72,7 @@ fn snapshot(flags: &SnapshotFlags) -> Result<(), StoreError> {
 }
 
 /// Writes a snapshot of a store that nothing serves to a file. Returns its size in bytes.
-fn copy(store: &Path, path: &Path, progress: &Progress) -> Result<u64, StoreError> {
+fn copy(store: &Path, path: &Path, progress: &CopyLine) -> Result<u64, StoreError> {
     let snapshot = maintenance::snapshot(store).map_err(|error| {
         StoreError::of_store(error, ", or ask it for a snapshot with --kubeconfig FILE")
     })?;

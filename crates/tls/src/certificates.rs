@@ -18,7 +18,7 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 
 use super::error::StartError;
 pub use super::pair_files::Identity;
-use super::pair_files::{AUTHORITY_NAME, PairFiles, Stored, Subject};
+use super::pair_files::{AUTHORITY_NAME, CertificateSubject, PairFiles, StoredPair};
 use super::private_file::create_directory;
 
 /// The number of days for which an authority's certificate is valid.
@@ -32,15 +32,15 @@ const BACKDATE_HOURS: i64 = 1;
 
 /// The name of a server's certificate and key among generated ones; kube-apiserver's name for them.
 const SERVING_NAME: &str = "apiserver";
-const SERVING_SUBJECT: Subject = Subject {
+const SERVING_SUBJECT: CertificateSubject = CertificateSubject {
     common_name: "ringwatch",
     organisation: None,
 };
-const ADMIN_SUBJECT: Subject = Subject {
+const ADMIN_SUBJECT: CertificateSubject = CertificateSubject {
     common_name: "kubernetes-admin",
     organisation: Some("system:masters"),
 };
-const AUTHORITY_SUBJECT: Subject = Subject {
+const AUTHORITY_SUBJECT: CertificateSubject = CertificateSubject {
     common_name: AUTHORITY_NAME,
     organisation: None,
 };
@@ -70,7 +70,7 @@ struct Leaf<'a> {
     /// The files' name without extension.
     name: &'static str,
     directory: &'a Path,
-    subject: Subject,
+    subject: CertificateSubject,
     /// The subject alternative names: DNS names and IP addresses.
     alternatives: &'a [String],
     usage: ExtendedKeyUsagePurpose,
@@ -124,8 +124,8 @@ impl Certificates {
 pub fn given_pair(directory: &Path) -> Result<Option<(PathBuf, PathBuf)>, StartError> {
     let files = PairFiles::new(directory, SERVING_NAME, SERVING_SUBJECT);
     match files.read() {
-        Ok(Stored::Foreign) => Ok(Some((files.certificate, files.key))),
-        Ok(Stored::Missing | Stored::Made(_)) => Ok(None),
+        Ok(StoredPair::Foreign) => Ok(Some((files.certificate, files.key))),
+        Ok(StoredPair::Missing | StoredPair::Made(_)) => Ok(None),
         Err(why) => Err(StartError::new(
             format!("use the server's certificate in {}", directory.display()),
             why,
@@ -206,14 +206,14 @@ impl Authority {
             return Self::generate(&files, &key, now);
         }
         match files.read().map_err(&broken)? {
-            Stored::Missing if files.certificate.exists() => {
+            StoredPair::Missing if files.certificate.exists() => {
                 Err(broken("its key is missing".to_owned()))
             }
-            Stored::Missing => {
+            StoredPair::Missing => {
                 let key = KeyPair::generate().map_err(|error| cannot_make("ca", &error))?;
                 Self::generate(&files, &key, now)
             }
-            Stored::Foreign => Err(StartError::new(
+            StoredPair::Foreign => Err(StartError::new(
                 format!(
                     "use the certificate authority {}",
                     files.certificate.display()
@@ -221,7 +221,7 @@ impl Authority {
                 "ringwatch did not make it",
                 "move it away with its key for a generated one, and name authorities of clients with --client-ca-file",
             )),
-            Stored::Made(identity) => {
+            StoredPair::Made(identity) => {
                 let facts = Facts::read(&identity).map_err(&broken)?;
                 if facts.expires_within_days(now, 0) {
                     let path = files.certificate.display();
@@ -271,11 +271,11 @@ impl Authority {
             StartError::new(what, why, "move it away with its key for new ones")
         };
         let key = match files.read().map_err(&unusable)? {
-            Stored::Foreign => return Err(files.would_overwrite()),
-            Stored::Missing => {
+            StoredPair::Foreign => return Err(files.would_overwrite()),
+            StoredPair::Missing => {
                 KeyPair::generate().map_err(|error| cannot_make(leaf.name, &error))?
             }
-            Stored::Made(identity) => match self.why_not_good(&identity, leaf, now) {
+            StoredPair::Made(identity) => match self.why_not_good(&identity, leaf, now) {
                 None => return Ok(identity),
                 Some(why) => {
                     tracing::info!(certificate = leaf.name, why, "generating a new one");

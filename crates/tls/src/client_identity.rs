@@ -20,12 +20,12 @@ use super::watched_file::WatchedFiles;
 /// A client certificate and its key, which may be replaced. Clones change together, and with them the configurations
 /// made of them.
 #[derive(Clone, Debug)]
-pub struct ClientIdentity(Arc<Shown>);
+pub struct ClientIdentity(Arc<IdentitySource>);
 
 #[derive(Debug)]
-struct Shown(ArcSwap<CertifiedKey>);
+struct IdentitySource(ArcSwap<CertifiedKey>);
 
-impl ResolvesClientCert for Shown {
+impl ResolvesClientCert for IdentitySource {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         Some(self.0.load_full())
     }
@@ -42,7 +42,7 @@ impl ClientIdentity {
     /// A line that says why they cannot be used.
     pub fn read(certificate: &str, key: &[u8]) -> Result<Self, String> {
         let key = Arc::new(certified_key(certificate, key)?);
-        Ok(Self(Arc::new(Shown(ArcSwap::new(key)))))
+        Ok(Self(Arc::new(IdentitySource(ArcSwap::new(key)))))
     }
 
     /// Returns rustls's view of the identity, which presents the newest certificate on each connection.

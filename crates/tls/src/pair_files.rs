@@ -40,12 +40,12 @@ impl std::fmt::Debug for Identity {
 
 /// A subject of certificates that this program makes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Subject {
+pub(crate) struct CertificateSubject {
     pub(crate) common_name: &'static str,
     pub(crate) organisation: Option<&'static str>,
 }
 
-impl Subject {
+impl CertificateSubject {
     /// Returns the name for a certificate.
     pub(crate) fn name(self) -> DistinguishedName {
         let mut name = DistinguishedName::new();
@@ -71,7 +71,7 @@ impl Subject {
 
 /// The content of the two files.
 #[derive(Debug)]
-pub(crate) enum Stored {
+pub(crate) enum StoredPair {
     /// No file, or a certificate of this program without a key.
     Missing,
     /// A certificate that this program made, and a key.
@@ -85,12 +85,12 @@ pub(crate) enum Stored {
 pub(crate) struct PairFiles {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
-    subject: Subject,
+    subject: CertificateSubject,
 }
 
 impl PairFiles {
     /// Names the files of a directory for certificates of a subject.
-    pub(crate) fn new(directory: &Path, name: &str, subject: Subject) -> Self {
+    pub(crate) fn new(directory: &Path, name: &str, subject: CertificateSubject) -> Self {
         Self {
             certificate: directory.join(format!("{name}.crt")),
             key: directory.join(format!("{name}.key")),
@@ -102,20 +102,20 @@ impl PairFiles {
     ///
     /// # Errors
     /// One cannot be read, or one of others is without the other.
-    pub(crate) fn read(&self) -> Result<Stored, String> {
+    pub(crate) fn read(&self) -> Result<StoredPair, String> {
         let half = |path: &Path| {
             let path = path.display();
             format!("error reading {path}, certificate and key must be supplied as a pair")
         };
         match (content(&self.certificate)?, content(&self.key)?) {
-            (None, None) => Ok(Stored::Missing),
+            (None, None) => Ok(StoredPair::Missing),
             (None, Some(_)) => Err(half(&self.certificate)),
-            (Some(certificate), None) if self.is_made(&certificate) => Ok(Stored::Missing),
+            (Some(certificate), None) if self.is_made(&certificate) => Ok(StoredPair::Missing),
             (Some(_), None) => Err(half(&self.key)),
             (Some(certificate), Some(key)) if self.is_made(&certificate) => {
-                Ok(Stored::Made(Identity { certificate, key }))
+                Ok(StoredPair::Made(Identity { certificate, key }))
             }
-            (Some(_), Some(_)) => Ok(Stored::Foreign),
+            (Some(_), Some(_)) => Ok(StoredPair::Foreign),
         }
     }
 
@@ -176,7 +176,7 @@ impl PairFiles {
 
     /// Returns true if this program made a certificate for these files.
     pub(crate) fn is_made(&self, certificate: &str) -> bool {
-        let authority = Subject {
+        let authority = CertificateSubject {
             common_name: AUTHORITY_NAME,
             organisation: None,
         };

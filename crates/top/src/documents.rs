@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringwatch::clock::Clock;
 use ringwatch_load::{Pieces, Remote, RemoteError};
 use ringwatch_observe::status::findings::findings;
-use ringwatch_observe::status::{STATE_PATH, STREAM_EVENT, STREAM_PATH, State};
+use ringwatch_observe::status::{STATE_PATH, STREAM_EVENT, STREAM_PATH, ServerState};
 
 use crate::TopError;
 use crate::metrics;
@@ -31,7 +31,7 @@ pub(crate) struct Documents {
     clock: Clock,
     from: From,
     /// The state that was made of the last scrape; `None` before the first, and of a stream.
-    scraped: Option<State>,
+    scraped: Option<ServerState>,
     /// The number of scrapes so far.
     scrapes: u64,
 }
@@ -80,7 +80,7 @@ impl Documents {
     }
 
     /// Waits for the next document.
-    pub(crate) async fn next(mut self) -> (Self, Result<State, TopError>) {
+    pub(crate) async fn next(mut self) -> (Self, Result<ServerState, TopError>) {
         let next = match &mut self.from {
             From::Stream(None) => self.open_again().await,
             From::Stream(Some((pieces, rest))) => next_event(pieces, rest)
@@ -97,7 +97,7 @@ impl Documents {
     }
 
     /// Opens the stream again. The state is asked for, since it comes sooner than the first of the stream.
-    async fn open_again(&mut self) -> Result<State, TopError> {
+    async fn open_again(&mut self) -> Result<ServerState, TopError> {
         self.clock.sleep(RETRY_DELAY).await;
         let opened = self.remote.stream(STREAM_PATH).await;
         let pieces = opened.map_err(|error| unread(&self.remote, STREAM_PATH, error))?;
@@ -111,7 +111,7 @@ impl Documents {
         })
     }
 
-    async fn scrape(&mut self) -> Result<State, TopError> {
+    async fn scrape(&mut self) -> Result<ServerState, TopError> {
         match self.scrapes {
             0 => {}
             1 => self.clock.sleep(SECOND_SCRAPE_DELAY).await,
@@ -137,7 +137,7 @@ fn unread(remote: &Remote, path: &'static str, error: RemoteError) -> TopError {
 }
 
 /// Returns the document of the next event of a stream.
-async fn next_event(pieces: &mut Pieces, rest: &mut Vec<u8>) -> Result<State, RemoteError> {
+async fn next_event(pieces: &mut Pieces, rest: &mut Vec<u8>) -> Result<ServerState, RemoteError> {
     loop {
         if let Some(end) = rest.windows(2).position(|two| two == b"\n\n") {
             let event: Vec<u8> = rest.drain(..end + 2).collect();
@@ -157,7 +157,7 @@ async fn next_event(pieces: &mut Pieces, rest: &mut Vec<u8>) -> Result<State, Re
 }
 
 /// Returns the document of an event; `None` if it is another event.
-fn document(event: &[u8]) -> Option<Result<State, RemoteError>> {
+fn document(event: &[u8]) -> Option<Result<ServerState, RemoteError>> {
     let event = std::str::from_utf8(event).ok()?;
     let field = |name: &str| {
         let mut lines = event.lines();

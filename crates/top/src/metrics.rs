@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use ringwatch_observe::status::{
-    LevelState, State, TypeState, WaitingReads, WatcherCounts, WindowState,
+    LevelState, ServerState, TypeState, WaitingReads, WatcherCounts, WindowState,
 };
 
 use crate::exposition::{Sample, samples};
@@ -31,9 +31,9 @@ const WANTED: [&str; 17] = [
 ];
 
 /// Returns what the text of `/metrics` tells.
-pub(crate) fn state(text: &str, now: Timestamp) -> State {
+pub(crate) fn state(text: &str, now: Timestamp) -> ServerState {
     let samples = samples(text, |name| WANTED.contains(&name));
-    let mut state = State::unknown("API server (by its metrics)", now.to_string());
+    let mut state = ServerState::unknown("API server (by its metrics)", now.to_string());
     let mut types: BTreeMap<String, TypeState> = BTreeMap::new();
     let mut levels: BTreeMap<String, LevelState> = BTreeMap::new();
     for sample in &samples {
@@ -57,7 +57,7 @@ pub(crate) fn state(text: &str, now: Timestamp) -> State {
 }
 
 /// Adds a sample about the whole server.
-fn add(state: &mut State, sample: &Sample<'_>, now: Timestamp) {
+fn add(state: &mut ServerState, sample: &Sample<'_>, now: Timestamp) {
     match sample.name {
         "kubernetes_build_info" => state.version = sample.label("git_version").to_owned(),
         "process_resident_memory_bytes" => {

@@ -1,6 +1,6 @@
 //! The state as plain text, for files, pipes and tests.
 
-use ringwatch_observe::status::State;
+use ringwatch_observe::status::ServerState;
 
 use crate::sections::{self, Section};
 
@@ -8,7 +8,7 @@ use crate::sections::{self, Section};
 const GAP: &str = "  ";
 
 /// Returns a state as text. The one before it, if there is one, makes rates.
-pub(crate) fn text(address: &str, state: &State, before: Option<&State>) -> String {
+pub(crate) fn text(address: &str, state: &ServerState, before: Option<&ServerState>) -> String {
     let mut lines = sections::head(address, state);
     lines.push(String::new());
     lines.extend(sections::stands_out(state));
@@ -57,11 +57,11 @@ fn table(section: &Section) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sections::{LeadsTo, Row};
+    use crate::sections::{LeadsTo, TableRow};
 
     #[test]
     fn columns_are_aligned() {
-        let row = |cells: [&str; 3]| Row {
+        let row = |cells: [&str; 3]| TableRow {
             leads_to: LeadsTo::Nothing,
             cells: cells.map(str::to_owned).to_vec(),
         };

@@ -6,7 +6,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Row, Table, TableState};
-use ringwatch_observe::status::{State, Watcher, WatcherList};
+use ringwatch_observe::status::{ServerState, Watcher, WatcherList};
 
 use crate::sections::{self, LeadsTo, Section};
 
@@ -26,8 +26,8 @@ const KEYS: &str = "q quit  tab next table  up/down move  enter open  esc back";
 #[derive(Debug)]
 pub(crate) struct Screen {
     address: String,
-    state: Option<State>,
-    before: Option<State>,
+    state: Option<ServerState>,
+    before: Option<ServerState>,
     view: View,
     /// The number of the table that is shown of a state.
     section: usize,
@@ -50,7 +50,7 @@ pub(crate) enum View {
 
 /// The outcome of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pressed {
+pub(crate) enum KeyEffect {
     /// The screen may have changed.
     Shown,
     /// The screen shows something that must be asked for.
@@ -74,7 +74,7 @@ impl Screen {
     }
 
     /// Shows a newer state.
-    pub(crate) fn set_state(&mut self, state: State) {
+    pub(crate) fn set_state(&mut self, state: ServerState) {
         self.before = self.state.replace(state);
         self.problem = None;
     }
@@ -90,12 +90,12 @@ impl Screen {
     }
 
     /// Handles a key.
-    pub(crate) fn press(&mut self, key: KeyCode) -> Pressed {
+    pub(crate) fn press(&mut self, key: KeyCode) -> KeyEffect {
         let rows = self.table().map_or(0, |it| it.rows.len());
         match key {
-            KeyCode::Char('q') => return Pressed::Quit,
+            KeyCode::Char('q') => return KeyEffect::Quit,
             KeyCode::Esc | KeyCode::Backspace if self.view == View::Sections => {
-                return Pressed::Quit;
+                return KeyEffect::Quit;
             }
             KeyCode::Esc | KeyCode::Backspace => self.show(View::Sections),
             KeyCode::Enter => return self.open(),
@@ -110,7 +110,7 @@ impl Screen {
             _ => {}
         }
         self.row = self.row.min(rows.saturating_sub(1));
-        Pressed::Shown
+        KeyEffect::Shown
     }
 
     /// Draws the screen.
@@ -189,7 +189,7 @@ impl Screen {
             true => Constraint::Min(LAST_COLUMN_MIN),
             false => Constraint::Length(width(number, name)),
         });
-        let cells = |row: &sections::Row| {
+        let cells = |row: &sections::TableRow| {
             let cells = row.cells.iter().zip(section.columns);
             Row::new(cells.map(|(cell, column)| match column.ends_with(' ') {
                 true => Line::from(cell.clone()).right_aligned(),
@@ -225,16 +225,16 @@ impl Screen {
     }
 
     /// Opens what the selected row leads to.
-    fn open(&mut self) -> Pressed {
+    fn open(&mut self) -> KeyEffect {
         let row = self
             .table()
             .and_then(|it| it.rows.into_iter().nth(self.row));
         match row.map(|it| it.leads_to) {
             Some(LeadsTo::Type(name)) => self.show(View::Type(name, None)),
             Some(LeadsTo::Watcher(id)) => self.show(View::Watcher(id, None)),
-            Some(LeadsTo::Nothing) | None => return Pressed::Shown,
+            Some(LeadsTo::Nothing) | None => return KeyEffect::Shown,
         }
-        Pressed::Opened
+        KeyEffect::Opened
     }
 
     fn turn(&mut self, by: usize) {
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use crate::metrics;
 
-    fn state(changes: u32, seconds: u32) -> State {
+    fn state(changes: u32, seconds: u32) -> ServerState {
         let text = format!(
             "process_start_time_seconds 1000\n\
              apiserver_storage_objects{{resource=\"pods\"}} 12\n\
@@ -289,20 +289,20 @@ mod tests {
         let shown = drawn(&screen);
         let row = shown.lines().find(|it| it.contains("pods")).expect("a row");
         assert!(row.contains("12") && row.contains("5.0"), "{shown}");
-        assert_eq!(screen.press(KeyCode::Down), Pressed::Shown);
-        assert_eq!(screen.press(KeyCode::Down), Pressed::Shown);
-        assert_eq!(screen.press(KeyCode::Enter), Pressed::Opened);
+        assert_eq!(screen.press(KeyCode::Down), KeyEffect::Shown);
+        assert_eq!(screen.press(KeyCode::Down), KeyEffect::Shown);
+        assert_eq!(screen.press(KeyCode::Enter), KeyEffect::Opened);
         assert_eq!(*screen.view_mut(), View::Type("nodes".to_owned(), None));
-        assert_eq!(screen.press(KeyCode::Esc), Pressed::Shown);
+        assert_eq!(screen.press(KeyCode::Esc), KeyEffect::Shown);
         screen.press(KeyCode::BackTab);
         let shown = drawn(&screen);
         assert!(
             shown.contains("[priority levels 1]") && shown.contains("low"),
             "{shown}"
         );
-        assert_eq!(screen.press(KeyCode::Enter), Pressed::Shown);
+        assert_eq!(screen.press(KeyCode::Enter), KeyEffect::Shown);
         screen.set_problem("it is gone".to_owned());
         assert!(drawn(&screen).contains("it is gone"));
-        assert_eq!(screen.press(KeyCode::Char('q')), Pressed::Quit);
+        assert_eq!(screen.press(KeyCode::Char('q')), KeyEffect::Quit);
     }
 }

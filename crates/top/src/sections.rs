@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use ringwatch_observe::status::thresholds::Severity;
 use ringwatch_observe::status::{
-    ClientState, LevelState, RequestState, State, StoreKind, TypeState, Watcher, WebhookState,
+    ClientState, LevelState, RequestState, ServerState, StoreKind, TypeState, Watcher, WebhookState,
 };
 
 use ringwatch_observe::status::values::{UNKNOWN, bytes, number, rate, seconds};
@@ -17,12 +17,12 @@ pub(crate) struct Section {
     /// The names of the columns; numbers stand at the right if they end with a space.
     pub(crate) columns: &'static [&'static str],
     /// The rows, with a cell for each column.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<TableRow>,
 }
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct TableRow {
     /// The page that opens from the row.
     pub(crate) leads_to: LeadsTo,
     pub(crate) cells: Vec<String>,
@@ -97,7 +97,7 @@ const LEVEL_COLUMNS: [&str; 6] = [
 ];
 
 /// Returns the lines about the whole server.
-pub(crate) fn head(address: &str, state: &State) -> Vec<String> {
+pub(crate) fn head(address: &str, state: &ServerState) -> Vec<String> {
     let store = match state.store {
         StoreKind::Etcd => "etcd",
         StoreKind::Embedded => "embedded store",
@@ -140,7 +140,7 @@ pub(crate) fn head(address: &str, state: &State) -> Vec<String> {
 }
 
 /// Returns a line for each thing that stands out, the worst first, or one that says that nothing does.
-pub(crate) fn stands_out(state: &State) -> Vec<String> {
+pub(crate) fn stands_out(state: &ServerState) -> Vec<String> {
     let lines = state.findings.iter().map(|it| match it.level {
         Severity::Bad => format!("!! {}", it.text),
         Severity::Warn => format!("!  {}", it.text),
@@ -153,7 +153,7 @@ pub(crate) fn stands_out(state: &State) -> Vec<String> {
 }
 
 /// Returns the tables of a state. The one before it, if there is one, makes rates.
-pub(crate) fn sections(state: &State, before: Option<&State>) -> Vec<Section> {
+pub(crate) fn sections(state: &ServerState, before: Option<&ServerState>) -> Vec<Section> {
     vec![
         types(state, before),
         Section {
@@ -224,7 +224,7 @@ pub(crate) fn story(watcher: &Watcher) -> Vec<String> {
 }
 
 /// Returns the table of the types in which something is or happens; those with trouble first.
-fn types(state: &State, before: Option<&State>) -> Section {
+fn types(state: &ServerState, before: Option<&ServerState>) -> Section {
     let passed = before.map_or(0.0, |it| state.uptime_seconds - it.uptime_seconds);
     let rise = |of_type: &TypeState| {
         let before = before?.types.iter().find(|it| it.name == of_type.name)?;
@@ -246,10 +246,10 @@ fn types(state: &State, before: Option<&State>) -> Section {
     }
 }
 
-fn type_row(it: &TypeState, rate: &str) -> Row {
+fn type_row(it: &TypeState, rate: &str) -> TableRow {
     let window = it.window.as_ref();
     let longest = Some(it.reads.longest_seconds).filter(|_| it.reads.waiting > 0);
-    Row {
+    TableRow {
         leads_to: LeadsTo::Type(it.name.clone()),
         cells: vec![
             it.name.clone(),
@@ -270,14 +270,14 @@ fn type_row(it: &TypeState, rate: &str) -> Row {
     }
 }
 
-fn watcher(it: &Watcher) -> Row {
+fn watcher(it: &Watcher) -> TableRow {
     let selection = match (&it.namespace, &*it.selector) {
         (None, "") => "everything".to_owned(),
         (Some(namespace), "") => format!("namespace {namespace}"),
         (None, selector) => selector.to_owned(),
         (Some(namespace), selector) => format!("namespace {namespace}, {selector}"),
     };
-    Row {
+    TableRow {
         leads_to: LeadsTo::Watcher(it.id.clone()),
         cells: vec![
             it.id.clone(),
@@ -294,14 +294,14 @@ fn watcher(it: &Watcher) -> Row {
     }
 }
 
-fn request(it: &RequestState) -> Row {
+fn request(it: &RequestState) -> TableRow {
     let status = match (it.running, it.code) {
         (true, None) => "runs".to_owned(),
         (true, Some(code)) => format!("{code} is sent"),
         (false, Some(code)) => code.to_string(),
         (false, None) => "gone".to_owned(),
     };
-    Row {
+    TableRow {
         leads_to: LeadsTo::Nothing,
         cells: vec![
             format!("{:.3}", it.seconds),
@@ -316,13 +316,13 @@ fn request(it: &RequestState) -> Row {
     }
 }
 
-fn client(it: &ClientState) -> Row {
+fn client(it: &ClientState) -> TableRow {
     let resource = match (it.everything, it.others) {
         (true, _) => format!("all {}", it.resource),
         (false, true) => "all others".to_owned(),
         (false, false) => it.resource.clone(),
     };
-    Row {
+    TableRow {
         leads_to: LeadsTo::Nothing,
         cells: vec![
             it.requests.to_string(),
@@ -338,11 +338,11 @@ fn client(it: &ClientState) -> Row {
     }
 }
 
-fn webhook(it: &WebhookState) -> Row {
+fn webhook(it: &WebhookState) -> TableRow {
     #[allow(clippy::cast_precision_loss, reason = "two digits are shown")]
     let mean = Some(it.seconds / it.calls as f64).filter(|_| it.calls > 0);
     let running_for = Some(it.running_seconds).filter(|_| it.running > 0);
-    Row {
+    TableRow {
         leads_to: LeadsTo::Nothing,
         cells: vec![
             it.running.to_string(),
@@ -357,8 +357,8 @@ fn webhook(it: &WebhookState) -> Row {
     }
 }
 
-fn level(it: &LevelState) -> Row {
-    Row {
+fn level(it: &LevelState) -> TableRow {
+    TableRow {
         leads_to: LeadsTo::Nothing,
         cells: vec![
             it.level.clone(),

@@ -6,12 +6,12 @@ use std::time::Duration;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ringwatch::clock::Clock;
 use ringwatch_load::Remote;
-use ringwatch_observe::status::{State, WATCHERS_PATH};
+use ringwatch_observe::status::{ServerState, WATCHERS_PATH};
 use tokio::runtime::Runtime;
 
 use crate::TopError;
 use crate::documents::Documents;
-use crate::screen::{Pressed, Screen, View};
+use crate::screen::{KeyEffect, Screen, View};
 
 /// Maximum time for which a key waits while nothing comes from the server.
 const KEY_DELAY: Duration = Duration::from_millis(50);
@@ -23,7 +23,7 @@ const DETAILS_TIMEOUT: Duration = Duration::from_secs(2);
 const KEYS_MAX: usize = 32;
 
 /// The reading of the next document, which goes on while keys are read.
-type Reading = Pin<Box<dyn Future<Output = (Documents, Result<State, TopError>)>>>;
+type Reading = Pin<Box<dyn Future<Output = (Documents, Result<ServerState, TopError>)>>>;
 
 /// Shows documents until the user quits. The terminal is as before then, also after an error.
 ///
@@ -54,9 +54,9 @@ pub(crate) fn follow(
             }
         }
         match keys(&mut screen) {
-            Ok(Pressed::Quit) => break Ok(()),
-            Ok(Pressed::Opened) => is_newer = true,
-            Ok(Pressed::Shown) => {}
+            Ok(KeyEffect::Quit) => break Ok(()),
+            Ok(KeyEffect::Opened) => is_newer = true,
+            Ok(KeyEffect::Shown) => {}
             Err(error) => break Err(error.into()),
         }
         if is_newer && are_whole {
@@ -74,8 +74,8 @@ pub(crate) fn follow(
 }
 
 /// Handles the keys that were pressed.
-fn keys(screen: &mut Screen) -> std::io::Result<Pressed> {
-    let mut outcome = Pressed::Shown;
+fn keys(screen: &mut Screen) -> std::io::Result<KeyEffect> {
+    let mut outcome = KeyEffect::Shown;
     for _ in 0..KEYS_MAX {
         if !event::poll(Duration::ZERO)? {
             break;
@@ -88,12 +88,12 @@ fn keys(screen: &mut Screen) -> std::io::Result<Pressed> {
         }
         let interrupts = key.modifiers.contains(KeyModifiers::CONTROL);
         if interrupts && key.code == KeyCode::Char('c') {
-            return Ok(Pressed::Quit);
+            return Ok(KeyEffect::Quit);
         }
         match screen.press(key.code) {
-            Pressed::Quit => return Ok(Pressed::Quit),
-            Pressed::Opened => outcome = Pressed::Opened,
-            Pressed::Shown => {}
+            KeyEffect::Quit => return Ok(KeyEffect::Quit),
+            KeyEffect::Opened => outcome = KeyEffect::Opened,
+            KeyEffect::Shown => {}
         }
     }
     Ok(outcome)

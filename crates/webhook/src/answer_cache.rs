@@ -34,7 +34,7 @@ pub struct AnswerCache<A> {
 pub struct QuestionDigest([u8; 32]);
 
 /// An answer that can be remembered.
-pub trait Answer: Clone {
+pub trait CacheableAnswer: Clone {
     /// Returns true if the answer grants something, so that it must not be pushed out by refusals.
     fn grants(&self) -> bool;
 
@@ -53,14 +53,14 @@ struct CachedAnswers<A> {
 struct BoundedAnswers<A> {
     bytes_max: usize,
     bytes: usize,
-    answers: HashMap<QuestionDigest, Entry<A>>,
+    answers: HashMap<QuestionDigest, CachedAnswer<A>>,
     /// The questions by the numbers of their entries, the oldest first.
     order: BTreeMap<u64, QuestionDigest>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Entry<A> {
+struct CachedAnswer<A> {
     until: Instant,
     answer: A,
     number: u64,
@@ -79,7 +79,7 @@ impl<A> Default for AnswerCache<A> {
     }
 }
 
-impl<A: Answer> AnswerCache<A> {
+impl<A: CacheableAnswer> AnswerCache<A> {
     /// Returns the digest of the question that has these parts.
     pub fn question<'a>(&self, parts: impl IntoIterator<Item = &'a str>) -> QuestionDigest {
         let mut digest = Sha256::new_with_prefix(self.key);
@@ -131,7 +131,7 @@ impl<A> BoundedAnswers<A> {
     fn add(&mut self, question: QuestionDigest, answer: A, until: Instant, bytes: usize) {
         let number = self.next;
         self.next += 1;
-        let entry = Entry {
+        let entry = CachedAnswer {
             until,
             answer,
             number,
@@ -170,7 +170,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     /// Grants with texts that begin with "yes".
-    impl Answer for String {
+    impl CacheableAnswer for String {
         fn grants(&self) -> bool {
             self.starts_with("yes")
         }

@@ -61,7 +61,7 @@ pub struct ClientConfig {
     /// The name that says to people which webhook it is, such as that in its configuration.
     pub name: String,
     /// The address of the webhook.
-    pub target: Target,
+    pub target: WebhookTarget,
     /// Certificate authorities in PEM that verify the webhook's certificate; `None` for those of the system.
     pub ca_bundle: Option<Vec<u8>>,
     /// The bearer token that this server sends, if it has one for the webhook.
@@ -72,7 +72,7 @@ pub struct ClientConfig {
 
 /// The address of a webhook: a URL or a service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum WebhookTarget {
     /// An absolute URL, as `clientConfig.url` names it.
     Url(String),
     /// The absolute URL of a server in a kubeconfig.
@@ -104,11 +104,11 @@ impl ClientConfig {
         let url = text(client_config, "url");
         let target = match service {
             None if url.is_empty() => return Err("neither url nor service is given".to_owned()),
-            None => Target::Url(url),
+            None => WebhookTarget::Url(url),
             Some(service) => {
                 let port = service.get("port").and_then(Value::as_u64);
                 let path = text(service, "path");
-                Target::Service {
+                WebhookTarget::Service {
                     namespace: text(service, "namespace"),
                     name: text(service, "name"),
                     port: port
@@ -133,7 +133,7 @@ impl ClientConfig {
 }
 
 /// Writes the URL as it is configured; for a service it is `https://NAME.NAMESPACE.svc:PORT/PATH`.
-impl fmt::Display for Target {
+impl fmt::Display for WebhookTarget {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Url(url) | Self::Server(url) => formatter.write_str(url),

@@ -12,7 +12,7 @@ pub mod shares;
 pub mod single_flight;
 mod url;
 
-pub use self::client::{CallError, ClientConfig, ClientPair, Target, WebhookClient};
+pub use self::client::{CallError, ClientConfig, ClientPair, WebhookClient, WebhookTarget};
 pub use self::network_client::{NetworkClient, ServiceResolver};
 pub use self::review::{ReviewVersion, ReviewWebhook};
 pub use self::url::CallUrl;

@@ -18,7 +18,7 @@ use ringwatch_spans::{inject, outgoing_call};
 use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::tls_client::BundleTls;
 
-use super::{CallError, CallUrl, ClientConfig, Target, WebhookClient};
+use super::{CallError, CallUrl, ClientConfig, WebhookClient, WebhookTarget};
 
 /// Maximum number of bytes of a response's body.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
@@ -101,7 +101,7 @@ impl NetworkClient {
             }
         };
         match &to.target {
-            Target::Url(_) | Target::Server(_) => {
+            WebhookTarget::Url(_) | WebhookTarget::Server(_) => {
                 let uri = format!("https://{authority}/");
                 let uri: Uri = uri.parse().map_err(|error| format!("{error}"))?;
                 let backend = https_get::backend(&uri, &tls, timeout, &self.clock);
@@ -111,7 +111,7 @@ impl NetworkClient {
                     path,
                 })
             }
-            Target::Service {
+            WebhookTarget::Service {
                 namespace,
                 name,
                 port,

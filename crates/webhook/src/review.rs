@@ -112,7 +112,7 @@ mod tests {
     use futures::{FutureExt, poll};
     use serde_json::json;
 
-    use super::super::client::Target;
+    use super::super::client::WebhookTarget;
     use super::*;
 
     /// A webhook that is overloaded by reviews with `again`, and returns all others.
@@ -146,7 +146,7 @@ mod tests {
         let client = Arc::new(Overloaded::default());
         let to = ClientConfig {
             name: "webhook".to_owned(),
-            target: Target::Url("https://webhook".to_owned()),
+            target: WebhookTarget::Url("https://webhook".to_owned()),
             ca_bundle: None,
             token: None,
             pair: None,

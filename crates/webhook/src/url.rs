@@ -7,7 +7,7 @@
 use percent_encoding::percent_decode;
 use ringwatch_apimachinery::go_url::{Url, escape_path, is_valid_path};
 
-use crate::client::Target;
+use crate::client::WebhookTarget;
 
 /// The URL of calls to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct CallUrl {
     pub path: String,
 }
 
-impl Target {
+impl WebhookTarget {
     /// Returns the URL at which the webhook is called.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ fn clean(path: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn path(target: &Target) -> String {
+    fn path(target: &WebhookTarget) -> String {
         let url = target.call_url().expect("a URL");
         assert_eq!(url.authority, "h:1", "{target}");
         url.path
@@ -113,8 +113,8 @@ mod tests {
             ("/$&+,:;=@~", "/$&+,:;=@~", "/$&+,:;=@~"),
         ] {
             let url = format!("https://h:1{written}");
-            assert_eq!(path(&Target::Url(url.clone())), hook, "{written}");
-            assert_eq!(path(&Target::Server(url)), server, "{written}");
+            assert_eq!(path(&WebhookTarget::Url(url.clone())), hook, "{written}");
+            assert_eq!(path(&WebhookTarget::Server(url)), server, "{written}");
         }
     }
 
@@ -126,7 +126,7 @@ mod tests {
             ("/a/../b", "/b"),
             ("/%41?x", "/%2541%3Fx"),
         ] {
-            let target = Target::Service {
+            let target = WebhookTarget::Service {
                 namespace: "n".to_owned(),
                 name: "s".to_owned(),
                 port: 443,
@@ -145,7 +145,7 @@ mod tests {
             ("https://[::1]:1", "[::1]:1"),
             ("https://h?x", "h"),
         ] {
-            let called = Target::Server(url.to_owned()).call_url();
+            let called = WebhookTarget::Server(url.to_owned()).call_url();
             assert_eq!(called.expect(url).authority, authority);
         }
     }
@@ -163,7 +163,9 @@ mod tests {
             ("https://h:x/", "invalid port \":x\" after host"),
             ("https://a b/", "invalid character \" \" in host name"),
         ] {
-            let error = Target::Url(url.to_owned()).call_url().expect_err(url);
+            let error = WebhookTarget::Url(url.to_owned())
+                .call_url()
+                .expect_err(url);
             assert!(error.ends_with(&format!(": {why}")), "{error}");
         }
         for (url, why) in [
@@ -171,7 +173,10 @@ mod tests {
             ("https://", "the url has no host"),
             ("h", "the url's scheme is not https"),
         ] {
-            assert_eq!(Target::Url(url.to_owned()).call_url(), Err(why.to_owned()));
+            assert_eq!(
+                WebhookTarget::Url(url.to_owned()).call_url(),
+                Err(why.to_owned())
+            );
         }
     }
 
@@ -179,7 +184,7 @@ mod tests {
         #[test]
         fn a_called_path_is_clean(written in "[/a-z.%0-9! é]{0,20}") {
             let url = format!("https://h:1/{written}");
-            for target in [Target::Url(url.clone()), Target::Server(url.clone())] {
+            for target in [WebhookTarget::Url(url.clone()), WebhookTarget::Server(url.clone())] {
                 let Ok(called) = target.call_url() else { continue };
                 let decoded: Vec<u8> = percent_decode(called.path.as_bytes()).collect();
                 proptest::prop_assert!(called.path.starts_with('/'));

@@ -8,7 +8,7 @@ use bytes::Bytes;
 #[allow(dead_code, reason = "objects are not cloned here")]
 mod included;
 
-pub use included::{Encoded, EncodedBytes, EncodingKey};
+pub use included::{EncodedBytes, EncodedObject, EncodingKey};
 
 /// The encodings of one object.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl Encodings {
         key: EncodingKey,
         sum: &EncodedBytes,
         make: impl FnOnce() -> Bytes,
-    ) -> Encoded {
+    ) -> EncodedObject {
         let encoded = self.0.get_or_make(key, sum, || Ok::<_, Infallible>(make()));
         encoded.unwrap_or_else(|never| match never {})
     }

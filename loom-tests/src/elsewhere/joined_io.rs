@@ -28,14 +28,14 @@ mod watch_streams {
     }
 
     #[derive(Debug)]
-    pub(super) struct Watches(Infallible);
+    pub(super) struct ConnectionWatches(Infallible);
 
     #[derive(Debug, Eq, PartialEq)]
-    pub(super) enum Progress {
+    pub(super) enum FrameProgress {
         Done,
     }
 
-    impl Watches {
+    impl ConnectionWatches {
         pub(super) fn new(handovers: body::Handovers) -> Self {
             match handovers.0 {}
         }
@@ -68,7 +68,12 @@ mod watch_streams {
             match self.0 {}
         }
 
-        pub(super) fn write(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Progress {
+        pub(super) fn write(
+            &mut self,
+            _: &mut Context<'_>,
+            _: &mut Vec<u8>,
+            _: usize,
+        ) -> FrameProgress {
             match self.0 {}
         }
     }

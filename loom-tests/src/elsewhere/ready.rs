@@ -9,10 +9,10 @@ use std::task::Waker;
 mod included;
 
 /// The list of a connection.
-pub struct Ready<T>(Arc<included::Ready<T>>);
+pub struct Ready<T>(Arc<included::ReadyList<T>>);
 
 /// A watch of the connection.
-pub struct Entry<T>(Arc<included::Entry<T>>);
+pub struct Entry<T>(Arc<included::ReadyEntry<T>>);
 
 impl<T> fmt::Debug for Ready<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,7 +41,10 @@ impl<T> Clone for Entry<T> {
 impl<T: Send + Sync + 'static> Ready<T> {
     /// Returns a watch that is not on the list.
     pub fn entry(&self, content: T) -> Entry<T> {
-        Entry(Arc::new(included::Entry::new(Arc::clone(&self.0), content)))
+        Entry(Arc::new(included::ReadyEntry::new(
+            Arc::clone(&self.0),
+            content,
+        )))
     }
 
     /// Takes the watches that are ready off the list; if there are none, `task` is woken when there are.

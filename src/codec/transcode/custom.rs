@@ -5,7 +5,7 @@
 
 use super::Transcoder;
 use crate::codec::error::WireError;
-use crate::codec::message::{Message, Shape, Type};
+use crate::codec::message::{FieldType, Message, Shape};
 use crate::codec::wire::{Content, Fields};
 use crate::codec::{duration, envelope, json_string, raw_json, time};
 
@@ -14,7 +14,7 @@ const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
 
 /// The fields of such a message, by number; the last of several counts.
 #[derive(Default)]
-struct Parts<'a> {
+struct CustomFields<'a> {
     first_number: u64,
     second_number: u64,
     first: Option<&'a [u8]>,
@@ -40,7 +40,7 @@ pub(super) fn write(
         }
         Shape::Time | Shape::MicroTime if bytes.is_empty() => out.put(b"null"),
         shape => {
-            let parts = Parts::read(bytes)?;
+            let parts = CustomFields::read(bytes)?;
             let raw = parts.first.unwrap_or_default();
             match shape {
                 Shape::IntOrString if parts.first_number == 0 => {
@@ -67,7 +67,7 @@ pub(super) fn write(
     Ok(())
 }
 
-impl<'a> Parts<'a> {
+impl<'a> CustomFields<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut parts = Self::default();
         let mut fields = Fields::new(bytes);
@@ -120,7 +120,7 @@ fn schema_or(
     depth: usize,
 ) -> Result<(), WireError> {
     let schema = message.fields.iter().find_map(|field| match field.kind {
-        Type::Message(id) => Some(id.message()),
+        FieldType::Message(id) => Some(id.message()),
         _ => None,
     });
     let is_bool = message.shape == Shape::SchemaOrBool;

@@ -12,7 +12,7 @@ mod path;
 use serde_json::{Map, Value};
 
 use super::duration;
-use super::message::{Arity, Field, Kind, Message, Shape, Type};
+use super::message::{Arity, Field, FieldType, Kind, Message, Shape};
 use super::tables::object_meta;
 use path::Path;
 
@@ -52,7 +52,7 @@ const EXACT_DOUBLE: f64 = 9_007_199_254_740_992.0;
 /// # Ok::<(), codec::TypeError>(())
 /// ```
 pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<String>, TypeError> {
-    let mut walk = Walk::default();
+    let mut walk = UnknownFields::default();
     walk.members(&Path::Root, kind.0, object)?;
     Ok(walk.unknown)
 }
@@ -62,22 +62,22 @@ pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<St
 /// # Errors
 /// [`TypeError`] for the first value that its field cannot have.
 pub fn check_metadata(metadata: &mut Map<String, Value>) -> Result<Vec<String>, TypeError> {
-    let mut walk = Walk::default();
+    let mut walk = UnknownFields::default();
     walk.members(&Path::Root, object_meta(), metadata)?;
     Ok(walk.unknown)
 }
 
 /// Puts the zero value of a type where an entry of a map or an item of a list is null, as Go's decoder does.
-fn fill(kind: Type, value: &mut Value) {
+fn fill(kind: FieldType, value: &mut Value) {
     if !value.is_null() {
         return;
     }
     *value = match kind {
-        Type::Text | Type::Bytes => "".into(),
-        Type::Bool => false.into(),
-        Type::Int32 | Type::Int64 => 0.into(),
-        Type::Double => 0.0.into(),
-        Type::Message(id) => match id.message().shape {
+        FieldType::Text | FieldType::Bytes => "".into(),
+        FieldType::Bool => false.into(),
+        FieldType::Int32 | FieldType::Int64 => 0.into(),
+        FieldType::Double => 0.0.into(),
+        FieldType::Message(id) => match id.message().shape {
             Shape::Object => Value::Object(Map::new()),
             Shape::Quantity => "0".into(),
             Shape::IntOrString => 0.into(),
@@ -97,7 +97,7 @@ fn fill(kind: Type, value: &mut Value) {
 
 /// The unknown fields found by the walk.
 #[derive(Default)]
-struct Walk {
+struct UnknownFields {
     /// The paths of unknown fields.
     unknown: Vec<String>,
     /// The bytes of these paths.
@@ -106,7 +106,7 @@ struct Walk {
     is_silent: bool,
 }
 
-impl Walk {
+impl UnknownFields {
     fn members(
         &mut self,
         path: &Path<'_>,
@@ -126,7 +126,7 @@ impl Walk {
             } else if let Some(field) = message.inline_field(name) {
                 self.field(&path, field, value)?;
             } else if message.is_kind && TYPE_META.contains(&name.as_str()) {
-                self.value(&path, Type::Text, value)?;
+                self.value(&path, FieldType::Text, value)?;
             } else {
                 self.report(&path);
                 unknown.push(name.clone());
@@ -172,7 +172,12 @@ impl Walk {
         }
     }
 
-    fn items(&mut self, path: &Path<'_>, kind: Type, items: &mut [Value]) -> Result<(), TypeError> {
+    fn items(
+        &mut self,
+        path: &Path<'_>,
+        kind: FieldType,
+        items: &mut [Value],
+    ) -> Result<(), TypeError> {
         let mut items = items.iter_mut().enumerate();
         items.try_for_each(|(at, item)| {
             fill(kind, item);
@@ -181,16 +186,21 @@ impl Walk {
     }
 
     /// Checks one value.
-    fn value(&mut self, path: &Path<'_>, kind: Type, value: &mut Value) -> Result<(), TypeError> {
+    fn value(
+        &mut self,
+        path: &Path<'_>,
+        kind: FieldType,
+        value: &mut Value,
+    ) -> Result<(), TypeError> {
         let fits = match (kind, &mut *value) {
-            (_, Value::Null) | (Type::Text, Value::String(_)) | (Type::Bool, Value::Bool(_)) => {
-                true
-            }
-            (Type::Bytes, Value::String(text)) => return base64(text).map(|_| ()),
-            (Type::Double, Value::Number(_)) => true,
-            (Type::Int32, value) => is_whole(value, i32::MIN.into(), i32::MAX.into()),
-            (Type::Int64, value) => is_whole(value, i64::MIN, i64::MAX),
-            (Type::Message(id), value) => return self.message(path, id.message(), value),
+            (_, Value::Null)
+            | (FieldType::Text, Value::String(_))
+            | (FieldType::Bool, Value::Bool(_)) => true,
+            (FieldType::Bytes, Value::String(text)) => return base64(text).map(|_| ()),
+            (FieldType::Double, Value::Number(_)) => true,
+            (FieldType::Int32, value) => is_whole(value, i32::MIN.into(), i32::MAX.into()),
+            (FieldType::Int64, value) => is_whole(value, i64::MIN, i64::MAX),
+            (FieldType::Message(id), value) => return self.message(path, id.message(), value),
             _ => false,
         };
         if fits {
@@ -211,16 +221,16 @@ impl Walk {
             | (Shape::SchemaOrBool, Value::Bool(_)) => Ok(()),
             (Shape::Object, Value::Object(members)) => self.members(path, message, members),
             (Shape::Items | Shape::SchemaOrTexts, Value::Array(items)) => {
-                self.items(path, Type::Text, items)
+                self.items(path, FieldType::Text, items)
             }
-            (Shape::IntOrString, value) => self.value(path, Type::Int32, value),
+            (Shape::IntOrString, value) => self.value(path, FieldType::Int32, value),
             (Shape::Quantity, value) => formats::quantity(value),
             (Shape::Time, Value::String(text)) => formats::time(text, false),
             (Shape::MicroTime, Value::String(text)) => formats::time(text, true),
             (Shape::Duration, Value::String(text)) if duration::parse(text).is_some() => Ok(()),
             (Shape::Duration, Value::String(text)) => Err(TypeError::Duration(text.clone())),
             (Shape::Time | Shape::MicroTime | Shape::Duration, value) => {
-                Err(path.wrong(value, go_type(Type::Text)))
+                Err(path.wrong(value, go_type(FieldType::Text)))
             }
             (
                 Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrTexts,
@@ -241,7 +251,7 @@ impl Walk {
         let schemas = message.fields.iter().map(|field| field.kind);
         let schema = schemas
             .into_iter()
-            .find(|it| matches!(it, Type::Message(_)));
+            .find(|it| matches!(it, FieldType::Message(_)));
         let was_silent = std::mem::replace(&mut self.is_silent, true);
         let checked = match (schema, value) {
             (Some(schema), value @ Value::Object(_)) => self.value(path, schema, value),
@@ -265,15 +275,15 @@ fn is_whole(value: &mut Value, min: i64, max: i64) -> bool {
 }
 
 /// Returns Go's name of a type.
-fn go_type(kind: Type) -> String {
+fn go_type(kind: FieldType) -> String {
     let name = match kind {
-        Type::Text => "string",
-        Type::Bytes => "[]uint8",
-        Type::Bool => "bool",
-        Type::Int32 => "int32",
-        Type::Int64 => "int64",
-        Type::Double => "float64",
-        Type::Message(id) => return id.message().go_type(),
+        FieldType::Text => "string",
+        FieldType::Bytes => "[]uint8",
+        FieldType::Bool => "bool",
+        FieldType::Int32 => "int32",
+        FieldType::Int64 => "int64",
+        FieldType::Double => "float64",
+        FieldType::Message(id) => return id.message().go_type(),
     };
     name.to_owned()
 }

@@ -21,7 +21,7 @@ use super::offset;
 pub struct Attributes<'a> {
     /// The object's stored form.
     stored: &'a [u8],
-    places: &'a Places,
+    places: &'a AttributeSpans,
 }
 
 /// An object's labels, by key.
@@ -30,17 +30,17 @@ pub struct Labels<'a>(Attributes<'a>);
 
 /// The places of an object's attributes in its stored form.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
-    namespace: Place,
-    name: Place,
-    uid: Place,
+pub struct AttributeSpans {
+    namespace: TextSpan,
+    name: TextSpan,
+    uid: TextSpan,
     /// Labels and copied values; none for objects that have neither.
     more: Option<Arc<More>>,
 }
 
-/// The place of a text: an offset in the stored form, or after its end in [`Copied::apart`].
+/// The place of a text: an offset in the stored form, or after its end in [`CopiedAttributes::apart`].
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct TextSpan {
     at: u32,
     bytes: u32,
 }
@@ -48,14 +48,14 @@ struct Place {
 #[derive(Clone, Debug, Default)]
 struct More {
     /// Keys and values, in the order of the keys.
-    labels: Box<[(Place, Place)]>,
+    labels: Box<[(TextSpan, TextSpan)]>,
     /// Values that are copies; none for objects of most types.
-    copied: Option<Box<Copied>>,
+    copied: Option<Box<CopiedAttributes>>,
 }
 
 /// Attributes that are not in the stored form as they are.
 #[derive(Clone, Debug, Default)]
-struct Copied {
+struct CopiedAttributes {
     /// The values of the type's fields.
     fields: FieldValues,
     /// Texts of other attributes.
@@ -66,8 +66,8 @@ struct Copied {
 #[derive(Debug)]
 pub struct PlacesBuilder<'a> {
     stored: &'a [u8],
-    places: Places,
-    labels: Vec<(Place, Place)>,
+    places: AttributeSpans,
+    labels: Vec<(TextSpan, TextSpan)>,
     apart: Vec<u8>,
 }
 
@@ -100,14 +100,14 @@ pub struct FieldValues {
 }
 
 /// No attributes.
-static NOWHERE: Places = Places {
-    namespace: Place { at: 0, bytes: 0 },
-    name: Place { at: 0, bytes: 0 },
-    uid: Place { at: 0, bytes: 0 },
+static NOWHERE: AttributeSpans = AttributeSpans {
+    namespace: TextSpan { at: 0, bytes: 0 },
+    name: TextSpan { at: 0, bytes: 0 },
+    uid: TextSpan { at: 0, bytes: 0 },
     more: None,
 };
 
-impl Place {
+impl TextSpan {
     /// Returns the text of the place, which is empty if there is no such place.
     fn in_either<'a>(self, stored: &'a [u8], apart: &'a [u8]) -> &'a [u8] {
         let at = self.at as usize;
@@ -119,8 +119,8 @@ impl Place {
     }
 }
 
-impl Places {
-    fn copied(&self) -> Option<&Copied> {
+impl AttributeSpans {
+    fn copied(&self) -> Option<&CopiedAttributes> {
         self.more.as_ref()?.copied.as_deref()
     }
 }
@@ -136,7 +136,7 @@ impl<'a> Attributes<'a> {
     /// Returns the attributes at these places of a stored form.
     #[doc(hidden)]
     #[must_use]
-    pub fn new(stored: &'a [u8], places: &'a Places) -> Self {
+    pub fn new(stored: &'a [u8], places: &'a AttributeSpans) -> Self {
         Self { stored, places }
     }
 
@@ -178,12 +178,12 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    fn bytes(self, place: Place) -> &'a [u8] {
+    fn bytes(self, place: TextSpan) -> &'a [u8] {
         let apart = self.places.copied().map_or(&[][..], |it| &it.apart);
         place.in_either(self.stored, apart)
     }
 
-    fn text(self, place: Place) -> &'a str {
+    fn text(self, place: TextSpan) -> &'a str {
         // The builder has looked that it is text.
         std::str::from_utf8(self.bytes(place)).unwrap_or_default()
     }
@@ -217,7 +217,7 @@ impl<'a> Labels<'a> {
     #[must_use]
     pub fn get(self, key: &str) -> Option<&'a str> {
         // Most keys differ in length already, so looking at each costs less than searching.
-        let is_it = |(known, _): &&(Place, Place)| {
+        let is_it = |(known, _): &&(TextSpan, TextSpan)| {
             known.bytes as usize == key.len() && self.0.bytes(*known) == key.as_bytes()
         };
         let found = self.places().iter().find(is_it);
@@ -250,7 +250,7 @@ impl<'a> Labels<'a> {
         places.map(move |(key, value)| (self.0.text(*key), self.0.text(*value)))
     }
 
-    fn places(self) -> &'a [(Place, Place)] {
+    fn places(self) -> &'a [(TextSpan, TextSpan)] {
         self.0.places.more.as_ref().map_or(&[], |more| &more.labels)
     }
 }
@@ -267,7 +267,7 @@ impl<'a> PlacesBuilder<'a> {
     pub fn new(stored: &'a [u8]) -> Self {
         Self {
             stored,
-            places: Places::default(),
+            places: AttributeSpans::default(),
             labels: Vec::new(),
             apart: Vec::new(),
         }
@@ -296,7 +296,7 @@ impl<'a> PlacesBuilder<'a> {
 
     /// Returns the places, with the values of the type's fields.
     #[must_use]
-    pub fn finish(self, fields: FieldValues) -> Places {
+    pub fn finish(self, fields: FieldValues) -> AttributeSpans {
         let Self {
             stored,
             mut places,
@@ -307,36 +307,36 @@ impl<'a> PlacesBuilder<'a> {
             return places;
         }
         // Of labels with the same key the last one counts.
-        let key = |it: &(Place, Place)| it.0.in_either(stored, &apart);
+        let key = |it: &(TextSpan, TextSpan)| it.0.in_either(stored, &apart);
         labels.reverse();
         labels.sort_by(|left, right| key(left).cmp(key(right)));
         labels.dedup_by(|left, right| key(left) == key(right));
         let is_copied = !apart.is_empty() || !fields.values.is_empty();
         let apart = apart.into();
-        let copied = is_copied.then(|| Box::new(Copied { fields, apart }));
+        let copied = is_copied.then(|| Box::new(CopiedAttributes { fields, apart }));
         let labels = labels.into();
         places.more = Some(Arc::new(More { labels, copied }));
         places
     }
 
     /// Returns the place of a text, which is copied unless it is a part of the stored form.
-    fn place(&mut self, text: &[u8]) -> Place {
+    fn place(&mut self, text: &[u8]) -> TextSpan {
         let text = String::from_utf8_lossy(text);
         let bytes = offset(text.len());
         if text.is_empty() {
-            return Place::default();
+            return TextSpan::default();
         }
         let at = (text.as_ptr() as usize).wrapping_sub(self.stored.as_ptr() as usize);
         let is_within = self.stored.get(at..).and_then(|it| it.get(..text.len()));
         if is_within.is_some_and(|it| it == text.as_bytes()) {
-            return Place {
+            return TextSpan {
                 at: offset(at),
                 bytes,
             };
         }
         let at = offset(self.stored.len() + self.apart.len());
         self.apart.extend_from_slice(text.as_bytes());
-        Place { at, bytes }
+        TextSpan { at, bytes }
     }
 }
 
@@ -389,7 +389,7 @@ impl FieldSchema {
 /// # Ok::<(), ringwatch::meta::ParseError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct OwnedLabels(Places);
+pub struct OwnedLabels(AttributeSpans);
 
 impl OwnedLabels {
     /// Returns the labels as those of an object.
@@ -412,7 +412,7 @@ impl<'t> FromIterator<(&'t str, &'t str)> for OwnedLabels {
 /// Attributes without an object, for tests of what looks at them.
 #[cfg(test)]
 #[derive(Debug)]
-pub(crate) struct OwnedAttributes(Places);
+pub(crate) struct OwnedAttributes(AttributeSpans);
 
 #[cfg(test)]
 impl OwnedAttributes {
@@ -484,7 +484,7 @@ mod tests {
     /// There are millions of them.
     #[test]
     fn places_are_small() {
-        assert_eq!(size_of::<Places>(), 32);
+        assert_eq!(size_of::<AttributeSpans>(), 32);
         assert!(
             PlacesBuilder::new(STORED)
                 .finish(FieldValues::default())

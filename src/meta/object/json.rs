@@ -16,8 +16,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::attributes::{FieldSchema, Places, PlacesBuilder};
-use super::versioned::{Made, Versioned};
+use super::attributes::{AttributeSpans, FieldSchema, PlacesBuilder};
+use super::versioned::{HeadBytes, VersionedObject};
 use super::{DecodeError, offset};
 
 /// The offset in the stored form.
@@ -37,17 +37,22 @@ impl Layout {
     }
 
     /// Returns the object with a version from an offset on, which must not lie after the item's.
-    pub(super) fn from<'a>(self, from: usize, stored: &'a [u8], version: &[u8]) -> Versioned<'a> {
+    pub(super) fn from<'a>(
+        self,
+        from: usize,
+        stored: &'a [u8],
+        version: &[u8],
+    ) -> VersionedObject<'a> {
         let at = version_at(self.item_at as usize);
-        let mut member = Made::new();
+        let mut member = HeadBytes::new();
         if !version.is_empty() {
             for part in [b"\"resourceVersion\":\"", version, b"\","] {
                 member.extend_from_slice(part);
             }
         }
-        Versioned {
+        VersionedObject {
             start: &[],
-            lengths: Made::new(),
+            lengths: HeadBytes::new(),
             before: &stored[from..at],
             version: member,
             rest: &stored[at..],
@@ -58,7 +63,7 @@ impl Layout {
 /// The members that every object has, borrowed from its bytes.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head<'a> {
+struct ObjectHead<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -100,10 +105,10 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error>
 pub(super) fn read(
     stored: &[u8],
     schema: &FieldSchema,
-) -> Result<(Option<Vec<u8>>, u32, Places), DecodeError> {
+) -> Result<(Option<Vec<u8>>, u32, AttributeSpans), DecodeError> {
     // serde_json does not look at what nobody asks for.
     let text = str::from_utf8(stored).map_err(|error| DecodeError(error.to_string()))?;
-    let head: Head<'_> = serde_json::from_str(text)?;
+    let head: ObjectHead<'_> = serde_json::from_str(text)?;
     let meta: HeadMeta<'_> = serde_json::from_str(head.metadata.get())?;
     let start = prefix(&head.kind, &head.api_version);
     let canonical = stored.starts_with(start.as_bytes())

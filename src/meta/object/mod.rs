@@ -17,13 +17,14 @@ use smallvec::SmallVec;
 #[cfg(test)]
 pub(crate) use attributes::OwnedAttributes;
 pub use attributes::{
-    Attributes, FieldPath, FieldSchema, FieldValues, Labels, OwnedLabels, Places, PlacesBuilder,
+    AttributeSpans, Attributes, FieldPath, FieldSchema, FieldValues, Labels, OwnedLabels,
+    PlacesBuilder,
 };
 pub use json::encode;
 pub use protobuf::{ProtobufForm, ProtobufParts};
-pub use versioned::Versioned;
+pub use versioned::VersionedObject;
 
-use super::encodings::{Encoded, EncodedBytes, EncodingKey, Encodings};
+use super::encodings::{EncodedBytes, EncodedObject, EncodingKey, Encodings};
 
 /// An immutable version of an object.
 ///
@@ -56,7 +57,7 @@ pub struct Object {
     /// The revision that wrote this version; 0 for an object that is not stored (dry-run).
     revision: u64,
     /// The places of the attributes that selectors look at.
-    places: Places,
+    places: AttributeSpans,
     /// The encodings for clients.
     encodings: Encodings,
 }
@@ -116,13 +117,18 @@ impl Object {
     /// at these places of [`ProtobufForm::bytes`].
     #[doc(hidden)]
     #[must_use]
-    pub fn from_protobuf(stored: Bytes, form: ProtobufForm, revision: u64, places: Places) -> Self {
+    pub fn from_protobuf(
+        stored: Bytes,
+        form: ProtobufForm,
+        revision: u64,
+        places: AttributeSpans,
+    ) -> Self {
         let stored = form.rewritten.map_or(stored, exact);
         let layout = Layout::Protobuf(form.layout);
         Self::new(stored, layout, revision, places)
     }
 
-    fn new(stored: Bytes, layout: Layout, revision: u64, places: Places) -> Self {
+    fn new(stored: Bytes, layout: Layout, revision: u64, places: AttributeSpans) -> Self {
         Self {
             stored,
             layout,
@@ -157,7 +163,7 @@ impl Object {
 
     /// Returns the object in the encoding in which it is stored, with its resource version.
     #[must_use]
-    pub fn whole(&self) -> Versioned<'_> {
+    pub fn whole(&self) -> VersionedObject<'_> {
         match self.layout {
             Layout::Json(layout) => layout.from(0, &self.stored, &self.version()),
             Layout::Protobuf(layout) => layout.whole(&self.stored, &self.version()),
@@ -166,7 +172,7 @@ impl Object {
 
     /// Returns the part of the object that is in a list, as [`StoredForm`] says.
     #[must_use]
-    pub fn item(&self) -> Versioned<'_> {
+    pub fn item(&self) -> VersionedObject<'_> {
         match self.layout {
             Layout::Json(layout) => {
                 layout.from(layout.item_at as usize, &self.stored, &self.version())
@@ -183,7 +189,7 @@ impl Object {
 
     /// Returns the object without its opening brace, if it is stored as JSON; otherwise the same as [`Object::item`].
     #[must_use]
-    pub fn item_with_kind(&self) -> Versioned<'_> {
+    pub fn item_with_kind(&self) -> VersionedObject<'_> {
         match self.layout {
             Layout::Json(layout) => layout.from(1, &self.stored, &self.version()),
             Layout::Protobuf(_) => self.item(),
@@ -256,7 +262,7 @@ impl Object {
         key: EncodingKey,
         sum: &EncodedBytes,
         make: impl FnOnce() -> Result<Bytes, E>,
-    ) -> Result<Encoded, E> {
+    ) -> Result<EncodedObject, E> {
         self.encodings.get_or_make(key, sum, make)
     }
 
@@ -317,7 +323,7 @@ mod tests {
     use bytes::Bytes;
     use serde_json::json;
 
-    use super::{FieldSchema, Object, Places, ProtobufForm, ProtobufParts};
+    use super::{AttributeSpans, FieldSchema, Object, ProtobufForm, ProtobufParts};
 
     #[test]
     fn an_item_has_the_length_that_is_remembered() {
@@ -334,7 +340,7 @@ mod tests {
         };
         let form = ProtobufForm::new(&parts, &[]);
         let stored = Bytes::copy_from_slice(form.bytes(&[]));
-        let protobuf = Object::from_protobuf(stored, form, 0, Places::default());
+        let protobuf = Object::from_protobuf(stored, form, 0, AttributeSpans::default());
         for object in [json, protobuf] {
             for revision in [0, 1, 9, 10, 99, 100, u64::MAX] {
                 let object = object.at_revision(revision);

@@ -14,7 +14,7 @@
 //! places, two are remembered, and the others are read from the two lengths.
 
 use super::offset;
-use super::versioned::{Made, Versioned};
+use super::versioned::{HeadBytes, VersionedObject};
 
 /// Field 2 of the envelope: the message.
 const MESSAGE_TAG: u8 = 0x12;
@@ -58,7 +58,7 @@ pub(super) struct Layout {
 }
 
 /// The offsets that follow from the lengths in the stored form.
-struct Places {
+struct FieldOffsets {
     message_at: usize,
     message_end: usize,
     metadata_at: usize,
@@ -73,12 +73,12 @@ impl Layout {
     }
 
     /// Returns the whole object with a version.
-    pub(super) fn whole<'a>(self, stored: &'a [u8], version: &[u8]) -> Versioned<'a> {
+    pub(super) fn whole<'a>(self, stored: &'a [u8], version: &[u8]) -> VersionedObject<'a> {
         let places = self.places(stored);
         let metadata = places.metadata_end - places.metadata_at - field_bytes(0);
         let metadata = metadata + field_bytes(version.len());
         let after_metadata = places.message_end - places.metadata_end;
-        let mut lengths = Made::new();
+        let mut lengths = HeadBytes::new();
         begin_field(
             &mut lengths,
             MESSAGE_TAG,
@@ -89,10 +89,10 @@ impl Layout {
     }
 
     /// Returns the message with a version, which is the item of a list.
-    pub(super) fn item<'a>(self, stored: &'a [u8], version: &[u8]) -> Versioned<'a> {
+    pub(super) fn item<'a>(self, stored: &'a [u8], version: &[u8]) -> VersionedObject<'a> {
         let places = self.places(stored);
         let metadata = places.metadata_end - places.metadata_at - field_bytes(0);
-        let mut lengths = Made::new();
+        let mut lengths = HeadBytes::new();
         begin_field(
             &mut lengths,
             METADATA_TAG,
@@ -100,7 +100,7 @@ impl Layout {
         );
         let whole = self.versioned(stored, &places, lengths, version);
         let tail_bytes = stored.len() - places.message_end;
-        Versioned {
+        VersionedObject {
             start: &[],
             rest: &whole.rest[..whole.rest.len() - tail_bytes],
             ..whole
@@ -110,15 +110,15 @@ impl Layout {
     fn versioned<'a>(
         self,
         stored: &'a [u8],
-        places: &Places,
-        lengths: Made,
+        places: &FieldOffsets,
+        lengths: HeadBytes,
         text: &[u8],
-    ) -> Versioned<'a> {
+    ) -> VersionedObject<'a> {
         let version_at = self.version_at as usize;
-        let mut version = Made::new();
+        let mut version = HeadBytes::new();
         begin_field(&mut version, VERSION_TAG, text.len());
         version.extend_from_slice(text);
-        Versioned {
+        VersionedObject {
             start: &stored[..self.head_end as usize],
             lengths,
             before: &stored[places.metadata_at..version_at],
@@ -127,10 +127,10 @@ impl Layout {
         }
     }
 
-    fn places(self, stored: &[u8]) -> Places {
+    fn places(self, stored: &[u8]) -> FieldOffsets {
         let (message_at, message) = read_field(stored, self.head_end as usize);
         let (metadata_at, metadata) = read_field(stored, message_at);
-        Places {
+        FieldOffsets {
             message_at,
             message_end: message_at + message,
             metadata_at,
@@ -159,7 +159,7 @@ impl ProtobufForm {
         let held = parts.before_version.len() + parts.after_version.len();
         let metadata = held + NO_VERSION.len();
         let message = field_bytes(metadata) + parts.rest.len();
-        let mut lengths = Made::new();
+        let mut lengths = HeadBytes::new();
         begin_field(&mut lengths, MESSAGE_TAG, message);
         begin_field(&mut lengths, METADATA_TAG, metadata);
         let head_end = parts.head.len();
@@ -195,7 +195,7 @@ fn field_bytes(length: usize) -> usize {
 }
 
 /// Writes the tag and the length of a field.
-fn begin_field(out: &mut Made, tag: u8, mut length: usize) {
+fn begin_field(out: &mut HeadBytes, tag: u8, mut length: usize) {
     out.push(tag);
     while length >= 0x80 {
         out.push((length & 0x7f) as u8 | 0x80);

@@ -9,24 +9,24 @@ use bytes::{BufMut, Bytes, BytesMut};
 use smallvec::SmallVec;
 
 /// Bytes of a head that are not in the stored form: the member of a version, or the lengths of two fields.
-pub(super) type Made = SmallVec<[u8; 48]>;
+pub(super) type HeadBytes = SmallVec<[u8; 48]>;
 
 /// An object, or its item of a list, with the resource version.
 #[derive(Clone, Debug)]
-pub struct Versioned<'a> {
+pub struct VersionedObject<'a> {
     /// The beginning of the stored form; empty for an item.
     pub(super) start: &'a [u8],
     /// The tags and lengths that the version changes; empty for JSON.
-    pub(super) lengths: Made,
+    pub(super) lengths: HeadBytes,
     /// The stored bytes before the version.
     pub(super) before: &'a [u8],
     /// The version, with its tag and length or as a member.
-    pub(super) version: Made,
+    pub(super) version: HeadBytes,
     /// All stored bytes after the version.
     pub(super) rest: &'a [u8],
 }
 
-impl<'a> Versioned<'a> {
+impl<'a> VersionedObject<'a> {
     /// Returns the number of bytes.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "it never is")]
@@ -35,7 +35,7 @@ impl<'a> Versioned<'a> {
         head.iter().map(|part| part.len()).sum::<usize>() + self.rest.len()
     }
 
-    /// Writes what comes before [`Versioned::rest`]. It is short unless metadata before the version are long.
+    /// Writes what comes before [`VersionedObject::rest`]. It is short unless metadata before the version are long.
     pub fn put_head(&self, out: &mut impl BufMut) {
         for part in self.head() {
             out.put_slice(part);

@@ -55,7 +55,7 @@ const OR: u8 = 1;
 
 /// A parsed expression.
 #[derive(Debug)]
-pub(super) enum Expression {
+pub(super) enum ShardExpression {
     /// Expressions joined by `||`, in order.
     Or(Vec<Self>),
     /// A call of a function, or of a method, whose target is not kept.
@@ -78,7 +78,7 @@ pub(super) enum Expression {
     Message,
 }
 
-impl Expression {
+impl ShardExpression {
     /// Returns the number of the kind in cel-go.
     pub(super) fn kind(&self) -> u8 {
         match self {
@@ -99,7 +99,7 @@ impl Expression {
 ///
 /// # Errors
 /// [`ParseError`] with the place and what was found there.
-pub(super) fn parse(text: &str) -> Result<Expression, ParseError> {
+pub(super) fn parse(text: &str) -> Result<ShardExpression, ParseError> {
     let mut parser = Parser {
         tokens: Tokens::new(text)?,
         level: 0,
@@ -119,7 +119,7 @@ struct Parser {
 
 impl Parser {
     /// Reads an expression with or without a condition.
-    fn expression(&mut self) -> Result<Expression, ParseError> {
+    fn expression(&mut self) -> Result<ShardExpression, ParseError> {
         if self.level == LEVELS_MAX {
             return Err(ParseError(format!(
                 "expression recursion limit exceeded: {LEVELS_MAX}"
@@ -131,7 +131,7 @@ impl Parser {
             self.binary(OR)?;
             self.expect(":")?;
             self.expression()?;
-            Expression::Operator("_?_:_")
+            ShardExpression::Operator("_?_:_")
         } else {
             condition
         };
@@ -140,18 +140,18 @@ impl Parser {
     }
 
     /// Reads operands and the operators between them that bind at least so strongly.
-    fn binary(&mut self, weakest: u8) -> Result<Expression, ParseError> {
+    fn binary(&mut self, weakest: u8) -> Result<ShardExpression, ParseError> {
         let mut left = self.unary()?;
         while let Some((symbol, precedence, function)) = self.operator(weakest) {
             self.tokens.take(symbol);
             let right = self.binary(precedence + 1)?;
             left = match (precedence, left) {
-                (OR, Expression::Or(mut sides)) => {
+                (OR, ShardExpression::Or(mut sides)) => {
                     sides.push(right);
-                    Expression::Or(sides)
+                    ShardExpression::Or(sides)
                 }
-                (OR, left) => Expression::Or(vec![left, right]),
-                _ => Expression::Operator(function),
+                (OR, left) => ShardExpression::Or(vec![left, right]),
+                _ => ShardExpression::Operator(function),
             };
         }
         Ok(left)
@@ -165,7 +165,7 @@ impl Parser {
         BINARY.iter().find(is_it).copied()
     }
 
-    fn unary(&mut self) -> Result<Expression, ParseError> {
+    fn unary(&mut self) -> Result<ShardExpression, ParseError> {
         for (symbol, function) in [("!", "!_"), ("-", "-_")] {
             let mut count = 0;
             while self.tokens.take(symbol) {
@@ -175,40 +175,40 @@ impl Parser {
                 continue;
             }
             let operand = self.member()?;
-            let is_number = matches!(operand, Expression::Literal("int64" | "float64"));
+            let is_number = matches!(operand, ShardExpression::Literal("int64" | "float64"));
             // A number has its sign; two operators undo each other.
             let keeps = count % 2 == 0 || (symbol == "-" && count == 1 && is_number);
             return Ok(if keeps {
                 operand
             } else {
-                Expression::Operator(function)
+                ShardExpression::Operator(function)
             });
         }
         self.member()
     }
 
     /// Reads a primary expression, and the fields, calls and elements of it.
-    fn member(&mut self) -> Result<Expression, ParseError> {
+    fn member(&mut self) -> Result<ShardExpression, ParseError> {
         let mut target = self.primary()?;
         let mut word = match &target {
-            Expression::Path { text, .. } => reserved(text),
+            ShardExpression::Path { text, .. } => reserved(text),
             _ => None,
         };
         loop {
             if self.tokens.take(".") {
                 let name = self.name()?;
                 target = if self.tokens.take("(") {
-                    Expression::Call(name, self.list(")", false)?)
+                    ShardExpression::Call(name, self.list(")", false)?)
                 } else {
                     field(target, &name)
                 };
             } else if self.tokens.take("[") {
                 self.expression()?;
                 self.expect("]")?;
-                target = Expression::Operator("_[_]");
-            } else if matches!(target, Expression::Path { .. }) && self.tokens.take("{") {
+                target = ShardExpression::Operator("_[_]");
+            } else if matches!(target, ShardExpression::Path { .. }) && self.tokens.take("{") {
                 self.entries()?;
-                target = Expression::Message;
+                target = ShardExpression::Message;
                 // The names of messages may be reserved words, as those of fields.
                 word = None;
             } else {
@@ -217,11 +217,11 @@ impl Parser {
         }
     }
 
-    fn primary(&mut self) -> Result<Expression, ParseError> {
+    fn primary(&mut self) -> Result<ShardExpression, ParseError> {
         Ok(match self.tokens.next() {
             Token::Name(name) => self.identifier(name)?,
-            Token::Text(text) => Expression::Text(text),
-            Token::Literal(go_type) => Expression::Literal(go_type),
+            Token::Text(text) => ShardExpression::Text(text),
+            Token::Literal(go_type) => ShardExpression::Literal(go_type),
             Token::Symbol(".") => {
                 let name = self.name()?;
                 self.identifier(format!(".{name}"))?
@@ -233,32 +233,32 @@ impl Parser {
             }
             Token::Symbol("[") => {
                 self.list("]", true)?;
-                Expression::List
+                ShardExpression::List
             }
             Token::Symbol("{") => {
                 self.entries()?;
-                Expression::Map
+                ShardExpression::Map
             }
             other => return Err(unexpected(&other)),
         })
     }
 
     /// Returns the expression that an identifier begins: a call, or a path.
-    fn identifier(&mut self, name: String) -> Result<Expression, ParseError> {
+    fn identifier(&mut self, name: String) -> Result<ShardExpression, ParseError> {
         if self.tokens.take("(") {
             if let Some(word) = reserved(&name) {
                 return Err(is_reserved(word));
             }
-            return Ok(Expression::Call(name, self.list(")", false)?));
+            return Ok(ShardExpression::Call(name, self.list(")", false)?));
         }
-        Ok(Expression::Path {
+        Ok(ShardExpression::Path {
             text: name,
             is_field: false,
         })
     }
 
     /// Reads expressions between commas, up to the closing bracket; with a comma before that if it may be.
-    fn list(&mut self, close: &str, trailing: bool) -> Result<Vec<Expression>, ParseError> {
+    fn list(&mut self, close: &str, trailing: bool) -> Result<Vec<ShardExpression>, ParseError> {
         let mut items = Vec::new();
         if self.tokens.take(close) {
             return Ok(items);
@@ -314,19 +314,19 @@ fn is_reserved(word: &str) -> ParseError {
 }
 
 /// Returns a field of an expression.
-fn field(target: Expression, name: &str) -> Expression {
+fn field(target: ShardExpression, name: &str) -> ShardExpression {
     match target {
-        Expression::Path { mut text, .. } => {
+        ShardExpression::Path { mut text, .. } => {
             // A path has as many fields as its writer likes, so it is not copied for each.
             text.push('.');
             text.push_str(name);
-            Expression::Path {
+            ShardExpression::Path {
                 text,
                 is_field: true,
             }
         }
-        Expression::FieldOf { kind } => Expression::FieldOf { kind },
-        other => Expression::FieldOf { kind: other.kind() },
+        ShardExpression::FieldOf { kind } => ShardExpression::FieldOf { kind },
+        other => ShardExpression::FieldOf { kind: other.kind() },
     }
 }
 

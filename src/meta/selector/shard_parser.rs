@@ -5,7 +5,7 @@
 
 use super::ParseError;
 use super::shard::{ShardField, ShardRange, ShardSelector};
-use super::shard_expression::{self, Expression};
+use super::shard_expression::{self, ShardExpression};
 
 /// The only function of shard selectors.
 const FUNCTION: &str = "shardRange";
@@ -44,17 +44,17 @@ pub(super) fn parse(text: &str) -> Result<ShardSelector, ParseError> {
 
 /// Collects the ranges of an expression, from left to right.
 fn collect(
-    expression: &Expression,
+    expression: &ShardExpression,
     ranges: &mut Vec<(ShardField, ShardRange)>,
 ) -> Result<(), ParseError> {
     match expression {
-        Expression::Or(sides) => sides.iter().try_for_each(|it| collect(it, ranges)),
-        Expression::Call(function, arguments) if function == FUNCTION => {
+        ShardExpression::Or(sides) => sides.iter().try_for_each(|it| collect(it, ranges)),
+        ShardExpression::Call(function, arguments) if function == FUNCTION => {
             ranges.push(range(arguments)?);
             Ok(())
         }
-        Expression::Call(function, _) => unsupported(function),
-        Expression::Operator(function) => unsupported(function),
+        ShardExpression::Call(function, _) => unsupported(function),
+        ShardExpression::Operator(function) => unsupported(function),
         other => error(format!(
             "unexpected expression kind {}; expected shardRange() call or || operator",
             other.kind()
@@ -69,7 +69,7 @@ fn unsupported(function: &str) -> Result<(), ParseError> {
 }
 
 /// Reads the arguments of `shardRange`.
-fn range(arguments: &[Expression]) -> Result<(ShardField, ShardRange), ParseError> {
+fn range(arguments: &[ShardExpression]) -> Result<(ShardField, ShardRange), ParseError> {
     let [field, start, end] = arguments else {
         return error(format!(
             "shardRange() requires exactly 3 arguments, got {}",
@@ -77,8 +77,8 @@ fn range(arguments: &[Expression]) -> Result<(ShardField, ShardRange), ParseErro
         ));
     };
     let path = match field {
-        Expression::Path { text, .. } => text,
-        Expression::FieldOf { kind } => return no_path(*kind),
+        ShardExpression::Path { text, .. } => text,
+        ShardExpression::FieldOf { kind } => return no_path(*kind),
         other => return no_path(other.kind()),
     };
     let Some(field) = ShardField::ALL.into_iter().find(|it| it.path() == path) else {
@@ -109,16 +109,16 @@ fn no_path<T>(kind: u8) -> Result<T, ParseError> {
 }
 
 /// A bound of a range, as it was written.
-struct Bound<'a> {
+struct RangeBound<'a> {
     text: &'a str,
     value: u128,
 }
 
 /// Reads a bound: a text with all digits, `'0x00000000000000ff'`.
-fn bound<'a>(expression: &'a Expression, name: &str) -> Result<Bound<'a>, ParseError> {
+fn bound<'a>(expression: &'a ShardExpression, name: &str) -> Result<RangeBound<'a>, ParseError> {
     let text = match expression {
-        Expression::Text(text) => text.as_str(),
-        Expression::Literal(go_type) => {
+        ShardExpression::Text(text) => text.as_str(),
+        ShardExpression::Literal(go_type) => {
             return error(format!("{name} must be a string literal, got {go_type}"));
         }
         other => {
@@ -160,7 +160,7 @@ fn bound<'a>(expression: &'a Expression, name: &str) -> Result<Bound<'a>, ParseE
     }
     let value = u128::from_str_radix(digits, 16)
         .map_err(|_| ParseError(format!("{name}: no number: {text:?}")))?;
-    Ok(Bound { text, value })
+    Ok(RangeBound { text, value })
 }
 
 fn error<T>(text: impl Into<String>) -> Result<T, ParseError> {

@@ -4,7 +4,7 @@ use crate::storage::StorageError;
 use crate::sync::OwnedSemaphorePermit;
 
 /// The cache's answer to a read.
-pub(super) enum Answer<T> {
+pub(super) enum CacheAnswer<T> {
     /// The answer from memory.
     Here(T),
     /// Only the store can answer. Without one, the read fails with this error.
@@ -13,7 +13,7 @@ pub(super) enum Answer<T> {
     Lagging(OwnedSemaphorePermit, StorageError),
 }
 
-impl<T> Answer<T> {
+impl<T> CacheAnswer<T> {
     /// Returns the answer from memory.
     ///
     /// # Errors

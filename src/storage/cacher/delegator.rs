@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::answer::Answer;
+use super::answer::CacheAnswer;
 use super::decide;
 use super::handle::Cacher;
 use super::state_of_store::watch_from_store;
@@ -78,9 +78,9 @@ impl Interface for CacheDelegator {
             return self.store.get(key, options).await;
         };
         match self.cacher.answer_get(key, fresh).await? {
-            Answer::Here(object) => Ok(object),
-            Answer::AskStore(_) => self.store.get(key, options).await,
-            Answer::Lagging(_permit, _) => self.store.get(key, options).await,
+            CacheAnswer::Here(object) => Ok(object),
+            CacheAnswer::AskStore(_) => self.store.get(key, options).await,
+            CacheAnswer::Lagging(_permit, _) => self.store.get(key, options).await,
         }
     }
 
@@ -106,9 +106,9 @@ impl Interface for CacheDelegator {
         let recursive = options.recursive;
         let answer = self.cacher.answer_list(key, recursive, predicate, &plan);
         match answer.await? {
-            Answer::Here(list) => Ok(list),
-            Answer::AskStore(_) => self.store.get_list(key, options).await,
-            Answer::Lagging(_permit, _) => self.store.get_list(key, options).await,
+            CacheAnswer::Here(list) => Ok(list),
+            CacheAnswer::AskStore(_) => self.store.get_list(key, options).await,
+            CacheAnswer::Lagging(_permit, _) => self.store.get_list(key, options).await,
         }
     }
 

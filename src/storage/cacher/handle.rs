@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 
-use super::answer::{Answer, needs_store};
+use super::answer::{CacheAnswer, needs_store};
 use super::decide::{self, Fresh, ListPlan, WatchPlan};
 use super::dispatch::attachment::Attachment;
 use super::dispatch::bookmark::Bookmarks;
@@ -168,22 +168,22 @@ impl Cacher {
         &self,
         key: &str,
         fresh: Fresh,
-    ) -> Result<Answer<Arc<Object>>, StorageError> {
+    ) -> Result<CacheAnswer<Arc<Object>>, StorageError> {
         if fresh == Fresh::MostRecent && !self.feed.progress_is_trusted() {
-            return Ok(Answer::AskStore(untrusted()));
+            return Ok(CacheAnswer::AskStore(untrusted()));
         }
         let cache = self.cache();
         match self.wait(&cache, fresh).await {
-            Err(error) if self.is_for_store(&error) => return Ok(Answer::AskStore(error)),
+            Err(error) if self.is_for_store(&error) => return Ok(CacheAnswer::AskStore(error)),
             waited => waited?,
         }
         let (view, revision) = match cache.served() {
             Ok(served) => served,
-            Err(error) => return Ok(Answer::AskStore(error)),
+            Err(error) => return Ok(CacheAnswer::AskStore(error)),
         };
         match view.state().get(key) {
-            Some(Entry::Readable(object)) => Ok(Answer::Here(Arc::clone(object))),
-            Some(Entry::Unreadable { .. }) => Ok(Answer::AskStore(unreadable([key]))),
+            Some(Entry::Readable(object)) => Ok(CacheAnswer::Here(Arc::clone(object))),
+            Some(Entry::Unreadable { .. }) => Ok(CacheAnswer::AskStore(unreadable([key]))),
             None => Err(StorageError::KeyNotFound {
                 key: key.to_owned(),
                 revision,
@@ -202,29 +202,35 @@ impl Cacher {
         recursive: bool,
         predicate: &SelectionPredicate,
         plan: &ListPlan,
-    ) -> Result<Answer<List>, StorageError> {
+    ) -> Result<CacheAnswer<List>, StorageError> {
         let cache = self.cache();
         if plan.fresh == Fresh::MostRecent {
             if !self.feed.progress_is_trusted() {
                 cache.metrics.count_consistent_read(false, true);
-                return Ok(Answer::AskStore(untrusted()));
+                return Ok(CacheAnswer::AskStore(untrusted()));
             }
             let waited = self.wait(&cache, plan.fresh).await;
             let fresh = waited.is_ok();
             cache.metrics.count_consistent_read(fresh, !fresh);
             if let Err(error) = waited {
-                return Ok(Answer::Lagging(self.feed.permit_lagging_list()?, error));
+                return Ok(CacheAnswer::Lagging(
+                    self.feed.permit_lagging_list()?,
+                    error,
+                ));
             }
         } else if let Err(error) = self.wait(&cache, plan.fresh).await {
             if self.is_for_store(&error) {
-                return Ok(Answer::AskStore(error));
+                return Ok(CacheAnswer::AskStore(error));
             }
             // The pages before may be the store's, which was ahead of the cache.
             let lags = matches!(error, StorageError::TooLargeResourceVersion { .. });
             if !lags || plan.start.is_none() {
                 return Err(error);
             }
-            return Ok(Answer::Lagging(self.feed.permit_lagging_list()?, error));
+            return Ok(CacheAnswer::Lagging(
+                self.feed.permit_lagging_list()?,
+                error,
+            ));
         }
         let (view, newest) = cache.served()?;
         let state = match plan.exact {
@@ -232,11 +238,11 @@ impl Cacher {
             None => Some(view.state().as_ref().clone()),
         };
         let Some(state) = state else {
-            return Ok(Answer::AskStore(StorageError::ListExpired));
+            return Ok(CacheAnswer::AskStore(StorageError::ListExpired));
         };
         if state.has_unreadable() {
             let why = "a value of the type cannot be decrypted or decoded";
-            return Ok(Answer::AskStore(needs_store(why)));
+            return Ok(CacheAnswer::AskStore(needs_store(why)));
         }
         drop(view);
         let revision = plan.exact.unwrap_or(newest);
@@ -251,7 +257,7 @@ impl Cacher {
             listed.objects_read,
             returned,
         );
-        Ok(Answer::Here(listed.list))
+        Ok(CacheAnswer::Here(listed.list))
     }
 
     /// Returns true if the initial state of a watch is to be the store's: the watch demands a state so new that the cache

@@ -30,7 +30,7 @@ pub(super) fn list_folder(
 ) -> Result<SnapshotList, StorageError> {
     let folder = folder(key);
     let start = plan.start.as_deref().unwrap_or_default();
-    let page = Page {
+    let page = PageRequest {
         state,
         revision,
         folder: &folder,
@@ -47,7 +47,7 @@ pub(super) fn list_folder(
 }
 
 /// A page of a list that is to be read.
-struct Page<'a> {
+struct PageRequest<'a> {
     state: &'a SnapshotMap,
     revision: u64,
     folder: &'a str,
@@ -55,7 +55,7 @@ struct Page<'a> {
     predicate: &'a SelectionPredicate,
 }
 
-impl Page<'_> {
+impl PageRequest<'_> {
     /// Lists what the predicate selects of these entries, which the index of a field has found if there is one.
     fn list<'a>(
         &self,

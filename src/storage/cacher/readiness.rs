@@ -75,7 +75,7 @@ pub enum Progress {
 
 /// An event of the state machine.
 #[derive(Clone, Debug)]
-pub(crate) enum Event {
+pub(crate) enum ReadinessEvent {
     /// A page of its list has come.
     Page {
         /// The number of objects that have been read so far.
@@ -127,14 +127,14 @@ impl Readiness {
 
     /// Returns the state after an event.
     #[must_use]
-    pub(super) fn after(&self, event: Event, now: Instant) -> Self {
+    pub(super) fn after(&self, event: ReadinessEvent, now: Instant) -> Self {
         match (self, event) {
-            (Self::Stopped, _) | (_, Event::Stop) => Self::Stopped,
+            (Self::Stopped, _) | (_, ReadinessEvent::Stop) => Self::Stopped,
 
-            (Self::Pending { since, reason, .. }, Event::Page { objects }) => {
+            (Self::Pending { since, reason, .. }, ReadinessEvent::Page { objects }) => {
                 Self::listing(*since, objects, reason.clone())
             }
-            (Self::Pending { since, reason, .. }, Event::Listed { revision }) => {
+            (Self::Pending { since, reason, .. }, ReadinessEvent::Listed { revision }) => {
                 Self::catching_up(*since, revision, reason.clone())
             }
             (
@@ -143,7 +143,7 @@ impl Readiness {
                     progress: Progress::CatchingUp { listed_at, .. },
                     reason,
                 },
-                Event::CaughtUp { reached, newest },
+                ReadinessEvent::CaughtUp { reached, newest },
             ) => Self::Pending {
                 since: *since,
                 progress: Progress::CatchingUp {
@@ -153,38 +153,46 @@ impl Readiness {
                 },
                 reason: reason.clone(),
             },
-            (Self::Pending { .. } | Self::Ready { .. }, Event::CaughtUp { .. }) => self.clone(),
+            (Self::Pending { .. } | Self::Ready { .. }, ReadinessEvent::CaughtUp { .. }) => {
+                self.clone()
+            }
             (
                 Self::Pending {
                     since, progress, ..
                 },
-                Event::Failed { reason } | Event::Suspended { reason, .. },
+                ReadinessEvent::Failed { reason } | ReadinessEvent::Suspended { reason, .. },
             ) => Self::Pending {
                 since: *since,
                 progress: *progress,
                 reason: Some(reason),
             },
-            (Self::Pending { since, .. }, Event::HistoryLost { reason }) => {
+            (Self::Pending { since, .. }, ReadinessEvent::HistoryLost { reason }) => {
                 Self::listing(*since, 0, Some(reason))
             }
-            (Self::Pending { progress, .. }, Event::Current { generation }) => match progress {
-                Progress::CatchingUp { .. } => Self::Ready { generation },
-                // A type that has not been listed is not current, whatever the others are.
-                Progress::Listing { .. } => self.clone(),
-            },
+            (Self::Pending { progress, .. }, ReadinessEvent::Current { generation }) => {
+                match progress {
+                    Progress::CatchingUp { .. } => Self::Ready { generation },
+                    // A type that has not been listed is not current, whatever the others are.
+                    Progress::Listing { .. } => self.clone(),
+                }
+            }
 
             // The type is listed again while it is served; its content stays valid.
-            (Self::Ready { .. }, Event::Page { .. } | Event::Failed { .. }) => self.clone(),
-            (Self::Ready { .. }, Event::Current { generation }) => Self::Ready { generation },
+            (Self::Ready { .. }, ReadinessEvent::Page { .. } | ReadinessEvent::Failed { .. }) => {
+                self.clone()
+            }
+            (Self::Ready { .. }, ReadinessEvent::Current { generation }) => {
+                Self::Ready { generation }
+            }
             // The list may be of an earlier revision than what was served.
-            (Self::Ready { .. }, Event::Listed { revision }) => {
+            (Self::Ready { .. }, ReadinessEvent::Listed { revision }) => {
                 Self::catching_up(now, revision, None)
             }
             // Nobody is served a state without them.
-            (Self::Ready { .. }, Event::Suspended { revision, reason }) => {
+            (Self::Ready { .. }, ReadinessEvent::Suspended { revision, reason }) => {
                 Self::catching_up(now, revision, Some(reason))
             }
-            (Self::Ready { .. }, Event::HistoryLost { reason }) => {
+            (Self::Ready { .. }, ReadinessEvent::HistoryLost { reason }) => {
                 Self::listing(now, 0, Some(reason))
             }
         }
@@ -314,9 +322,9 @@ mod tests {
         ];
         let (reached, newest) = (50, 50);
         // A row for each event, a column for each of the states above.
-        let table: [(Event, [Readiness; 4]); 7] = [
+        let table: [(ReadinessEvent, [Readiness; 4]); 7] = [
             (
-                Event::Page { objects: 20 },
+                ReadinessEvent::Page { objects: 20 },
                 [
                     listing(start, 20, old()),
                     listing(start, 20, old()),
@@ -325,7 +333,7 @@ mod tests {
                 ],
             ),
             (
-                Event::Listed { revision: 60 },
+                ReadinessEvent::Listed { revision: 60 },
                 [
                     catching_up(start, 60, old()),
                     catching_up(start, 60, old()),
@@ -333,9 +341,9 @@ mod tests {
                     stopped(),
                 ],
             ),
-            (Event::CaughtUp { reached, newest }, states.clone()),
+            (ReadinessEvent::CaughtUp { reached, newest }, states.clone()),
             (
-                Event::Failed {
+                ReadinessEvent::Failed {
                     reason: "new".to_owned(),
                 },
                 [
@@ -346,11 +354,11 @@ mod tests {
                 ],
             ),
             (
-                Event::Current { generation: 2 },
+                ReadinessEvent::Current { generation: 2 },
                 [listing(start, 10, old()), ready(2), ready(2), stopped()],
             ),
             (
-                Event::HistoryLost {
+                ReadinessEvent::HistoryLost {
                     reason: "new".to_owned(),
                 },
                 [
@@ -360,7 +368,7 @@ mod tests {
                     stopped(),
                 ],
             ),
-            (Event::Stop, std::array::from_fn(|_| stopped())),
+            (ReadinessEvent::Stop, std::array::from_fn(|_| stopped())),
         ];
         for (event, outcomes) in table {
             for (state, outcome) in states.iter().zip(outcomes) {
@@ -392,7 +400,7 @@ mod tests {
         ] {
             let reason = "waiting".to_owned();
             let after = state.after(
-                Event::Suspended {
+                ReadinessEvent::Suspended {
                     revision: 60,
                     reason,
                 },
@@ -413,10 +421,10 @@ mod tests {
             "listing, 0 objects so far, not ready for 12 s"
         );
         for event in [
-            Event::Failed {
+            ReadinessEvent::Failed {
                 reason: "no leader".to_owned(),
             },
-            Event::Page { objects: 10_000 },
+            ReadinessEvent::Page { objects: 10_000 },
         ] {
             state = state.after(event, now);
         }
@@ -424,18 +432,18 @@ mod tests {
             complaint(&state),
             "listing, 10000 objects so far, not ready for 12 s: no leader"
         );
-        state = state.after(Event::Listed { revision: 7 }, now);
+        state = state.after(ReadinessEvent::Listed { revision: 7 }, now);
         assert_eq!(
             complaint(&state),
             "catching up since revision 7, at 7 of 7, not ready for 12 s: no leader"
         );
         let (reached, newest) = (8, 100);
-        state = state.after(Event::CaughtUp { reached, newest }, now);
+        state = state.after(ReadinessEvent::CaughtUp { reached, newest }, now);
         assert_eq!(
             complaint(&state),
             "catching up since revision 7, at 8 of 100, not ready for 12 s: no leader"
         );
-        state = state.after(Event::Current { generation: 1 }, now);
+        state = state.after(ReadinessEvent::Current { generation: 1 }, now);
         assert_eq!(complaint(&state), "");
     }
 }

@@ -35,20 +35,20 @@ pub struct EncryptionConfig {
 /// An error in the file, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ConfigError(String);
+pub struct EncryptionConfigError(String);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct File {
+struct ConfigurationFile {
     api_version: String,
     kind: String,
     #[serde(default)]
-    resources: Vec<Rule>,
+    resources: Vec<ResourceRule>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rule {
+struct ResourceRule {
     #[serde(default)]
     resources: Vec<String>,
     #[serde(default)]
@@ -69,12 +69,12 @@ struct ProviderRule {
 #[serde(deny_unknown_fields)]
 struct Keys {
     #[serde(default)]
-    keys: Vec<Key>,
+    keys: Vec<KeyEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Key {
+struct KeyEntry {
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -95,30 +95,32 @@ impl EncryptionConfig {
     /// Reads an `EncryptionConfiguration` in YAML or JSON.
     ///
     /// # Errors
-    /// [`ConfigError`], which never contains a secret.
-    pub fn parse(text: &str, clock: &Clock) -> Result<Self, ConfigError> {
+    /// [`EncryptionConfigError`], which never contains a secret.
+    pub fn parse(text: &str, clock: &Clock) -> Result<Self, EncryptionConfigError> {
         // The message of the YAML reader may quote the file, secrets included.
         let place = |error: serde_saphyr::Error| {
             let at = error.location().map(|at| format!(" at line {}", at.line()));
-            ConfigError(format!(
+            EncryptionConfigError(format!(
                 "it is not an EncryptionConfiguration{}",
                 at.unwrap_or_default()
             ))
         };
-        let file: File = serde_saphyr::from_str(text).map_err(place)?;
+        let file: ConfigurationFile = serde_saphyr::from_str(text).map_err(place)?;
         if file.api_version != "apiserver.config.k8s.io/v1"
             || file.kind != "EncryptionConfiguration"
         {
-            return Err(ConfigError(format!(
+            return Err(EncryptionConfigError(format!(
                 "expected apiVersion apiserver.config.k8s.io/v1 and kind EncryptionConfiguration, \
                  found {:?} and {:?}",
                 file.api_version, file.kind
             )));
         }
         if file.resources.is_empty() {
-            return Err(ConfigError("resources: at least one is required".into()));
+            return Err(EncryptionConfigError(
+                "resources: at least one is required".into(),
+            ));
         }
-        let mut reader = Reader {
+        let mut reader = ConfigReader {
             clock,
             rules: BTreeMap::new(),
             kms: Vec::new(),
@@ -126,7 +128,7 @@ impl EncryptionConfig {
         for (index, rule) in file.resources.iter().enumerate() {
             reader
                 .add(rule)
-                .map_err(|error| ConfigError(format!("resources[{index}].{error}")))?;
+                .map_err(|error| EncryptionConfigError(format!("resources[{index}].{error}")))?;
         }
         let rules = reader.rules.into_iter();
         let rules = rules.map(|(name, providers)| (name, Providers::new(providers)));
@@ -207,18 +209,18 @@ fn rule(resource: &str, group: &str) -> String {
 }
 
 /// A configuration while it is read.
-struct Reader<'a> {
+struct ConfigReader<'a> {
     clock: &'a Clock,
     rules: BTreeMap<String, Vec<Arc<Provider>>>,
     kms: Vec<Arc<KmsProvider>>,
 }
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     /// Adds an entry of the file.
     ///
     /// # Errors
     /// The member that is wrong, and why.
-    fn add(&mut self, entry: &Rule) -> Result<(), String> {
+    fn add(&mut self, entry: &ResourceRule) -> Result<(), String> {
         if entry.resources.is_empty() {
             return Err("resources: at least one is required".to_owned());
         }
@@ -397,7 +399,7 @@ mod tests {
     /// A key of 32 bytes.
     const SECRET: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
 
-    fn file(rules: &str) -> Result<EncryptionConfig, ConfigError> {
+    fn file(rules: &str) -> Result<EncryptionConfig, EncryptionConfigError> {
         let text = format!(
             "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n{rules}"
         );

@@ -40,11 +40,11 @@ use crate::sync::{Arc, ArcSwap};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Encryption {
-    shared: Arc<Shared>,
+    shared: Arc<CurrentCell>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct CurrentCell {
     config: ArcSwap<EncryptionConfig>,
     /// Notified when the configuration has been replaced.
     replaced: Notify,
@@ -67,7 +67,7 @@ impl Encryption {
     /// Makes the encryption of a configuration.
     #[must_use]
     pub fn new(config: EncryptionConfig) -> Self {
-        let shared = Shared {
+        let shared = CurrentCell {
             config: ArcSwap::from_pointee(config),
             replaced: Notify::new(),
         };

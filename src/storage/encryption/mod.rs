@@ -30,7 +30,7 @@ mod providers;
 mod stored_value;
 
 #[cfg(feature = "encryption")]
-pub use config::{ConfigError, EncryptionConfig};
+pub use config::{EncryptionConfig, EncryptionConfigError};
 #[cfg(feature = "encryption")]
 pub use current::{Encryption, Reader, Transformer};
 #[cfg(not(feature = "encryption"))]

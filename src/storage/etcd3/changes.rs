@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
 
-use super::request_metrics::{Operation, TypeRequestMetrics};
+use super::request_metrics::{BackendOperation, TypeRequestMetrics};
 use crate::storage::backend::{
     Backend, BackendError, Event, EventKind, KeyRange, KeyValue, RangeContent, RangeRequest,
     WatchRequest, WatchResponse, prefix_end,
@@ -201,7 +201,7 @@ impl ChangeSource for Changes {
         };
         let read = self.backend.range(request);
         let response = match self.types.get(prefix) {
-            Some(requests) => requests.count(Operation::List, read).await?,
+            Some(requests) => requests.count(BackendOperation::List, read).await?,
             None => read.await?,
         };
         let mut items = Vec::with_capacity(response.kvs.len());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::request_metrics::Operation;
+use super::request_metrics::BackendOperation;
 use super::state::State;
 use super::store::Store;
 use crate::meta::Object;
@@ -60,7 +60,7 @@ pub(super) async fn delete(
 /// object has the name and the namespace of its key and nothing else.
 pub(super) async fn delete_corrupt(store: &Store, key: &str) -> Result<Arc<Object>, StorageError> {
     let read = store.backend().range(RangeRequest::key(key));
-    let read = store.requests().count(Operation::Get, read).await?;
+    let read = store.requests().count(BackendOperation::Get, read).await?;
     let (mut found, mut seen_at) = (read.kvs.into_iter().next(), read.revision);
     for _ in 0..ATTEMPTS_MAX {
         let Some(kv) = found else {
@@ -100,7 +100,10 @@ async fn delete_at(store: &Store, key: &str, revision: u64) -> Result<TxnRespons
         otherwise: Some(Op::Get { key }),
     };
     let deleted = store.backend().txn(txn);
-    Ok(store.requests().count(Operation::Delete, deleted).await?)
+    Ok(store
+        .requests()
+        .count(BackendOperation::Delete, deleted)
+        .await?)
 }
 
 fn conflict(key: &str, revision: u64) -> StorageError {

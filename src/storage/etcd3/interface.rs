@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::request_metrics::Operation;
+use super::request_metrics::BackendOperation;
 use super::store::{Store, check_minimum};
 use super::{delete, guaranteed_update, list, watcher};
 use crate::meta::{Object, ResourceVersion};
@@ -62,7 +62,7 @@ impl Interface for Store {
     async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {
         let key = self.full_key(key, false)?;
         let read = self.backend().range(RangeRequest::key(&key));
-        let response = self.requests().count(Operation::Get, read).await?;
+        let response = self.requests().count(BackendOperation::Get, read).await?;
         check_minimum(options.resource_version, response.revision)?;
         let Some(kv) = response.kvs.first() else {
             let revision = response.revision;
@@ -93,7 +93,7 @@ impl Interface for Store {
             ..RangeRequest::all(KeyRange::Span(prefix.clone(), prefix_end(&prefix)))
         };
         let read = self.backend().range(request);
-        let response = self.requests().count(Operation::Count, read).await?;
+        let response = self.requests().count(BackendOperation::Count, read).await?;
         let sampled = response.kvs.iter().map(|kv| kv.value.len() as u64);
         let total: u64 = sampled.sum();
         Ok(Stats {

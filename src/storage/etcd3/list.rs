@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::decode::{CorruptKeys, ValueReader};
 use super::list_memory::ListMemory;
 use super::list_metrics::ListCost;
-use super::request_metrics::Operation;
+use super::request_metrics::BackendOperation;
 use super::store::{Store, check_minimum};
 use crate::meta::{ResourceVersion, VersionMatch};
 use crate::storage::backend::{
@@ -45,9 +45,9 @@ pub(super) async fn get_list(
         content: RangeContent::Values,
     };
     let operation = if options.recursive {
-        Operation::List
+        BackendOperation::List
     } else {
-        Operation::Get
+        BackendOperation::Get
     };
     let mut memory = ListMemory::new(options.memory.as_ref(), store.object_size());
     let mut wanted = predicate.limit;
@@ -148,11 +148,11 @@ fn start(prefix: &str, options: &ListOptions) -> Result<Start, StorageError> {
 }
 
 /// The outcome of reading a page's objects.
-struct Taken {
+struct PageRead {
     objects: usize,
 }
 
-impl Taken {
+impl PageRead {
     fn last_key<'a>(&self, page: &'a RangeResponse) -> Option<&'a str> {
         let last = self.objects.checked_sub(1)?;
         page.kvs.get(last).map(|kv| &*kv.key)
@@ -171,10 +171,10 @@ fn take(
     bucket: usize,
     list: &mut List,
     corrupt: &mut CorruptKeys,
-) -> Result<Taken, StorageError> {
+) -> Result<PageRead, StorageError> {
     for (index, kv) in page.kvs.iter().enumerate() {
         if bucket > 0 && list.items.len() >= bucket {
-            return Ok(Taken { objects: index });
+            return Ok(PageRead { objects: index });
         }
         match values.decode(kv) {
             Ok(object) if options.predicate.matches(object.attributes()) => {
@@ -188,7 +188,7 @@ fn take(
             }
         }
     }
-    Ok(Taken {
+    Ok(PageRead {
         objects: page.kvs.len(),
     })
 }
@@ -240,7 +240,7 @@ pub(super) async fn initial_page(
         content: RangeContent::Values,
     };
     let read = store.backend().range(request);
-    let page = match store.requests().count(Operation::List, read).await {
+    let page = match store.requests().count(BackendOperation::List, read).await {
         Err(BackendError::Compacted { .. }) => return Err(StorageError::WatchExpired),
         outcome => outcome?,
     };

@@ -26,7 +26,7 @@ const LEASE_BUCKETS_OBJECTS: [f64; 7] = [10.0, 50.0, 100.0, 500.0, 1000.0, 2500.
 
 /// An operation of the backend.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Operation {
+pub(super) enum BackendOperation {
     /// Reading a key.
     Get,
     /// Reading a page of keys.
@@ -41,7 +41,7 @@ pub(super) enum Operation {
     Delete,
 }
 
-impl Operation {
+impl BackendOperation {
     /// Returns kube-apiserver's name of the operation.
     fn name(self) -> &'static str {
         match self {
@@ -138,7 +138,7 @@ impl TypeRequestMetrics {
     /// The request's.
     pub(super) async fn count<T>(
         &self,
-        operation: Operation,
+        operation: BackendOperation,
         request: impl Future<Output = Result<T, BackendError>> + Send,
     ) -> Result<T, BackendError> {
         let clock = &self.all.clock;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::request_metrics::Operation;
+use super::request_metrics::BackendOperation;
 use super::store::Store;
 use crate::meta::Object;
 use crate::storage::StorageError;
@@ -45,7 +45,7 @@ impl State {
         ignore_not_found: bool,
     ) -> Result<Self, StorageError> {
         let read = store.backend().range(RangeRequest::key(key));
-        let response = store.requests().count(Operation::Get, read).await?;
+        let response = store.requests().count(BackendOperation::Get, read).await?;
         let found = response.kvs.into_iter().next();
         Self::from_response(store, key, found, response.revision, ignore_not_found).await
     }

@@ -11,7 +11,7 @@ use super::decode::Values;
 use super::lease_manager::{LEASE_REUSE_DEFAULT, LeaseManager};
 use super::list_memory::ObjectSize;
 use super::list_metrics::TypeListMetrics;
-use super::request_metrics::{Operation, RequestMetrics, TypeRequestMetrics};
+use super::request_metrics::{BackendOperation, RequestMetrics, TypeRequestMetrics};
 use crate::clock::Clock;
 use crate::meta::{Object, ResourceVersion};
 use crate::storage::backend::{
@@ -203,8 +203,8 @@ impl Store {
         otherwise: Option<Op>,
     ) -> Result<TxnResponse, StorageError> {
         let operation = match otherwise {
-            Some(_) => Operation::Update,
-            None => Operation::Create,
+            Some(_) => BackendOperation::Update,
+            None => BackendOperation::Create,
         };
         let value = self.values.seal(value, key)?;
         let mut retried = false;

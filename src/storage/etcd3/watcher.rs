@@ -35,10 +35,10 @@ struct Watcher {
     revision: u64,
     /// The items to return next: at most a page of the initial state, or the events of one response.
     ready: VecDeque<Result<WatchEvent, StorageError>>,
-    phase: Phase,
+    phase: StreamPhase,
 }
 
-enum Phase {
+enum StreamPhase {
     /// Read the initial state, from this key on if not from the beginning.
     Sync { from: Option<String> },
     /// Open the backend's watch after `revision`, which has failed so often in a row.
@@ -63,11 +63,11 @@ pub(super) async fn watch(
         prefix,
         revision: 0,
         ready: VecDeque::new(),
-        phase: Phase::Sync { from: None },
+        phase: StreamPhase::Sync { from: None },
         options,
     };
     if !initial_events {
-        watcher.phase = Phase::Open { failures: 0 };
+        watcher.phase = StreamPhase::Open { failures: 0 };
         watcher.revision = match requested {
             0 => store.current_revision().await?,
             requested => requested,
@@ -93,7 +93,7 @@ impl Watcher {
             if let Some(item) = self.ready.pop_front() {
                 return Some((item, self));
             }
-            if matches!(self.phase, Phase::Ended) {
+            if matches!(self.phase, StreamPhase::Ended) {
                 return None;
             }
             self.advance().await;
@@ -102,12 +102,12 @@ impl Watcher {
 
     /// Takes one step of the current phase.
     async fn advance(&mut self) {
-        let phase = std::mem::replace(&mut self.phase, Phase::Ended);
+        let phase = std::mem::replace(&mut self.phase, StreamPhase::Ended);
         let next = match phase {
-            Phase::Sync { from } => self.sync(from).await,
-            Phase::Open { failures } => self.open(failures).await,
-            Phase::Follow(responses) => self.follow(responses).await,
-            Phase::Ended => Ok(Phase::Ended),
+            StreamPhase::Sync { from } => self.sync(from).await,
+            StreamPhase::Open { failures } => self.open(failures).await,
+            StreamPhase::Follow(responses) => self.follow(responses).await,
+            StreamPhase::Ended => Ok(StreamPhase::Ended),
         };
         match next {
             Ok(phase) => self.phase = phase,
@@ -116,7 +116,7 @@ impl Watcher {
     }
 
     /// Reads a page of the initial state; the first one sets the revision of all.
-    async fn sync(&mut self, from: Option<String>) -> Result<Phase, StorageError> {
+    async fn sync(&mut self, from: Option<String>) -> Result<StreamPhase, StorageError> {
         let range = list::range(&self.prefix, from.as_deref(), self.options.recursive);
         let wanted = self.wanted();
         let page = list::initial_page(&self.store, range, self.revision, wanted).await?;
@@ -131,7 +131,7 @@ impl Watcher {
             }
         }
         if let Some(last) = page.kvs.last().filter(|_| page.more) {
-            return Ok(Phase::Sync {
+            return Ok(StreamPhase::Sync {
                 from: Some(format!("{}\0", last.key)),
             });
         }
@@ -142,12 +142,12 @@ impl Watcher {
                 initial_events_end: true,
             }));
         }
-        Ok(Phase::Open { failures: 0 })
+        Ok(StreamPhase::Open { failures: 0 })
     }
 
     /// Opens the backend's watch. If the backend cannot be reached, it is tried again unless the watch has only just
     /// begun.
-    async fn open(&mut self, failures: u32) -> Result<Phase, StorageError> {
+    async fn open(&mut self, failures: u32) -> Result<StreamPhase, StorageError> {
         if failures > 0 {
             self.store.clock().sleep(REOPEN_PAUSE).await;
         }
@@ -163,23 +163,23 @@ impl Watcher {
             progress: self.options.progress_notify,
         };
         match self.store.backend().watch(request).await {
-            Ok(responses) => Ok(Phase::Follow(responses)),
+            Ok(responses) => Ok(StreamPhase::Follow(responses)),
             Err(error) => broken(error, failures),
         }
     }
 
     /// Waits for the next response.
-    async fn follow(&mut self, mut responses: WatchResponses) -> Result<Phase, StorageError> {
+    async fn follow(&mut self, mut responses: WatchResponses) -> Result<StreamPhase, StorageError> {
         match responses.next().await {
             Some(Ok(response)) => {
                 let events = response.events.iter();
                 let read = events.flat_map(|event| iter::once(&event.kv).chain(&event.previous));
                 let values = self.store.values().reader(read).await;
                 self.take(&response, &values)?;
-                Ok(Phase::Follow(responses))
+                Ok(StreamPhase::Follow(responses))
             }
             Some(Err(error)) => broken(error, 0),
-            None => Ok(Phase::Ended),
+            None => Ok(StreamPhase::Ended),
         }
     }
 
@@ -211,10 +211,10 @@ impl Watcher {
 }
 
 /// Returns the phase after a failure: open again, or end.
-fn broken(error: BackendError, failures: u32) -> Result<Phase, StorageError> {
+fn broken(error: BackendError, failures: u32) -> Result<StreamPhase, StorageError> {
     match error {
         BackendError::Compacted { .. } => Err(StorageError::WatchExpired),
-        BackendError::Unavailable(_) if failures < REOPEN_ATTEMPTS_MAX => Ok(Phase::Open {
+        BackendError::Unavailable(_) if failures < REOPEN_ATTEMPTS_MAX => Ok(StreamPhase::Open {
             failures: failures + 1,
         }),
         other => Err(other.into()),
@@ -252,7 +252,7 @@ mod tests {
                 prefix: "/registry/pods/".to_owned(),
                 revision: 5,
                 ready: VecDeque::new(),
-                phase: Phase::Ended,
+                phase: StreamPhase::Ended,
             };
             let progress = WatchResponse {
                 revision,
@@ -271,7 +271,7 @@ mod tests {
     fn a_backend_that_is_away_is_tried_ten_times() {
         let away = || BackendError::Unavailable("away".to_owned());
         for failures in 0..REOPEN_ATTEMPTS_MAX {
-            let Ok(Phase::Open { failures: next }) = broken(away(), failures) else {
+            let Ok(StreamPhase::Open { failures: next }) = broken(away(), failures) else {
                 panic!("after {failures} failures");
             };
             assert_eq!(next, failures + 1);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ringwatch::storage::backend::copy::{
-    BackendSource, CopyError, NumberedLeases, Source, complete, prepare,
+    BackendSource, CopyError, CopySource, NumberedLeases, complete, prepare,
 };
 use ringwatch::storage::backend::embedded::maintenance::{CopyFile, SnapshotSource, check, status};
 use ringwatch::storage::backend::{KeyValue, LeaseId, RangeRequest};

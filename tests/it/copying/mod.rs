@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use ringwatch::storage::backend::copy::{CopyProgress, MARKER_KEY, Phase};
+use ringwatch::storage::backend::copy::{CopyPhase, CopyProgress, MARKER_KEY};
 use ringwatch::storage::backend::{
     Backend, BackendError, Compare, KeyRange, KeyValue, LeaseId, Op, RangeRequest, Txn,
     WatchRequest,
@@ -25,7 +25,7 @@ type Content = BTreeMap<String, (Bytes, Option<LeaseId>)>;
 struct Unseen;
 
 impl CopyProgress for Unseen {
-    fn begin(&self, _phase: Phase, _steps: u64) {}
+    fn begin(&self, _phase: CopyPhase, _steps: u64) {}
 
     fn advance(&self, _steps: u64) {}
 }

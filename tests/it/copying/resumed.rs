@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringwatch::storage::backend::LeaseId;
 use ringwatch::storage::backend::copy::{
-    BackendSource, BackendTarget, Copied, CopyError, complete, prepare,
+    BackendSource, BackendTarget, CopyError, FinishedCopy, complete, prepare,
 };
 
 use super::faulty::{CALLS_OF_A_PASS, Failure, Faulty, Intruder};
@@ -16,7 +16,7 @@ const CALLS_MAX: u64 = 2_000;
 pub(super) async fn copied(
     source: &Arc<Faulty>,
     target: &Arc<Faulty>,
-) -> Result<Copied, CopyError> {
+) -> Result<FinishedCopy, CopyError> {
     let source = BackendSource::new("source".to_owned(), source.clone());
     complete(&source, &mut BackendTarget::new(target.clone()), &Unseen).await
 }
@@ -41,7 +41,7 @@ async fn source() -> Arc<Faulty> {
     source
 }
 
-async fn assert_copy(source: &Arc<Faulty>, target: &Arc<Faulty>, copied: &Copied) {
+async fn assert_copy(source: &Arc<Faulty>, target: &Arc<Faulty>, copied: &FinishedCopy) {
     let newest = revision(&**source).await;
     assert_eq!(copied.revision, newest);
     assert_eq!(copied.target_revision, revision(&**target).await);

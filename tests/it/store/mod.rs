@@ -19,7 +19,7 @@ use ringwatch::storage::backend::etcd::{Config as EtcdConfig, Etcd, TlsFiles};
 use ringwatch::storage::backend::{Backend, Compare, Op, Txn};
 use ringwatch::storage::etcd3::{Config, Store};
 use ringwatch::storage::{
-    Interface as _, Rejection, StorageError, TryUpdate, Updated, WatchStream,
+    Interface as _, NextContent, Rejection, StorageError, TryUpdate, WatchStream,
 };
 use ringwatch_testing::eventually::DEADLINE;
 use serde_json::{Value, json};
@@ -137,9 +137,9 @@ impl Become {
 
 #[async_trait]
 impl TryUpdate for Become {
-    async fn try_update(&mut self, _existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, _existing: Option<&Object>) -> Result<NextContent, Rejection> {
         self.calls += 1;
-        Ok(Updated {
+        Ok(NextContent {
             object: self.object.clone(),
             ttl: self.ttl,
         })

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use ringwatch::meta::Object;
 use ringwatch::storage::backend::RangeRequest;
 use ringwatch::storage::{
-    Interface as _, Preconditions, Rejection, StorageError, TryUpdate, UpdateOptions, Updated,
+    Interface as _, NextContent, Preconditions, Rejection, StorageError, TryUpdate, UpdateOptions,
 };
 use serde_json::json;
 
@@ -172,11 +172,11 @@ struct OnlyFromY(u32);
 
 #[async_trait]
 impl TryUpdate for OnlyFromY {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         self.0 += 1;
         if existing.is_some_and(|object| app(object) == "y") {
             let (object, ttl) = (map("a", "z"), None);
-            return Ok(Updated { object, ttl });
+            return Ok(NextContent { object, ttl });
         }
         Err("not y".into())
     }
@@ -207,14 +207,14 @@ struct Overtaken<'a>(&'a Fixture, Vec<String>);
 
 #[async_trait]
 impl TryUpdate for Overtaken<'_> {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         if self.1.is_empty() {
             self.0.label("a", "y").await;
         }
         self.1
             .push(existing.map(app).unwrap_or_default().to_owned());
         let (object, ttl) = (map("a", "z"), None);
-        Ok(Updated { object, ttl })
+        Ok(NextContent { object, ttl })
     }
 }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use ringwatch::codec;
 use ringwatch::meta::{FieldPath, FieldSchema, Object};
-use ringwatch::storage::{Rejection, TryUpdate, Updated};
+use ringwatch::storage::{NextContent, Rejection, TryUpdate};
 use serde_json::{Value, json};
 
 /// Returns the fields that the suite selects by.
@@ -52,10 +52,10 @@ pub(crate) struct Set {
 
 #[async_trait]
 impl TryUpdate for Set {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         let mut object = codec::tree(existing.ok_or("gone")?)?;
         let (parent, member) = self.at.rsplit_once('/').ok_or("no pointer")?;
         object.pointer_mut(parent).ok_or("no such member")?[member] = json!(self.to);
-        Ok(Updated { object, ttl: None })
+        Ok(NextContent { object, ttl: None })
     }
 }

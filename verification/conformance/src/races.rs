@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch::storage::{
-    DeleteOptions, DeletionCheck, Preconditions, Rejection, StorageError, TryUpdate, UpdateOptions,
-    Updated,
+    DeleteOptions, DeletionCheck, NextContent, Preconditions, Rejection, StorageError, TryUpdate,
+    UpdateOptions,
 };
 use serde_json::{Value, json};
 
@@ -75,15 +75,15 @@ impl DeletionCheck for Overtaken<'_> {
 
 #[async_trait]
 impl TryUpdate for Overtaken<'_> {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         let Some(existing) = existing else {
             let object = self.new.clone().ok_or("gone")?;
-            return Ok(Updated { object, ttl: None });
+            return Ok(NextContent { object, ttl: None });
         };
         self.look(existing).await;
         let mut object = codec::tree(existing)?;
         object["metadata"]["labels"]["mine"] = json!("yes");
-        Ok(Updated { object, ttl: None })
+        Ok(NextContent { object, ttl: None })
     }
 }
 

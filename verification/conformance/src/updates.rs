@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch::storage::{
-    DeleteOptions, Preconditions, Rejection, StorageError, TryUpdate, UpdateOptions, Updated,
+    DeleteOptions, NextContent, Preconditions, Rejection, StorageError, TryUpdate, UpdateOptions,
 };
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ struct Interrupted<'a> {
 
 #[async_trait]
 impl TryUpdate for Interrupted<'_> {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         let existing = existing.ok_or("gone")?;
         self.seen.push(existing.revision());
         if self.seen.len() == 1 {
@@ -128,7 +128,7 @@ impl TryUpdate for Interrupted<'_> {
         }
         let mut object = codec::tree(existing)?;
         object["metadata"]["labels"]["mine"] = json!("yes");
-        Ok(Updated { object, ttl: None })
+        Ok(NextContent { object, ttl: None })
     }
 }
 
@@ -216,7 +216,7 @@ impl SetNode {
 
 #[async_trait]
 impl TryUpdate for SetNode {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         self.seen.push(existing.map(Object::revision));
         let object = match existing {
             None => self.new.clone().ok_or("nothing to create")?,
@@ -226,7 +226,7 @@ impl TryUpdate for SetNode {
         if self.only_from.is_some_and(|only| only != from) {
             return Err("not from there".into());
         }
-        Ok(Updated {
+        Ok(NextContent {
             object: with_node(object, self.node),
             ttl: self.ttl,
         })

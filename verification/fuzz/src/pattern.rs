@@ -1,6 +1,6 @@
 //! Patterns in Go's syntax. One that is accepted is matched within the work that it may take.
 
-use ringwatch_cel::pattern::{Work, check, is_match};
+use ringwatch_cel::pattern::{StepBudget, check, is_match};
 
 use crate::memory::within;
 
@@ -18,8 +18,8 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
     if within(BYTES, "a pattern", || check(pattern)).is_err() {
         return false;
     }
-    let first = is_match(pattern, text, &mut Work::new(STEPS));
-    let again = is_match(pattern, text, &mut Work::new(STEPS));
+    let first = is_match(pattern, text, &mut StepBudget::new(STEPS));
+    let again = is_match(pattern, text, &mut StepBudget::new(STEPS));
     assert!(
         first.is_err() || again.is_err() || first == again,
         "{pattern:?} in {text:?}"

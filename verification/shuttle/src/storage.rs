@@ -29,7 +29,7 @@ pub use changes::{
 pub use continue_token::{ContinueToken, ContinueTokenError};
 pub use error::{CORRUPT_KEYS_MAX, Rejection, StorageError, corrupt_object};
 pub use interface::{
-    DeletionCheck, Interface, List, NoCheck, Stats, TryUpdate, Updated, WatchStream,
+    DeletionCheck, Interface, List, NextContent, NoCheck, Stats, TryUpdate, WatchStream,
 };
 pub use key::{InvalidKey, has_path_prefix, prepare_key};
 pub use media_type::StorageMediaType;

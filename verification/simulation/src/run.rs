@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
 use ringwatch_http::Protocol;
-use ringwatch_load::{HttpVersion, SimulatedClients, Verdict};
+use ringwatch_load::{HistoryVerdict, HttpVersion, SimulatedClients};
 use ringwatch_simulated_system as system;
 use ringwatch_testing::disk::{Disk, Fault as DiskFault, FaultKind};
 use serde::{Deserialize, Serialize};
@@ -117,7 +117,7 @@ struct Simulation<'a> {
     clock: Clock,
     storage: Storage,
     network: Network,
-    verdict: Arc<Mutex<Option<Verdict>>>,
+    verdict: Arc<Mutex<Option<HistoryVerdict>>>,
     /// The stopped servers, each as the time at which it starts again and its number.
     down: Vec<(Duration, usize)>,
     /// The ends of the faults that have to be ended, each with its time.
@@ -187,7 +187,7 @@ impl<'a> Simulation<'a> {
             });
         }
         let network = Network::new(servers);
-        let verdict: Arc<Mutex<Option<Verdict>>> = Arc::default();
+        let verdict: Arc<Mutex<Option<HistoryVerdict>>> = Arc::default();
         let clients = clients(plan, &network);
         let judged = Arc::clone(&verdict);
         sim.client(CLIENTS, async move {

@@ -8,7 +8,8 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use ringwatch_http::Body;
 use ringwatch_observe::status::{
-    ClientState, STATE_PATH, STREAM_PATH, State, TypeState, WATCHERS_PATH, Watcher, WatcherList,
+    ClientState, STATE_PATH, STREAM_PATH, ServerState, TypeState, WATCHERS_PATH, Watcher,
+    WatcherList,
 };
 use ringwatch_server::InProcessServer;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
@@ -53,12 +54,12 @@ impl Fixture {
         serde_json::from_slice(&json.to_bytes()).expect("a document")
     }
 
-    async fn state(&self) -> State {
+    async fn state(&self) -> ServerState {
         self.document(STATE_PATH).await
     }
 
     /// Asks for the state until it is as wanted.
-    async fn until(&self, wanted: impl Fn(&State) -> bool) -> State {
+    async fn until(&self, wanted: impl Fn(&ServerState) -> bool) -> ServerState {
         let found = eventually(DEADLINE, "the wanted state", async || {
             let state = Box::new(self.state().await);
             if wanted(&state) {
@@ -79,13 +80,13 @@ impl Fixture {
     }
 }
 
-fn limit_ranges(state: &State) -> &TypeState {
+fn limit_ranges(state: &ServerState) -> &TypeState {
     let mut types = state.types.iter();
     types.find(|it| it.name == "limitranges").expect("the type")
 }
 
 /// Returns the text of the finding that begins so.
-fn finding<'a>(state: &'a State, start: &str) -> Option<&'a str> {
+fn finding<'a>(state: &'a ServerState, start: &str) -> Option<&'a str> {
     let mut texts = state.findings.iter().map(|it| &*it.text);
     texts.find(|it| it.starts_with(start))
 }
@@ -105,7 +106,7 @@ async fn read(watch: &mut Body, events: u64) {
 }
 
 /// Returns the next document of a stream.
-async fn next_document(stream: &mut Body) -> State {
+async fn next_document(stream: &mut Body) -> ServerState {
     let frame = stream.frame().await.expect("an event").expect("no error");
     let event = frame.into_data().expect("data");
     let json = event
@@ -213,7 +214,7 @@ async fn reads_that_wait_and_requests_that_run_are_shown() {
     let far = fixture.state().await.feed.revision.expect("a revision") + 1_000;
     let path = format!("{LIMIT_RANGES}?resourceVersion={far}&resourceVersionMatch=NotOlderThan");
     let mut waiting = Box::pin(fixture.get(&path));
-    let waits = |it: &State| limit_ranges(it).reads.waiting == 1;
+    let waits = |it: &ServerState| limit_ranges(it).reads.waiting == 1;
     let state = tokio::select! {
         answer = &mut waiting => panic!("it does not wait: {answer:?}"),
         state = fixture.until(waits) => state,
@@ -235,7 +236,7 @@ async fn reads_that_wait_and_requests_that_run_are_shown() {
     let exempt = exempt.expect("the level");
     // The other one is the request for the state.
     assert_eq!((exempt.seats, exempt.executing), (None, 2));
-    let unanswered = |it: &State| {
+    let unanswered = |it: &ServerState| {
         it.requests
             .iter()
             .any(|it| it.running && it.code == Some(200))
@@ -310,7 +311,7 @@ async fn a_webhook_that_hangs_stands_out() {
     assert_eq!((&*webhook.name, webhook.running), ("silent.example.com", 1));
     assert_eq!(webhook.target, url);
     // The client has gone, and with it the call.
-    let failed = |it: &State| it.webhooks[0].running == 0 && it.webhooks[0].failed == 1;
+    let failed = |it: &ServerState| it.webhooks[0].running == 0 && it.webhooks[0].failed == 1;
     fixture.until(failed).await;
 }
 

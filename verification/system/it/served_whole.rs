@@ -24,7 +24,7 @@ use kube::client::Body;
 use kube::{Client, Error};
 use prost::Message;
 use ringwatch::codec;
-use ringwatch_registry::{Resource, Served};
+use ringwatch_registry::{Resource, ServedBy};
 use ringwatch_resources::built_in;
 use ringwatch_testing::eventually::DEADLINE;
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ impl Stored {
     fn read(resource: &Resource, folder: &Path) -> Option<Self> {
         // Events of the newer group are those of the core.
         let stored_here = resource.storage_version.group == resource.group_version.group;
-        if resource.served != Served::Store || !stored_here {
+        if resource.served != ServedBy::Store || !stored_here {
             return None;
         }
         let path = test_object(resource, folder)?;

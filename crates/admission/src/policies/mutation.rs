@@ -7,19 +7,19 @@ use ringwatch_registry::Resource;
 use serde_json::{Value, json};
 
 use super::policy::text;
-use crate::expression::{Expression, Variables, compile};
+use crate::expression::{PolicyExpression, Variables, compile};
 use crate::patching::{PatchFailure, check_types, patched, type_of};
 
 /// A mutation of a policy: an expression that makes an ApplyConfiguration or a JSON patch.
 #[derive(Debug)]
 pub(super) struct Mutation {
-    form: Form,
-    expression: Expression,
+    form: MutationForm,
+    expression: PolicyExpression,
 }
 
 /// The form in which an expression says what to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum MutationForm {
     /// An ApplyConfiguration, which is merged into the object.
     Overlay,
     /// A JSON patch.
@@ -29,8 +29,8 @@ enum Form {
 impl Mutation {
     pub(super) fn read(source: &Value) -> Self {
         let (form, member) = match text(source, "patchType").as_str() {
-            "JSONPatch" => (Form::Patch, "jsonPatch"),
-            _ => (Form::Overlay, "applyConfiguration"),
+            "JSONPatch" => (MutationForm::Patch, "jsonPatch"),
+            _ => (MutationForm::Overlay, "applyConfiguration"),
         };
         Self {
             form,
@@ -53,9 +53,9 @@ impl Mutation {
         let made = to_json(&made).ok_or("the result cannot be written as JSON")?;
         let before = type_of(&object);
         let mut changed = match self.form {
-            Form::Overlay => laid_over(resource, &object, made)
+            MutationForm::Overlay => laid_over(resource, &object, made)
                 .map_err(|why| format!("error applying patch: {why}"))?,
-            Form::Patch => match patched(object.clone(), &operations(made)?) {
+            MutationForm::Patch => match patched(object.clone(), &operations(made)?) {
                 Ok(changed) => changed,
                 // Then there is nothing to change.
                 Err(PatchFailure::Untrue(_)) => object,

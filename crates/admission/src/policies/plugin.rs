@@ -20,10 +20,10 @@ use crate::review::{ConvertedObjects, describe};
 
 /// A policy or a binding.
 #[derive(Debug)]
-pub struct PolicyObject(Read);
+pub struct PolicyObject(PolicyObjects);
 
 #[derive(Debug)]
-enum Read {
+enum PolicyObjects {
     Policy(Policy),
     Binding(Binding),
 }
@@ -36,9 +36,9 @@ impl PolicyObject {
     pub fn read(object: &Value) -> Result<Self, String> {
         let kind = object["kind"].as_str().unwrap_or_default();
         let read = if kind.ends_with("Binding") {
-            Binding::read(object).map(Read::Binding)
+            Binding::read(object).map(PolicyObjects::Binding)
         } else {
-            Policy::read(object).map(Read::Policy)
+            Policy::read(object).map(PolicyObjects::Policy)
         };
         read.map(Self)
     }
@@ -118,12 +118,12 @@ pub(super) fn bound(
     objects: &[Arc<PolicyObject>],
 ) -> impl Iterator<Item = (&Policy, &Binding)> + Send {
     let policies = objects.iter().filter_map(|it| match &it.0 {
-        Read::Policy(policy) => Some(policy),
-        Read::Binding(_) => None,
+        PolicyObjects::Policy(policy) => Some(policy),
+        PolicyObjects::Binding(_) => None,
     });
     policies.flat_map(|policy| {
         let bindings = objects.iter().filter_map(move |it| match &it.0 {
-            Read::Binding(binding) if binding.policy == policy.name => Some(binding),
+            PolicyObjects::Binding(binding) if binding.policy == policy.name => Some(binding),
             _ => None,
         });
         bindings.map(move |binding| (policy, binding))

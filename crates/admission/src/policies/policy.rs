@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::mutation::Mutation;
 use crate::conditions::Conditions;
-use crate::expression::{Expression, compile};
+use crate::expression::{PolicyExpression, compile};
 use crate::matching::Criteria;
 
 /// A ValidatingAdmissionPolicy or MutatingAdmissionPolicy.
@@ -34,7 +34,7 @@ pub(super) struct Policy {
 pub(super) struct Validation {
     /// The source of the expression.
     pub(super) text: String,
-    pub(super) expression: Expression,
+    pub(super) expression: PolicyExpression,
     pub(super) message: String,
     pub(super) message_expression: Option<Program>,
     pub(super) reason: String,
@@ -46,7 +46,7 @@ pub(super) struct Annotation {
     pub(super) key: String,
     /// The source of the expression.
     pub(super) text: String,
-    pub(super) expression: Expression,
+    pub(super) expression: PolicyExpression,
 }
 
 impl Policy {

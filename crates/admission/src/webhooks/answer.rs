@@ -16,8 +16,8 @@ const REFUSAL_CODE_MIN: u64 = 400;
 
 /// The response of a webhook.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) verdict: Verdict,
+pub(super) struct ReviewResponse {
+    pub(super) verdict: WebhookVerdict,
     pub(super) warnings: Vec<String>,
     /// Keys and values for the audit log.
     pub(super) annotations: Vec<(String, String)>,
@@ -25,7 +25,7 @@ pub(super) struct Answer {
 
 /// The verdict of a webhook.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum WebhookVerdict {
     /// It allows the request, and may want a JSON patch of the object.
     Allowed(Option<Vec<u8>>),
     /// It denies the request, with this Status.
@@ -41,7 +41,7 @@ pub(super) fn read(
     hook: &Hook,
     uid: &str,
     mutating: bool,
-) -> Result<Answer, String> {
+) -> Result<ReviewResponse, String> {
     let review: Value = serde_json::from_slice(content)
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     let version = hook.review_version;
@@ -65,9 +65,9 @@ pub(super) fn read(
     let patch = patch(response, version, mutating)?;
     let allowed = response.get("allowed").and_then(Value::as_bool);
     let verdict = if allowed == Some(true) {
-        Verdict::Allowed(patch)
+        WebhookVerdict::Allowed(patch)
     } else {
-        Verdict::Refused(Box::new(refusal(&hook.name, response.get("status"))))
+        WebhookVerdict::Refused(Box::new(refusal(&hook.name, response.get("status"))))
     };
     let warnings = response.get("warnings").and_then(Value::as_array);
     let warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
@@ -75,7 +75,7 @@ pub(super) fn read(
     let annotations = annotations.into_iter().flatten();
     let annotations =
         annotations.filter_map(|(key, it)| Some((key.clone(), it.as_str()?.to_owned())));
-    Ok(Answer {
+    Ok(ReviewResponse {
         annotations: annotations.collect(),
         verdict,
         warnings: warnings.take(WARNINGS_MAX).map(shortened).collect(),

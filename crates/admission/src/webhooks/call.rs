@@ -12,14 +12,14 @@ use ringwatch_spans::{Attribute, start, text};
 use serde_json::{Map, Value, json};
 
 use super::Webhooks;
-use super::answer::{self, Verdict};
+use super::answer::{self, WebhookVerdict};
 use super::configuration::{Configuration, Hook};
 use super::metrics::MeasuredCall;
 use crate::expression::Variables;
 use crate::match_context::RequestNamespace;
 use crate::matching::is_exempt;
 use crate::review::{ConvertedObjects, describe};
-use crate::steps::Step;
+use crate::steps::AdmissionStep;
 
 /// The outcome of a call that does not refuse the request.
 #[derive(Debug)]
@@ -160,9 +160,9 @@ impl Webhooks {
         let call = MeasuredCall {
             name: &hook.name,
             step: if mutating {
-                Step::Admit
+                AdmissionStep::Admit
             } else {
-                Step::Validate
+                AdmissionStep::Validate
             },
             operation: request.operation,
             took: clock.now() - since,
@@ -204,8 +204,8 @@ impl Webhooks {
                     request.context.annotate(key, || value);
                 }
                 match answer.verdict {
-                    Verdict::Refused(status) => Err(CallError::Refused(status)),
-                    Verdict::Allowed(patch) => {
+                    WebhookVerdict::Refused(status) => Err(CallError::Refused(status)),
+                    WebhookVerdict::Allowed(patch) => {
                         let shown = review_request.remove("object").unwrap_or_default();
                         Ok(CallOutcome::Allowed(patch.map(|patch| (patch, shown))))
                     }
@@ -228,7 +228,7 @@ impl Webhooks {
         review_request: &mut Map<String, Value>,
         uid: &str,
         mutating: bool,
-    ) -> Result<answer::Answer, FailedCall> {
+    ) -> Result<answer::ReviewResponse, FailedCall> {
         let version = hook.review_version;
         let review = json!({"kind": "AdmissionReview", "apiVersion": version.api_version(),
             "request": std::mem::take(review_request)});

@@ -13,7 +13,7 @@ use ringwatch_registry::Operation;
 use ringwatch_spans::TracedHistogram;
 
 use super::call::{CallError, CallOutcome};
-use crate::steps::Step;
+use crate::steps::AdmissionStep;
 
 /// The code of a call that succeeded, and of one that this server did not make.
 const ALLOWED: u16 = 200;
@@ -70,7 +70,7 @@ struct OpenLabels {
 pub(super) struct MeasuredCall<'a> {
     /// The name of the webhook.
     pub(super) name: &'a str,
-    pub(super) step: Step,
+    pub(super) step: AdmissionStep,
     pub(super) operation: Operation,
     pub(super) took: Duration,
 }
@@ -129,8 +129,8 @@ impl WebhookMetrics {
         let (name, operation) = (call.name.to_owned(), call.operation.name());
         // The name of the step is another one here than elsewhere, as in kube-apiserver.
         let r#type = match call.step {
-            Step::Admit => "admit",
-            Step::Validate => "validating",
+            AdmissionStep::Admit => "admit",
+            AdmissionStep::Validate => "validating",
         };
         let rejected = if error_type.is_some() {
             "true"
@@ -184,7 +184,7 @@ mod tests {
         let metrics = WebhookMetrics::register(&mut registry);
         let call = MeasuredCall {
             name: "a",
-            step: Step::Admit,
+            step: AdmissionStep::Admit,
             operation: Operation::Create,
             took: Duration::from_millis(700),
         };

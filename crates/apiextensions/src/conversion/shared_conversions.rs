@@ -24,19 +24,19 @@ const KEPT_BYTES_MAX: usize = 16 << 20;
 const OVERHEAD_BYTES: usize = 1_500;
 
 /// The outcome of a conversion, for all that wait for it.
-type Outcome = Result<Arc<Object>, Arc<StorageError>>;
+type ConversionResult = Result<Arc<Object>, Arc<StorageError>>;
 
 /// A conversion that may be under way.
-type Conversion = future::Shared<BoxFuture<'static, Outcome>>;
+type Conversion = future::Shared<BoxFuture<'static, ConversionResult>>;
 
 /// The conversions to all versions of all definitions. Clones are the same.
 #[derive(Clone, Debug)]
-pub struct SharedConversions(Arc<Shared>);
+pub struct SharedConversions(Arc<SharedState>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedState {
     ledger: Ledger,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptConversion>,
 }
 
 /// The conversions to a version, as a definition has it at some time.
@@ -48,10 +48,10 @@ pub(super) struct VersionConversions {
 }
 
 #[derive(Debug)]
-struct Kept {
-    by_key: HashMap<Key, Entry>,
+struct KeptConversion {
+    by_key: HashMap<ConversionKey, ConversionEntry>,
     /// The keys by the numbers of their entries, the oldest first.
-    order: BTreeMap<u64, Key>,
+    order: BTreeMap<u64, ConversionKey>,
     /// The estimated bytes of all.
     bytes: usize,
     /// Their share of the memory budget.
@@ -62,29 +62,29 @@ struct Kept {
 
 /// The version to convert to, and what identifies the content of an object, unless the store was rolled back.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct ConversionKey {
     version: u64,
     revision: u64,
     uid: Box<str>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ConversionEntry {
     number: u64,
     bytes: usize,
     original: Arc<Object>,
-    state: State,
+    state: ConversionState,
 }
 
 #[derive(Debug)]
-enum State {
+enum ConversionState {
     /// The conversion, which is there as long as somebody waits for it.
-    Begun(WeakShared<BoxFuture<'static, Outcome>>),
+    Begun(WeakShared<BoxFuture<'static, ConversionResult>>),
     Converted(Arc<Object>),
 }
 
 /// A conversion as it is found, or begun.
-enum Found {
+enum FoundConversion {
     Converted(Arc<Object>),
     /// The number of the entry, and what to wait for.
     Begun(u64, Conversion),
@@ -94,9 +94,9 @@ impl SharedConversions {
     /// Creates an empty set, which counts its memory in a ledger and shrinks when that is short of memory.
     #[must_use]
     pub fn new(ledger: &Ledger) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedState {
             ledger: ledger.clone(),
-            kept: Mutex::new(Kept {
+            kept: Mutex::new(KeptConversion {
                 by_key: HashMap::new(),
                 order: BTreeMap::new(),
                 bytes: 0,
@@ -114,7 +114,7 @@ impl SharedConversions {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, KeptConversion> {
         // It is consistent after each of its changes, so poison is ignored.
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,10 +122,10 @@ impl SharedConversions {
     /// Returns the conversion of an object to a version. It begins as `convert` unless it is known or under way.
     fn find_or_begin(
         &self,
-        key: &Key,
+        key: &ConversionKey,
         object: &Arc<Object>,
         convert: impl Future<Output = Result<Arc<Object>, StorageError>> + Send + 'static,
-    ) -> Found {
+    ) -> FoundConversion {
         let mut kept = self.kept();
         if let Some(found) = kept.find(key, object) {
             return found;
@@ -138,19 +138,19 @@ impl SharedConversions {
             kept.add(key, number, object, begun);
         }
         kept.evict(&self.0.ledger);
-        Found::Begun(number, conversion)
+        FoundConversion::Begun(number, conversion)
     }
 
     /// Keeps, and counts, the converted object of an entry.
-    fn keep(&self, key: &Key, number: u64, converted: &Arc<Object>) {
+    fn keep(&self, key: &ConversionKey, number: u64, converted: &Arc<Object>) {
         let mut kept = self.kept();
         let Some(entry) = kept.entry(key, number) else {
             return;
         };
-        if matches!(entry.state, State::Converted(_)) {
+        if matches!(entry.state, ConversionState::Converted(_)) {
             return;
         }
-        entry.state = State::Converted(Arc::clone(converted));
+        entry.state = ConversionState::Converted(Arc::clone(converted));
         if !Arc::ptr_eq(&entry.original, converted) {
             let bytes = converted.stored().len();
             entry.bytes += bytes;
@@ -160,7 +160,7 @@ impl SharedConversions {
     }
 
     /// Removes the entry of a conversion that has failed.
-    fn forget(&self, key: &Key, number: u64) {
+    fn forget(&self, key: &ConversionKey, number: u64) {
         let mut kept = self.kept();
         if kept.entry(key, number).is_some() {
             kept.remove(key);
@@ -178,14 +178,14 @@ impl VersionConversions {
         object: &Arc<Object>,
         convert: impl Future<Output = Result<Arc<Object>, StorageError>> + Send + 'static,
     ) -> Result<Arc<Object>, StorageError> {
-        let key = Key {
+        let key = ConversionKey {
             version: self.version,
             revision: object.revision(),
             uid: object.uid().into(),
         };
         let (number, conversion) = match self.all.find_or_begin(&key, object, convert) {
-            Found::Converted(converted) => return Ok(converted),
-            Found::Begun(number, conversion) => (number, conversion),
+            FoundConversion::Converted(converted) => return Ok(converted),
+            FoundConversion::Begun(number, conversion) => (number, conversion),
         };
         // Until its outcome is kept, others find the conversion.
         match conversion.clone().await {
@@ -201,7 +201,7 @@ impl VersionConversions {
     }
 }
 
-impl Kept {
+impl KeptConversion {
     fn number(&mut self) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
@@ -209,39 +209,43 @@ impl Kept {
     }
 
     /// Returns the entry of a key, if it has this number.
-    fn entry(&mut self, key: &Key, number: u64) -> Option<&mut Entry> {
+    fn entry(&mut self, key: &ConversionKey, number: u64) -> Option<&mut ConversionEntry> {
         let entry = self.by_key.get_mut(key);
         entry.filter(|it| it.number == number)
     }
 
     /// Returns the conversion of an object, if it has ended or somebody waits for it.
-    fn find(&self, key: &Key, object: &Arc<Object>) -> Option<Found> {
+    fn find(&self, key: &ConversionKey, object: &Arc<Object>) -> Option<FoundConversion> {
         let entry = self.by_key.get(key).filter(|it| it.is_of(object))?;
         match &entry.state {
-            State::Converted(converted) => Some(Found::Converted(Arc::clone(converted))),
-            State::Begun(begun) => Some(Found::Begun(entry.number, begun.upgrade()?)),
+            ConversionState::Converted(converted) => {
+                Some(FoundConversion::Converted(Arc::clone(converted)))
+            }
+            ConversionState::Begun(begun) => {
+                Some(FoundConversion::Begun(entry.number, begun.upgrade()?))
+            }
         }
     }
 
     fn add(
         &mut self,
-        key: &Key,
+        key: &ConversionKey,
         number: u64,
         object: &Arc<Object>,
-        begun: WeakShared<BoxFuture<'static, Outcome>>,
+        begun: WeakShared<BoxFuture<'static, ConversionResult>>,
     ) {
-        let entry = Entry {
+        let entry = ConversionEntry {
             number,
             bytes: OVERHEAD_BYTES + key.uid.len() + object.stored().len(),
             original: Arc::clone(object),
-            state: State::Begun(begun),
+            state: ConversionState::Begun(begun),
         };
         self.bytes += entry.bytes;
         self.order.insert(number, key.clone());
         self.by_key.insert(key.clone(), entry);
     }
 
-    fn remove(&mut self, key: &Key) {
+    fn remove(&mut self, key: &ConversionKey) {
         if let Some(entry) = self.by_key.remove(key) {
             self.order.remove(&entry.number);
             self.bytes -= entry.bytes;
@@ -261,7 +265,7 @@ impl Kept {
     }
 }
 
-impl Entry {
+impl ConversionEntry {
     fn is_of(&self, object: &Arc<Object>) -> bool {
         let is_equal = || {
             self.original.revision() == object.revision()

@@ -7,8 +7,8 @@ use futures::StreamExt;
 use ringwatch::codec;
 use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::{
-    DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Rejection, Stats,
-    StorageError, TryUpdate, UpdateOptions, Updated, Versioner, WatchStream,
+    DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, NextContent, Rejection,
+    Stats, StorageError, TryUpdate, UpdateOptions, Versioner, WatchStream,
 };
 use ringwatch_registry::Resource;
 use serde_json::Value;
@@ -86,7 +86,7 @@ struct ShownUpdate<'a> {
 
 #[async_trait]
 impl TryUpdate for ShownUpdate<'_> {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         let updated = match existing {
             Some(existing) if !self.storage.shown.is_served_as_stored(existing) => {
                 let existing = Arc::new(existing.clone());
@@ -95,7 +95,7 @@ impl TryUpdate for ShownUpdate<'_> {
             }
             existing => self.update.try_update(existing).await?,
         };
-        Ok(Updated {
+        Ok(NextContent {
             object: self.storage.stored(updated.object).await?,
             ttl: updated.ttl,
         })

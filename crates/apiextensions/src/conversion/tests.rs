@@ -15,8 +15,8 @@ use ringwatch::meta::{LabelSelector, Object, ResourceVersion, WatchEvent};
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig};
 use ringwatch::storage::{
-    DeleteOptions, GetOptions, Interface, ListOptions, NoCheck, Rejection, StorageError, TryUpdate,
-    UpdateOptions, Updated, WatchStream, etcd3,
+    DeleteOptions, GetOptions, Interface, ListOptions, NextContent, NoCheck, Rejection,
+    StorageError, TryUpdate, UpdateOptions, WatchStream, etcd3,
 };
 use ringwatch_apimachinery::path::{list, text};
 use ringwatch_webhook::{CallError, ClientConfig, WebhookClient};
@@ -176,11 +176,11 @@ struct MoveTo(&'static str);
 
 #[async_trait]
 impl TryUpdate for MoveTo {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         let existing = existing.expect("it exists");
         let mut object: Value = serde_json::from_slice(existing.stored())?;
         object["host"] = json!(self.0);
-        Ok(Updated { object, ttl: None })
+        Ok(NextContent { object, ttl: None })
     }
 }
 
@@ -351,10 +351,10 @@ struct Look(Value);
 
 #[async_trait]
 impl TryUpdate for Look {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         let object: Value = serde_json::from_slice(existing.expect("it exists").stored())?;
         self.0 = object["apiVersion"].clone();
-        Ok(Updated { object, ttl: None })
+        Ok(NextContent { object, ttl: None })
     }
 }
 

@@ -11,11 +11,11 @@ use ringwatch_cel::{RESERVED, convert};
 use serde_json::{Number, Value};
 
 use super::formats::Format;
-use super::kind::Kind;
-use super::node::Node;
+use super::kind::JsonType;
+use super::node::SchemaNode;
 
 /// Returns a value as rules of its schema see it.
-pub(super) fn to_cel(value: &Value, node: Option<&Node>) -> CelValue {
+pub(super) fn to_cel(value: &Value, node: Option<&SchemaNode>) -> CelValue {
     match value {
         Value::Null => CelValue::Null,
         Value::Bool(flag) => CelValue::Bool(*flag),
@@ -49,18 +49,18 @@ pub(super) fn to_cel(value: &Value, node: Option<&Node>) -> CelValue {
 }
 
 #[allow(clippy::cast_possible_truncation)] // checked to be whole; beyond that saturating is as good as any
-fn number_to_cel(number: &Number, node: Option<&Node>) -> CelValue {
+fn number_to_cel(number: &Number, node: Option<&SchemaNode>) -> CelValue {
     let kind = node.and_then(|node| node.kind);
     let float = number.as_f64().unwrap_or(f64::NAN);
     match (number.as_i64(), kind) {
-        (_, Some(Kind::Number)) => CelValue::Float(float),
+        (_, Some(JsonType::Number)) => CelValue::Float(float),
         (Some(integer), _) => CelValue::Int(integer),
-        (None, Some(Kind::Integer)) => CelValue::Int(float as i64),
+        (None, Some(JsonType::Integer)) => CelValue::Int(float as i64),
         (None, _) => CelValue::Float(float),
     }
 }
 
-fn text_to_cel(text: &str, node: Option<&Node>) -> CelValue {
+fn text_to_cel(text: &str, node: Option<&SchemaNode>) -> CelValue {
     let format = node.and_then(|node| node.checks.as_ref()?.format);
     let converted = match format.map(Format::name) {
         Some("byte") => convert("base64.decode", text),

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use imbl::OrdMap;
-use ringwatch_cel::{Declared, Form, Object, Type};
+use ringwatch_cel::{DeclaredType, Object, SizedType, Type};
 
 use super::cel_value::escaped;
-use super::kind::Kind;
-use super::node::{Additional, Checks, Node};
+use super::kind::JsonType;
+use super::node::{Additional, Checks, SchemaNode};
 
 /// Bytes of a request at most.
 const REQUEST_BYTES_MAX: u64 = 3 << 20;
@@ -19,9 +19,9 @@ const REQUEST_BYTES_MAX: u64 = 3 << 20;
 const CHARACTER_BYTES_MAX: u64 = 4;
 
 /// Returns the type of a value; none if rules cannot see it. A root has kind, apiVersion and metadata besides.
-pub(super) fn declare(node: &Node, is_root: bool) -> Option<Declared> {
-    let plain = |of: Type, max: u64, min_bytes: u64| Declared {
-        form: Form::Plain(of),
+pub(super) fn declare(node: &SchemaNode, is_root: bool) -> Option<DeclaredType> {
+    let plain = |of: Type, max: u64, min_bytes: u64| DeclaredType {
+        form: SizedType::Plain(of),
         max,
         min_bytes,
     };
@@ -29,30 +29,30 @@ pub(super) fn declare(node: &Node, is_root: bool) -> Option<Declared> {
         return Some(plain(Type::Dyn, longest(node), 1));
     }
     Some(match node.kind? {
-        Kind::Array => {
+        JsonType::Array => {
             let items = node.items.as_deref()?;
             let items = declare(items, items.embedded)?;
             let max = bound(items_max(node)).unwrap_or_else(|| fitting(items.min_bytes + 1));
-            Declared {
-                form: Form::List(Arc::new(items)),
+            DeclaredType {
+                form: SizedType::List(Arc::new(items)),
                 max,
                 min_bytes: 2,
             }
         }
-        Kind::Object => match &node.additional {
+        JsonType::Object => match &node.additional {
             Some(Additional::Schema(values)) => {
                 let values = declare(values, values.embedded)?;
                 let max =
                     bound(properties_max(node)).unwrap_or_else(|| fitting(values.min_bytes + 6));
-                Declared {
-                    form: Form::Map(Arc::new(values)),
+                DeclaredType {
+                    form: SizedType::Map(Arc::new(values)),
                     max,
                     min_bytes: 2,
                 }
             }
             _ => object(node, is_root),
         },
-        Kind::String => match format(node) {
+        JsonType::String => match format(node) {
             "byte" => plain(
                 Type::Bytes,
                 bound(length_max(node)).unwrap_or(REQUEST_BYTES_MAX - 2),
@@ -63,9 +63,9 @@ pub(super) fn declare(node: &Node, is_root: bool) -> Option<Declared> {
             "date-time" => plain(Type::Timestamp, 29, 21),
             _ => plain(Type::String, longest(node), 2),
         },
-        Kind::Boolean => plain(Type::Bool, 0, 4),
-        Kind::Number => plain(Type::Double, 0, 1),
-        Kind::Integer => plain(Type::Int, 0, 1),
+        JsonType::Boolean => plain(Type::Bool, 0, 4),
+        JsonType::Number => plain(Type::Double, 0, 1),
+        JsonType::Integer => plain(Type::Int, 0, 1),
     })
 }
 
@@ -79,7 +79,7 @@ pub(super) fn values_of_request(bytes: u64) -> u64 {
     REQUEST_BYTES_MAX / (bytes + 1)
 }
 
-fn object(node: &Node, is_root: bool) -> Declared {
+fn object(node: &SchemaNode, is_root: bool) -> DeclaredType {
     let mut fields = OrdMap::new();
     let mut min_bytes = 2;
     for (name, property) in &node.properties {
@@ -94,8 +94,8 @@ fn object(node: &Node, is_root: bool) -> Declared {
     if is_root {
         add_root_fields(&mut fields);
     }
-    Declared {
-        form: Form::Plain(Type::Object(Arc::new(Object {
+    DeclaredType {
+        form: SizedType::Plain(Type::Object(Arc::new(Object {
             name: "object".to_owned(),
             fields,
             others: None,
@@ -105,9 +105,9 @@ fn object(node: &Node, is_root: bool) -> Declared {
     }
 }
 
-fn add_root_fields(fields: &mut OrdMap<String, Declared>) {
-    let text = || Declared {
-        form: Form::Plain(Type::String),
+fn add_root_fields(fields: &mut OrdMap<String, DeclaredType>) {
+    let text = || DeclaredType {
+        form: SizedType::Plain(Type::String),
         max: REQUEST_BYTES_MAX - 2,
         min_bytes: 2,
     };
@@ -120,8 +120,8 @@ fn add_root_fields(fields: &mut OrdMap<String, Declared>) {
         fields: of_metadata.into_iter().collect(),
         others: None,
     };
-    let metadata = Declared {
-        form: Form::Plain(Type::Object(Arc::new(metadata))),
+    let metadata = DeclaredType {
+        form: SizedType::Plain(Type::Object(Arc::new(metadata))),
         max: 0,
         min_bytes: 2,
     };
@@ -129,7 +129,7 @@ fn add_root_fields(fields: &mut OrdMap<String, Declared>) {
 }
 
 /// Returns the most bytes of a text.
-fn longest(node: &Node) -> u64 {
+fn longest(node: &SchemaNode) -> u64 {
     if let Some(length) = bound(length_max(node)) {
         return length.saturating_mul(CHARACTER_BYTES_MAX);
     }
@@ -145,29 +145,29 @@ fn bound(limit: Option<i64>) -> Option<u64> {
     limit.map(|it| u64::try_from(it).unwrap_or(0))
 }
 
-fn checks(node: &Node) -> Option<&Checks> {
+fn checks(node: &SchemaNode) -> Option<&Checks> {
     node.checks.as_deref()
 }
 
-fn format(node: &Node) -> &'static str {
+fn format(node: &SchemaNode) -> &'static str {
     let format = checks(node).and_then(|checks| checks.format);
     format.map_or("", |format| format.name())
 }
 
-fn required(node: &Node) -> &[String] {
+fn required(node: &SchemaNode) -> &[String] {
     checks(node).map_or(&[], |checks| &checks.required)
 }
 
-fn length_max(node: &Node) -> Option<i64> {
+fn length_max(node: &SchemaNode) -> Option<i64> {
     checks(node)?.sizes.length_max
 }
 
 /// Returns the most items of a list.
-pub(super) fn items_max(node: &Node) -> Option<i64> {
+pub(super) fn items_max(node: &SchemaNode) -> Option<i64> {
     checks(node)?.sizes.items_max
 }
 
 /// Returns the most members of a map.
-pub(super) fn properties_max(node: &Node) -> Option<i64> {
+pub(super) fn properties_max(node: &SchemaNode) -> Option<i64> {
     checks(node)?.sizes.properties_max
 }

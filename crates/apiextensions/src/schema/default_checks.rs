@@ -6,17 +6,17 @@ use ringwatch_cel::Meter;
 use serde_json::Value;
 
 use super::evaluate::evaluate;
-use super::node::Node;
-use super::outcome::Outcome;
+use super::node::SchemaNode;
+use super::outcome::SchemaErrors;
 use super::path::Path;
 
 /// Adds the rules that defaults of a schema break. Defaults below `additionalProperties` are not checked, and none is after
 /// a rule that costs too much.
 pub(super) fn check(
-    node: &Node,
+    node: &SchemaNode,
     path: &mut Path,
     meter: &mut Meter,
-    found: &mut Outcome,
+    found: &mut SchemaErrors,
 ) -> ControlFlow<()> {
     if !node.ruled {
         return ControlFlow::Continue(());
@@ -46,11 +46,11 @@ pub(super) fn check(
 
 /// Checks that a default breaks no rule, neither as a value that stays nor as a new one.
 fn check_default(
-    node: &Node,
+    node: &SchemaNode,
     default: &Value,
     path: &mut Path,
     meter: &mut Meter,
-    found: &mut Outcome,
+    found: &mut SchemaErrors,
 ) -> ControlFlow<()> {
     for old in [Some(default), None] {
         let (broken, flow) = evaluate(node, default, old, path, meter);

@@ -9,7 +9,7 @@
 
 use serde_json::{Map, Value};
 
-use super::node::Node;
+use super::node::SchemaNode;
 
 /// Bytes that defaults add to an object at most, without punctuation. An object that comes so far is larger than any
 /// store takes, and is refused there.
@@ -25,7 +25,7 @@ pub(super) enum Nulls {
 }
 
 /// Writes the defaults of a schema into a value.
-pub(super) fn fill(root: &Node, value: &mut Value, nulls: Nulls) {
+pub(super) fn fill(root: &SchemaNode, value: &mut Value, nulls: Nulls) {
     let mut filler = Filler {
         bytes_left: DEFAULTS_BYTES_MAX,
         nulls,
@@ -34,7 +34,7 @@ pub(super) fn fill(root: &Node, value: &mut Value, nulls: Nulls) {
 }
 
 /// Removes the nulls that a schema does not allow and has no default for. Follows `PruneNonNullableNullsWithoutDefaults`.
-pub(super) fn drop_nulls(node: &Node, value: &mut Value) {
+pub(super) fn drop_nulls(node: &SchemaNode, value: &mut Value) {
     match value {
         Value::Object(members) => members.retain(|name, value| {
             let Some(inner) = node.member(name) else {
@@ -58,7 +58,7 @@ struct Filler {
 }
 
 impl Filler {
-    fn fill(&mut self, node: &Node, value: &mut Value) {
+    fn fill(&mut self, node: &SchemaNode, value: &mut Value) {
         match value {
             Value::Object(members) => self.fill_members(node, members),
             Value::Array(items) => {
@@ -78,7 +78,7 @@ impl Filler {
         }
     }
 
-    fn fill_members(&mut self, node: &Node, members: &mut Map<String, Value>) {
+    fn fill_members(&mut self, node: &SchemaNode, members: &mut Map<String, Value>) {
         for (name, property) in &node.properties {
             let said = members.get(name);
             if said.is_none_or(|value| is_refused_null(property, value))
@@ -103,7 +103,7 @@ impl Filler {
     }
 
     /// Returns the default of a schema, if it has one and there is room for it.
-    fn copy(&mut self, node: &Node) -> Option<Value> {
+    fn copy(&mut self, node: &SchemaNode) -> Option<Value> {
         let default = node.default.as_ref()?;
         self.bytes_left = self.bytes_left.checked_sub(bytes(default))?;
         Some(default.clone())
@@ -123,7 +123,7 @@ fn bytes(value: &Value) -> usize {
     }
 }
 
-fn is_refused_null(node: &Node, value: &Value) -> bool {
+fn is_refused_null(node: &SchemaNode, value: &Value) -> bool {
     value.is_null() && !node.nullable
 }
 

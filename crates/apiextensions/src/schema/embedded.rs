@@ -6,12 +6,17 @@ use ringwatch_apimachinery::validation::validate_object_meta;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind, NameRule};
 use serde_json::{Value, json};
 
-use super::node::Node;
-use super::outcome::Outcome;
+use super::node::SchemaNode;
+use super::outcome::SchemaErrors;
 use super::path::Path;
 
 /// Checks the embedded objects in a value.
-pub(super) fn validate(node: &Node, value: &Value, path: &mut Path, outcome: &mut Outcome) {
+pub(super) fn validate(
+    node: &SchemaNode,
+    value: &Value,
+    path: &mut Path,
+    outcome: &mut SchemaErrors,
+) {
     match value {
         Value::Object(members) => {
             if node.embedded {
@@ -44,7 +49,7 @@ pub(super) fn validate(node: &Node, value: &Value, path: &mut Path, outcome: &mu
     }
 }
 
-fn check_type_meta(object: &Value, path: &mut Path, outcome: &mut Outcome) {
+fn check_type_meta(object: &Value, path: &mut Path, outcome: &mut SchemaErrors) {
     for name in ["apiVersion", "kind"] {
         let mark = path.member(name);
         match object.get(name) {
@@ -71,7 +76,7 @@ fn wrong(name: &str, text: &str) -> Option<String> {
     (!wrong.is_empty()).then(|| format!("{words}{wrong}"))
 }
 
-fn check_metadata(object: &Value, path: &mut Path, outcome: &mut Outcome) {
+fn check_metadata(object: &Value, path: &mut Path, outcome: &mut SchemaErrors) {
     let Some(metadata) = object.get("metadata") else {
         return;
     };
@@ -99,7 +104,7 @@ fn check_metadata(object: &Value, path: &mut Path, outcome: &mut Outcome) {
     }
 }
 
-fn push(path: &Path, value: &Value, why: &str, outcome: &mut Outcome) {
+fn push(path: &Path, value: &Value, why: &str, outcome: &mut SchemaErrors) {
     outcome.push(path, || {
         let detail = format!("{}: {why}", bad_value(value));
         FieldError::new(FieldErrorKind::Invalid, path.field(), detail)

@@ -20,9 +20,9 @@ use ringwatch_cel::{
 use serde_json::Value;
 
 use super::cel_value::to_cel;
-use super::kind::Kind;
-use super::node::{ListType, Node};
-use super::outcome::Outcome;
+use super::kind::JsonType;
+use super::node::{ListType, SchemaNode};
+use super::outcome::SchemaErrors;
 use super::path::Path;
 use super::rule::Rule;
 
@@ -32,15 +32,15 @@ const MESSAGE_BYTES_MAX: usize = 5 << 10;
 /// Evaluates all rules that concern the value at a path, within a budget. Returns the errors, and whether further rules
 /// may be run: not after one that costs too much.
 pub(super) fn evaluate(
-    root: &Node,
+    root: &SchemaNode,
     object: &Value,
     old: Option<&Value>,
     path: &mut Path,
     meter: &mut Meter,
-) -> (Outcome, ControlFlow<()>) {
+) -> (SchemaErrors, ControlFlow<()>) {
     let mut run = Run {
         path,
-        outcome: Outcome::default(),
+        outcome: SchemaErrors::default(),
         meter,
     };
     let flow = if root.ruled {
@@ -55,7 +55,7 @@ struct Run<'r> {
     /// The path that the walk has reached.
     path: &'r mut Path,
     /// The errors that were found so far.
-    outcome: Outcome,
+    outcome: SchemaErrors,
     /// The cost that rules may still have.
     meter: &'r mut Meter,
 }
@@ -63,7 +63,7 @@ struct Run<'r> {
 impl Run<'_> {
     fn node(
         &mut self,
-        node: &Node,
+        node: &SchemaNode,
         value: &Value,
         old: Option<&Value>,
         unchanged_above: bool,
@@ -85,7 +85,7 @@ impl Run<'_> {
 
     fn items(
         &mut self,
-        node: &Node,
+        node: &SchemaNode,
         items: &[Value],
         old: Option<&Value>,
         unchanged: bool,
@@ -112,7 +112,7 @@ impl Run<'_> {
 
     fn members(
         &mut self,
-        node: &Node,
+        node: &SchemaNode,
         value: &Value,
         old: Option<&Value>,
         unchanged: bool,
@@ -136,7 +136,7 @@ impl Run<'_> {
 
     fn rules(
         &mut self,
-        node: &Node,
+        node: &SchemaNode,
         value: &Value,
         old: Option<&Value>,
         unchanged: bool,
@@ -164,7 +164,13 @@ impl Run<'_> {
         ControlFlow::Continue(())
     }
 
-    fn rule(&mut self, rule: &Rule, scope: &Scope, node: &Node, value: &Value) -> ControlFlow<()> {
+    fn rule(
+        &mut self,
+        rule: &Rule,
+        scope: &Scope,
+        node: &SchemaNode,
+        value: &Value,
+    ) -> ControlFlow<()> {
         let words = rule
             .message
             .as_deref()
@@ -194,7 +200,7 @@ impl Run<'_> {
     }
 
     /// Says that a rule does not hold.
-    fn broken(&mut self, rule: &Rule, scope: &Scope, node: &Node, value: &Value) {
+    fn broken(&mut self, rule: &Rule, scope: &Scope, node: &SchemaNode, value: &Value) {
         let made = rule.message_program.as_ref();
         let made = made.and_then(|program| message(program, scope, self.meter));
         let text = || match &rule.message {
@@ -211,10 +217,10 @@ impl Run<'_> {
     }
 
     /// Adds an error that shows the type instead of the value, as kube-apiserver does.
-    fn type_error(&mut self, node: &Node, why: impl FnOnce() -> String) {
+    fn type_error(&mut self, node: &SchemaNode, why: impl FnOnce() -> String) {
         let (path, outcome) = (&*self.path, &mut self.outcome);
         outcome.push(path, || {
-            let kind = node.kind.map_or("", Kind::name);
+            let kind = node.kind.map_or("", JsonType::name);
             let detail = format!("{kind:?}: {}", why());
             FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
         });
@@ -233,7 +239,7 @@ fn field_of(path: &Path, member: &str) -> String {
 }
 
 /// Returns the values of an item's map keys; `None` in lists that are not maps.
-fn keys_of<'v>(node: &Node, item: &'v Value) -> Option<Vec<Option<&'v Value>>> {
+fn keys_of<'v>(node: &SchemaNode, item: &'v Value) -> Option<Vec<Option<&'v Value>>> {
     let ListType::Map(keys) = &node.list else {
         return None;
     };
@@ -241,8 +247,8 @@ fn keys_of<'v>(node: &Node, item: &'v Value) -> Option<Vec<Option<&'v Value>>> {
 }
 
 /// Returns the text after the error's kind. Objects and lists are not shown.
-fn detail(reason: FieldErrorKind, node: &Node, value: &Value, text: String) -> String {
-    let compound = matches!(node.kind, Some(Kind::Object | Kind::Array));
+fn detail(reason: FieldErrorKind, node: &SchemaNode, value: &Value, text: String) -> String {
+    let compound = matches!(node.kind, Some(JsonType::Object | JsonType::Array));
     match (reason, compound) {
         (FieldErrorKind::Invalid, false) => format!("{}: {text}", bad_value(value)),
         (FieldErrorKind::Duplicate, false) => bad_value(value),

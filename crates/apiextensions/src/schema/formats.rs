@@ -8,19 +8,19 @@ use ringwatch_apimachinery::go_url::Url;
 use ringwatch_apimachinery::validation::formats::{dns_label, dns_subdomain};
 use serde_json::{Map, Value};
 
-use super::kind::Kind;
+use super::kind::JsonType;
 
 /// A format that is checked.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
     /// The name, as the schema has it.
     name: &'static str,
-    check: Check,
+    check: FormatCheck,
 }
 
 /// The check of values, of one type.
 #[derive(Clone, Copy)]
-enum Check {
+enum FormatCheck {
     /// True if a string has the format.
     Text(fn(&str) -> bool),
     /// True if a number has the format.
@@ -36,19 +36,19 @@ impl std::fmt::Debug for Format {
 impl Format {
     /// Returns the format of that name for values of a type; `None` if it is not known there. Follows
     /// `StripUnsupportedFormatsPostProcessorForVersion`.
-    pub(super) fn named(name: &str, kind: Option<Kind>) -> Option<Self> {
+    pub(super) fn named(name: &str, kind: Option<JsonType>) -> Option<Self> {
         let known = match kind {
-            None | Some(Kind::String) => {
+            None | Some(JsonType::String) => {
                 // Dashes in names do not count.
                 let plain = name.replace('-', "");
                 let found = FORMATS
                     .iter()
                     .find(|(known, _)| known.replace('-', "") == plain);
-                found.map(|(name, check)| (*name, Check::Text(*check)))
+                found.map(|(name, check)| (*name, FormatCheck::Text(*check)))
             }
-            Some(Kind::Integer) => number(&INTEGER_FORMATS, name),
-            Some(Kind::Number) => number(&NUMBER_FORMATS, name),
-            Some(Kind::Object | Kind::Array | Kind::Boolean) => None,
+            Some(JsonType::Integer) => number(&INTEGER_FORMATS, name),
+            Some(JsonType::Number) => number(&NUMBER_FORMATS, name),
+            Some(JsonType::Object | JsonType::Array | JsonType::Boolean) => None,
         };
         known.map(|(name, check)| Self { name, check })
     }
@@ -61,16 +61,16 @@ impl Format {
     /// Returns true if a string has the format, or the format is one of numbers.
     pub(super) fn accepts(self, text: &str) -> bool {
         match self.check {
-            Check::Text(check) => check(text),
-            Check::Number(_) => true,
+            FormatCheck::Text(check) => check(text),
+            FormatCheck::Number(_) => true,
         }
     }
 
     /// Returns true if a number has the format, or the format is one of strings.
     pub(super) fn has(self, number: &Value) -> bool {
         match self.check {
-            Check::Text(_) => true,
-            Check::Number(check) => check(number),
+            FormatCheck::Text(_) => true,
+            FormatCheck::Number(check) => check(number),
         }
     }
 }
@@ -90,7 +90,7 @@ fn collect_unrecognized(schema: &Value, found: &mut Vec<String>) {
     };
     let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
     let format = text("format");
-    if !format.is_empty() && Format::named(format, Kind::named(text("type"))).is_none() {
+    if !format.is_empty() && Format::named(format, JsonType::named(text("type"))).is_none() {
         found.push(format.to_owned());
     }
     for name in ["items", "not", "additionalProperties", "additionalItems"] {
@@ -110,9 +110,9 @@ fn collect_unrecognized(schema: &Value, found: &mut Vec<String>) {
 
 type NumberFormat = (&'static str, fn(&Value) -> bool);
 
-fn number(formats: &[NumberFormat], name: &str) -> Option<(&'static str, Check)> {
+fn number(formats: &[NumberFormat], name: &str) -> Option<(&'static str, FormatCheck)> {
     let found = formats.iter().find(|(known, _)| *known == name);
-    found.map(|(name, check)| (*name, Check::Number(*check)))
+    found.map(|(name, check)| (*name, FormatCheck::Number(*check)))
 }
 
 /// Integers that are written with a point are checked as such before, so what matters is their worth.
@@ -432,7 +432,7 @@ mod tests {
                 "d9428888-122b-51e1-c85c-61cd3cbb3210",
             ),
         ] {
-            let format = Format::named(name, Some(Kind::String)).unwrap();
+            let format = Format::named(name, Some(JsonType::String)).unwrap();
             assert!(format.accepts(good), "{name} {good}");
             assert!(!format.accepts(bad), "{name} {bad}");
         }
@@ -440,7 +440,7 @@ mod tests {
 
     #[test]
     fn formats_are_known_by_their_types_and_without_dashes() {
-        let string = |name| Format::named(name, Some(Kind::String));
+        let string = |name| Format::named(name, Some(JsonType::String));
         assert!(string("password").unwrap().accepts(""));
         assert!(string("int32").is_none());
         assert!(!string("k8sshortname").unwrap().accepts("a.b"));
@@ -451,27 +451,27 @@ mod tests {
     fn formats_of_numbers_have_ranges() {
         for (kind, name, good, bad) in [
             (
-                Kind::Integer,
+                JsonType::Integer,
                 "int32",
                 json!(2_147_483_647),
                 json!(2_147_483_648_i64),
             ),
             (
-                Kind::Integer,
+                JsonType::Integer,
                 "int32",
                 json!(-2_147_483_648),
                 json!(-2_147_483_649_i64),
             ),
-            (Kind::Integer, "int32", json!(5.0), json!(-1e10)),
-            (Kind::Number, "float", json!(1e-50), json!(1e39)),
+            (JsonType::Integer, "int32", json!(5.0), json!(-1e10)),
+            (JsonType::Number, "float", json!(1e-50), json!(1e39)),
         ] {
             let format = Format::named(name, Some(kind)).unwrap();
             assert!(format.has(&good), "{name} {good}");
             assert!(!format.has(&bad), "{name} {bad}");
         }
-        assert!(Format::named("int32", Some(Kind::Number)).is_none());
-        assert!(Format::named("float", Some(Kind::Integer)).is_none());
-        assert!(Format::named("date", Some(Kind::Object)).is_none());
+        assert!(Format::named("int32", Some(JsonType::Number)).is_none());
+        assert!(Format::named("float", Some(JsonType::Integer)).is_none());
+        assert!(Format::named("date", Some(JsonType::Object)).is_none());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 /// The JSON types, as schemas name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum JsonType {
     /// `object`: a map or a structure.
     Object,
     /// `array`.
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Boolean,
 }
 
-impl Kind {
+impl JsonType {
     /// All kinds with their names, sorted as error messages list them.
     pub(super) const NAMES: [(&'static str, Self); 6] = [
         ("array", Self::Array),

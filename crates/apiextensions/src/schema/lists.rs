@@ -7,12 +7,17 @@ use ringwatch_apimachinery::go_text::bad_value;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 
-use super::node::{ListType, Node};
-use super::outcome::Outcome;
+use super::node::{ListType, SchemaNode};
+use super::outcome::SchemaErrors;
 use super::path::Path;
 
 /// Checks the lists in a value.
-pub(super) fn validate(node: &Node, value: &Value, path: &mut Path, outcome: &mut Outcome) {
+pub(super) fn validate(
+    node: &SchemaNode,
+    value: &Value,
+    path: &mut Path,
+    outcome: &mut SchemaErrors,
+) {
     match value {
         Value::Array(items) => {
             match &node.list {
@@ -47,7 +52,7 @@ pub(super) fn validate(node: &Node, value: &Value, path: &mut Path, outcome: &mu
     }
 }
 
-fn check_map(items: &[Value], keys: &[String], path: &mut Path, outcome: &mut Outcome) {
+fn check_map(items: &[Value], keys: &[String], path: &mut Path, outcome: &mut SchemaErrors) {
     let wrong = |item: &Value| !item.is_null() && !item.is_object();
     if let Some(index) = items.iter().position(wrong) {
         let mark = path.index(index);
@@ -70,7 +75,7 @@ fn check_map(items: &[Value], keys: &[String], path: &mut Path, outcome: &mut Ou
 fn check_set<'v>(
     values: impl Iterator<Item = Cow<'v, Value>>,
     path: &mut Path,
-    outcome: &mut Outcome,
+    outcome: &mut SchemaErrors,
 ) {
     let mut seen: HashMap<String, usize> = HashMap::new();
     for (index, value) in values.enumerate() {

@@ -5,8 +5,8 @@ use ringwatch_apply::{ItemSchema, ListKeys, MergeSchema, Merging};
 use serde_json::Value;
 
 use super::StructuralSchema;
-use super::kind::Kind;
-use super::node::{ListType, Node};
+use super::kind::JsonType;
+use super::node::{ListType, SchemaNode};
 
 impl MergeSchema for StructuralSchema {
     fn declares(&self, object: &Value) -> bool {
@@ -28,9 +28,9 @@ impl MergeSchema for StructuralSchema {
             is_whole_object = node.embedded;
         }
         Some(match (node.kind, &node.list) {
-            (Some(Kind::Array), ListType::Atomic) => Merging::Whole,
-            (Some(Kind::Array), ListType::Set) => Merging::Set,
-            (Some(Kind::Array), ListType::Map(names)) => Merging::Keyed(ListKeys {
+            (Some(JsonType::Array), ListType::Atomic) => Merging::Whole,
+            (Some(JsonType::Array), ListType::Set) => Merging::Set,
+            (Some(JsonType::Array), ListType::Map(names)) => Merging::Keyed(ListKeys {
                 names,
                 items: node.items.as_deref().map(|it| it as &dyn ItemSchema),
             }),
@@ -52,7 +52,7 @@ fn metadata_merging<'a>(steps: &mut dyn Iterator<Item = Option<&str>>) -> Option
     Some(Merging::Members { named })
 }
 
-impl ItemSchema for Node {
+impl ItemSchema for SchemaNode {
     fn default_of(&self, member: &str) -> Option<&Value> {
         self.member(member)?.default.as_ref()
     }

@@ -54,16 +54,16 @@ use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_cel::Meter;
 
 use self::defaults::Nulls;
-use self::node::Node;
-use self::outcome::Outcome;
+use self::node::SchemaNode;
+use self::outcome::SchemaErrors;
 use self::path::Path;
-use self::walk::Walk;
+use self::walk::ObjectWalk;
 
 /// The structural schema of one version of a custom resource.
 #[derive(Debug)]
 pub struct StructuralSchema {
     /// The schema of the whole object.
-    root: Node,
+    root: SchemaNode,
     /// True if its definition has patterns.
     has_patterns: bool,
 }
@@ -112,7 +112,7 @@ impl StructuralSchema {
     ) -> Vec<FieldError> {
         let schemas = schemas.into_iter();
         let schemas = schemas.map(|(path, schema)| (path, &schema.root));
-        let old: Vec<&Node> = old.iter().map(|it| &it.root).collect();
+        let old: Vec<&SchemaNode> = old.iter().map(|it| &it.root).collect();
         rule_checks::check_rules(schemas, &old)
     }
 
@@ -150,7 +150,7 @@ impl StructuralSchema {
     #[must_use]
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut path = Path::default();
-        let mut walk = Walk::new(&mut path);
+        let mut walk = ObjectWalk::new(&mut path);
         let found = validate::validate(&self.root, object, old, &mut walk);
         let mut outcome = walk.end(found);
         self.check_embedded(object, &mut path, &mut outcome);
@@ -162,8 +162,8 @@ impl StructuralSchema {
         outcome.into_errors()
     }
 
-    fn wrong_lists(&self, object: &Value) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn wrong_lists(&self, object: &Value) -> SchemaErrors {
+        let mut outcome = SchemaErrors::default();
         if object.is_object() {
             lists::validate(&self.root, object, &mut Path::default(), &mut outcome);
         }
@@ -197,7 +197,7 @@ impl StructuralSchema {
     }
 
     /// Checks the embedded objects in an object. The metadata of the object itself is checked as that of any resource.
-    fn check_embedded(&self, object: &Value, path: &mut Path, outcome: &mut Outcome) {
+    fn check_embedded(&self, object: &Value, path: &mut Path, outcome: &mut SchemaErrors) {
         let Value::Object(members) = object else {
             return;
         };

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::formats::Format;
-use super::kind::Kind;
+use super::kind::JsonType;
 use super::rule::Rule;
 
 /// A schema of the object or of a part of it.
 #[derive(Debug, Default)]
-pub(super) struct Node {
+pub(super) struct SchemaNode {
     /// The type, none where any is allowed.
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<JsonType>,
     /// True if the value may be an integer or a string, whatever `kind` says.
     pub(super) int_or_string: bool,
     /// True if the value may be null.
@@ -52,12 +52,12 @@ pub(super) enum Additional {
     /// Anything of one level: objects below lose their members, since nothing knows them.
     Any,
     /// Other members are allowed, and have this schema.
-    Schema(Box<Node>),
+    Schema(Box<SchemaNode>),
 }
 
 impl Additional {
     /// Returns the schema, if there is one.
-    pub(super) fn schema(&self) -> Option<&Node> {
+    pub(super) fn schema(&self) -> Option<&SchemaNode> {
         match self {
             Self::Any => None,
             Self::Schema(node) => Some(node),
@@ -79,14 +79,14 @@ pub(super) enum ListType {
 
 /// The values that are allowed, any if there are none.
 #[derive(Debug, Default)]
-pub(super) struct Allowed {
+pub(super) struct AllowedValues {
     values: Vec<Value>,
     /// The numbers among them, by the bits of their worth: `1` and `1.0` are the same.
     numbers: HashSet<u64>,
     others: HashSet<Value>,
 }
 
-impl Allowed {
+impl AllowedValues {
     /// Makes an enum of these values.
     pub(super) fn new(values: Vec<Value>) -> Self {
         let others = values.iter().filter(|value| !value.is_number());
@@ -123,11 +123,11 @@ pub(super) struct Checks {
     /// The members that have to be there.
     pub(super) required: Vec<String>,
     /// The values that are allowed, any if empty.
-    pub(super) allowed: Allowed,
+    pub(super) allowed: AllowedValues,
     /// The bound from above, `maximum`.
-    pub(super) maximum: Option<Bound>,
+    pub(super) maximum: Option<NumberBound>,
     /// The bound from below, `minimum`.
-    pub(super) minimum: Option<Bound>,
+    pub(super) minimum: Option<NumberBound>,
     /// The divisor of a number.
     pub(super) multiple_of: Option<f64>,
     /// The bounds of characters, items and members.
@@ -137,18 +137,18 @@ pub(super) struct Checks {
     /// The format of a string.
     pub(super) format: Option<Format>,
     /// The schemas of `anyOf`, of which one must hold if there are any.
-    pub(super) any_of: Vec<Node>,
+    pub(super) any_of: Vec<SchemaNode>,
     /// The schemas of `allOf`, which must all hold.
-    pub(super) all_of: Vec<Node>,
+    pub(super) all_of: Vec<SchemaNode>,
     /// Exactly one of these holds, if there are any.
-    pub(super) one_of: Vec<Node>,
+    pub(super) one_of: Vec<SchemaNode>,
     /// The schema of `not`, which must not hold.
-    pub(super) not: Option<Box<Node>>,
+    pub(super) not: Option<Box<SchemaNode>>,
 }
 
 /// An end of a range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bound {
+pub(super) struct NumberBound {
     /// The end of the range.
     pub(super) at: f64,
     /// True if the bound itself is excluded.
@@ -172,7 +172,7 @@ pub(super) struct Sizes {
     pub(super) properties_min: Option<i64>,
 }
 
-impl Node {
+impl SchemaNode {
     /// Returns true if this schema or one below it has rules.
     pub(super) fn has_rules(&self) -> bool {
         let additional = self.additional.as_ref().and_then(Additional::schema);

@@ -3,9 +3,9 @@
 use ringwatch_apimachinery::{FieldError, FieldErrorKind, go_text, numbers};
 use serde_json::Value;
 
-use super::kind::Kind;
-use super::node::{Bound, Node};
-use super::outcome::Outcome;
+use super::kind::JsonType;
+use super::node::{NumberBound, SchemaNode};
+use super::outcome::SchemaErrors;
 use super::path::Path;
 
 /// Returns true if a number is whole, and small enough to differ from its neighbours if it is a float.
@@ -28,7 +28,12 @@ fn is_nearly_whole(float: f64) -> bool {
 const INTEGERS_END: f64 = 9_007_199_254_740_992.0;
 
 /// Checks a number: its type and format, divisor and bounds. Follows `numberValidator.Validate`.
-pub(super) fn check_number(node: &Node, value: &Value, path: &Path, outcome: &mut Outcome) {
+pub(super) fn check_number(
+    node: &SchemaNode,
+    value: &Value,
+    path: &Path,
+    outcome: &mut SchemaErrors,
+) {
     check_range(node, value, "Checked", path, outcome);
     outcome.applied += 1;
     let Some(checks) = node.checks.as_deref() else {
@@ -60,13 +65,20 @@ pub(super) fn check_number(node: &Node, value: &Value, path: &Path, outcome: &mu
 
 /// Checks that a number fits into the type and format of a schema, and returns true if it does. Such an error has no field,
 /// but names it. Follows `IsValueValidAgainstRange`.
-fn check_range(node: &Node, value: &Value, what: &str, path: &Path, outcome: &mut Outcome) -> bool {
-    let Some(kind @ (Kind::Integer | Kind::Number)) = node.kind.filter(|_| !node.int_or_string)
+fn check_range(
+    node: &SchemaNode,
+    value: &Value,
+    what: &str,
+    path: &Path,
+    outcome: &mut SchemaErrors,
+) -> bool {
+    let Some(kind @ (JsonType::Integer | JsonType::Number)) =
+        node.kind.filter(|_| !node.int_or_string)
     else {
         return true;
     };
     let format = node.checks.as_ref().and_then(|checks| checks.format);
-    let fits = kind == Kind::Number || is_integer(value);
+    let fits = kind == JsonType::Number || is_integer(value);
     if fits && format.is_none_or(|format| format.has(value)) {
         return true;
     }
@@ -85,12 +97,12 @@ fn check_range(node: &Node, value: &Value, what: &str, path: &Path, outcome: &mu
 /// Returns the number that is compared with a bound: the value itself or, if the bound is not of the schema's type, which
 /// is an error too, the value as a float.
 fn compared(
-    node: &Node,
+    node: &SchemaNode,
     value: &Value,
     bound: f64,
     what: &str,
     path: &Path,
-    outcome: &mut Outcome,
+    outcome: &mut SchemaErrors,
 ) -> Value {
     let mut number = Value::from(bound);
     numbers::normalize(&mut number);
@@ -106,7 +118,7 @@ fn check_multiple(
     value: &Value,
     factor: f64,
     path: &Path,
-    outcome: &mut Outcome,
+    outcome: &mut SchemaErrors,
 ) {
     let shown = shown_bound(compared, factor);
     if factor <= 0.0 {
@@ -122,7 +134,7 @@ fn check_multiple(
     }
 }
 
-impl Bound {
+impl NumberBound {
     fn excludes(self, order: std::cmp::Ordering) -> bool {
         self.exclusive && order.is_eq()
     }

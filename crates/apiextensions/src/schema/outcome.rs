@@ -9,7 +9,7 @@ use super::path::{Path, ROOT};
 
 /// The errors of a value.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct SchemaErrors {
     /// True if anything is wrong.
     is_wrong: bool,
     /// The errors, up to the bound of their bytes.
@@ -21,7 +21,7 @@ pub(super) struct Outcome {
     pub(super) applied: usize,
 }
 
-impl Outcome {
+impl SchemaErrors {
     /// Returns true if there are no errors.
     pub(super) fn is_valid(&self) -> bool {
         !self.is_wrong
@@ -98,10 +98,10 @@ mod tests {
         let mut path = Path::default();
         let mark = path.member(&"n".repeat(1 << 20));
         let mut made = 0;
-        let mut outcome = Outcome::default();
+        let mut outcome = SchemaErrors::default();
         for _ in 0..1_000 {
             // As each alternative and member of an object finds its own.
-            let mut inner = Outcome::default();
+            let mut inner = SchemaErrors::default();
             inner.push(&path, || {
                 made += 1;
                 FieldError::required(path.field())
@@ -112,7 +112,7 @@ mod tests {
         path.leave(mark);
         assert!(made < 20, "{made}");
         assert_eq!(outcome.into_errors().len(), 1);
-        let mut late = Outcome::default();
+        let mut late = SchemaErrors::default();
         late.push(&path, || FieldError::required("late"));
         assert!(!late.into_errors().is_empty());
     }

@@ -9,7 +9,7 @@ use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::accessor::{says_nothing, type_name};
 use serde_json::{Map, Value};
 
-use super::node::Node;
+use super::node::SchemaNode;
 use super::path::Path;
 
 /// Maximum number of bytes of removed paths that are reported; fields beyond it are removed without a report. An object
@@ -20,7 +20,7 @@ const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Removes the fields of an object that the schema does not specify, and what cannot be decoded of metadata. Returns the
 /// paths of those that are not known: in its metadata, then others, then in the metadata of objects inside, each sorted.
-pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
+pub(super) fn prune(root: &SchemaNode, object: &mut Value) -> Vec<String> {
     pruned(root, object).into_removed()
 }
 
@@ -28,7 +28,7 @@ pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
 ///
 /// # Errors
 /// The text about metadata whose members have other types. Follows `schemaobjectmeta.CoerceWithOptions`.
-pub(super) fn unknown(root: &Node, object: &Value) -> Result<Vec<String>, String> {
+pub(super) fn unknown(root: &SchemaNode, object: &Value) -> Result<Vec<String>, String> {
     let mut pruning = pruned(root, &mut object.clone());
     match pruning.wrong.take() {
         Some(wrong) => Err(wrong),
@@ -36,7 +36,7 @@ pub(super) fn unknown(root: &Node, object: &Value) -> Result<Vec<String>, String
     }
 }
 
-fn pruned(root: &Node, object: &mut Value) -> Pruning {
+fn pruned(root: &SchemaNode, object: &mut Value) -> Pruning {
     let mut pruning = Pruning::default();
     match object {
         Value::Object(members) => pruning.members(members, root, true),
@@ -46,14 +46,14 @@ fn pruned(root: &Node, object: &mut Value) -> Pruning {
 }
 
 /// Returns true if the schema knows everything in a value that is not a whole object, such as a default.
-pub(super) fn knows_all(node: &Node, value: &Value) -> bool {
+pub(super) fn knows_all(node: &SchemaNode, value: &Value) -> bool {
     let mut pruning = Pruning::default();
     pruning.value(&mut value.clone(), Some(node));
     pruning.wrong.is_none() && pruning.into_removed().is_empty()
 }
 
 /// Removes what the schema does not know from a value that is not a whole object, such as a default.
-pub(super) fn prune_part(node: &Node, value: &mut Value) {
+pub(super) fn prune_part(node: &SchemaNode, value: &mut Value) {
     Pruning::default().value(value, Some(node));
 }
 
@@ -83,7 +83,7 @@ impl Pruning {
         all
     }
 
-    fn value(&mut self, value: &mut Value, node: Option<&Node>) {
+    fn value(&mut self, value: &mut Value, node: Option<&SchemaNode>) {
         match (value, node) {
             (Value::Object(members), Some(node)) => self.members(members, node, node.embedded),
             (Value::Object(members), None) => {
@@ -97,7 +97,7 @@ impl Pruning {
         }
     }
 
-    fn members(&mut self, members: &mut Map<String, Value>, node: &Node, whole_object: bool) {
+    fn members(&mut self, members: &mut Map<String, Value>, node: &SchemaNode, whole_object: bool) {
         members.retain(|name, value| {
             if whole_object && METADATA.contains(&name.as_str()) {
                 match name.as_str() {
@@ -118,7 +118,7 @@ impl Pruning {
 
     /// Notes a kind or apiVersion of an embedded object that is no string. Those of the object itself are known by then, and
     /// a null that the schema refuses is none.
-    fn type_meta(&mut self, name: &str, value: &Value, node: &Node) {
+    fn type_meta(&mut self, name: &str, value: &Value, node: &SchemaNode) {
         let is_none = value.is_null() && node.member(name).is_some_and(|it| !it.nullable);
         if !value.is_string() && !is_none && !self.path.as_str().is_empty() && self.wrong.is_none()
         {
@@ -176,7 +176,7 @@ impl Pruning {
         }
     }
 
-    fn known(&mut self, name: &str, value: &mut Value, node: Option<&Node>) {
+    fn known(&mut self, name: &str, value: &mut Value, node: Option<&SchemaNode>) {
         if is_compound(value) {
             let mark = self.path.member(name);
             self.value(value, node);
@@ -184,7 +184,7 @@ impl Pruning {
         }
     }
 
-    fn items(&mut self, items: &mut [Value], node: Option<&Node>) {
+    fn items(&mut self, items: &mut [Value], node: Option<&SchemaNode>) {
         let inner = node.and_then(|node| node.items.as_deref());
         if inner.is_none() && node.is_some_and(|node| node.preserve_unknown) {
             return;

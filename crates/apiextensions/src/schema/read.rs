@@ -11,12 +11,12 @@ use ringwatch_apimachinery::go_text::bad_value;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind, numbers};
 use serde_json::{Map, Value, json};
 
-use super::kind::Kind;
-use super::node::{Additional, ListType, Node};
-use super::outcome::Outcome;
+use super::kind::JsonType;
+use super::node::{Additional, ListType, SchemaNode};
+use super::outcome::SchemaErrors;
 use super::path::Path;
 use super::patterns::Patterns;
-use super::walk::Walk;
+use super::walk::ObjectWalk;
 use super::{embedded, prune, structure, validate};
 
 /// Levels of schemas in schemas. JSON is parsed to 127 levels, of which each schema takes two; what
@@ -25,7 +25,7 @@ pub(super) const SCHEMA_LEVELS_MAX: usize = 128;
 
 /// The place of a schema in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SchemaPosition {
     /// The schema of the whole object.
     Root,
     /// The items of a list.
@@ -33,12 +33,12 @@ pub(super) enum Place {
     /// The schema of a member of an object.
     Field,
     /// Below `anyOf` and the like: it only checks.
-    Nested(Nested),
+    Nested(NestedExceptions),
 }
 
 /// The exceptions for nested schemas, by which int-or-string is expressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Nested {
+pub(super) enum NestedExceptions {
     /// None: the schema has only value validations.
     Plain,
     /// It may name a type.
@@ -48,12 +48,12 @@ pub(super) enum Nested {
 }
 
 /// Reads the schema of a whole object, which may have these patterns and more.
-pub(super) fn read(schema: &Value, patterns: &mut Patterns) -> Result<Node, Vec<FieldError>> {
-    let mut reader = Reader {
+pub(super) fn read(schema: &Value, patterns: &mut Patterns) -> Result<SchemaNode, Vec<FieldError>> {
+    let mut reader = SchemaReader {
         patterns: std::mem::take(patterns),
-        ..Reader::default()
+        ..SchemaReader::default()
     };
-    let node = reader.node(schema, Place::Root);
+    let node = reader.node(schema, SchemaPosition::Root);
     *patterns = std::mem::take(&mut reader.patterns);
     let mut errors = reader.into_errors();
     if errors.is_empty() {
@@ -66,7 +66,7 @@ pub(super) fn read(schema: &Value, patterns: &mut Patterns) -> Result<Node, Vec<
 
 /// The kinds of errors of a schema, of which later ones are told only if there are no earlier ones that forbid to look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ErrorStage {
     /// Members that no schema may have. They are told beside all others.
     #[default]
     Members,
@@ -78,11 +78,11 @@ pub(super) enum Stage {
 
 /// A walk over a schema.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct SchemaReader {
     /// The errors that were found so far, by their stage.
-    found: [Outcome; 3],
+    found: [SchemaErrors; 3],
     /// The stage of errors that are added now.
-    stage: Stage,
+    stage: ErrorStage,
     /// True if a schema has members without which there is no structure to look at.
     pub(super) unreadable: bool,
     /// The number of `additionalProperties` around the current schema. Defaults in these are not validated.
@@ -99,7 +99,7 @@ pub(super) struct Reader {
     pub(super) rule_bytes: usize,
 }
 
-impl Reader {
+impl SchemaReader {
     /// Returns the errors that are told. Follows `validateCustomResourceDefinitionValidation`.
     fn into_errors(self) -> Vec<FieldError> {
         let [members, structure, defaults] = self.found;
@@ -118,27 +118,31 @@ impl Reader {
     }
 
     /// Does something whose errors are of a stage.
-    pub(super) fn in_stage<R>(&mut self, stage: Stage, check: impl FnOnce(&mut Self) -> R) -> R {
+    pub(super) fn in_stage<R>(
+        &mut self,
+        stage: ErrorStage,
+        check: impl FnOnce(&mut Self) -> R,
+    ) -> R {
         let before = std::mem::replace(&mut self.stage, stage);
         let result = check(self);
         self.stage = before;
         result
     }
 
-    fn node(&mut self, schema: &Value, place: Place) -> Node {
+    fn node(&mut self, schema: &Value, place: SchemaPosition) -> SchemaNode {
         let Value::Object(schema) = schema else {
             self.invalid(schema, "must be a schema");
-            return Node::default();
+            return SchemaNode::default();
         };
         if self.level == SCHEMA_LEVELS_MAX {
             let why = format!("must not nest deeper than {SCHEMA_LEVELS_MAX} schemas");
             self.invalid(&json!({}), &why);
-            return Node::default();
+            return SchemaNode::default();
         }
         self.level += 1;
         let mut node = self.members(schema, place);
         structure::check(self, schema, &node, place);
-        if !matches!(place, Place::Nested(_)) {
+        if !matches!(place, SchemaPosition::Nested(_)) {
             node.rules = self.rules(schema, &node);
             node.ruled = node.has_rules();
         }
@@ -147,17 +151,17 @@ impl Reader {
         node
     }
 
-    fn members(&mut self, schema: &Map<String, Value>, place: Place) -> Node {
+    fn members(&mut self, schema: &Map<String, Value>, place: SchemaPosition) -> SchemaNode {
         let flag = |name: &str| schema.get(name).is_some_and(|value| value == true);
-        let nested = matches!(place, Place::Nested(_));
+        let nested = matches!(place, SchemaPosition::Nested(_));
         let below = |place| {
             if nested {
-                Place::Nested(Nested::Plain)
+                SchemaPosition::Nested(NestedExceptions::Plain)
             } else {
                 place
             }
         };
-        Node {
+        SchemaNode {
             kind: self.kind(schema),
             int_or_string: flag("x-kubernetes-int-or-string"),
             nullable: flag("nullable"),
@@ -165,9 +169,9 @@ impl Reader {
             embedded: flag("x-kubernetes-embedded-resource"),
             atomic: schema.get("x-kubernetes-map-type") == Some(&json!("atomic")),
             default: None,
-            properties: self.properties(schema, below(Place::Field)),
-            additional: self.additional(schema, below(Place::Field)),
-            items: self.items(schema, below(Place::Item)),
+            properties: self.properties(schema, below(SchemaPosition::Field)),
+            additional: self.additional(schema, below(SchemaPosition::Field)),
+            items: self.items(schema, below(SchemaPosition::Item)),
             list: list_type(schema),
             checks: self.checks(schema, place).map(Box::new),
             rules: Vec::new(),
@@ -175,22 +179,26 @@ impl Reader {
         }
     }
 
-    fn kind(&mut self, schema: &Map<String, Value>) -> Option<Kind> {
+    fn kind(&mut self, schema: &Map<String, Value>) -> Option<JsonType> {
         let name = present(schema, "type")?.as_str().unwrap_or_default();
-        let kind = Kind::named(name);
+        let kind = JsonType::named(name);
         if name == "null" {
             self.forbid(
                 "type",
                 "type cannot be set to null, use nullable as an alternative",
             );
         } else if kind.is_none() && !name.is_empty() {
-            let names: Vec<&str> = Kind::NAMES.iter().map(|(name, _)| *name).collect();
+            let names: Vec<&str> = JsonType::NAMES.iter().map(|(name, _)| *name).collect();
             self.not_supported("type", name, &names);
         }
         kind
     }
 
-    fn items(&mut self, schema: &Map<String, Value>, place: Place) -> Option<Box<Node>> {
+    fn items(
+        &mut self,
+        schema: &Map<String, Value>,
+        place: SchemaPosition,
+    ) -> Option<Box<SchemaNode>> {
         let items = present(schema, "items")?;
         if let Value::Array(items) = items {
             if !items.is_empty() {
@@ -203,7 +211,11 @@ impl Reader {
         Some(Box::new(node))
     }
 
-    fn properties(&mut self, schema: &Map<String, Value>, place: Place) -> BTreeMap<String, Node> {
+    fn properties(
+        &mut self,
+        schema: &Map<String, Value>,
+        place: SchemaPosition,
+    ) -> BTreeMap<String, SchemaNode> {
         let mut properties = BTreeMap::new();
         let Some(Value::Object(members)) = schema.get("properties") else {
             return properties;
@@ -220,7 +232,11 @@ impl Reader {
         properties
     }
 
-    fn additional(&mut self, schema: &Map<String, Value>, place: Place) -> Option<Additional> {
+    fn additional(
+        &mut self,
+        schema: &Map<String, Value>,
+        place: SchemaPosition,
+    ) -> Option<Additional> {
         match present(schema, "additionalProperties")? {
             Value::Bool(true) => Some(Additional::Any),
             Value::Bool(false) => {
@@ -242,14 +258,14 @@ impl Reader {
         &mut self,
         schema: &Map<String, Value>,
         name: &str,
-        privilege: impl Fn(usize) -> Nested,
-    ) -> Vec<Node> {
+        privilege: impl Fn(usize) -> NestedExceptions,
+    ) -> Vec<SchemaNode> {
         let Some(Value::Array(alternatives)) = schema.get(name) else {
             return Vec::new();
         };
         let mut nodes = Vec::with_capacity(alternatives.len());
         for (index, alternative) in alternatives.iter().enumerate() {
-            let place = Place::Nested(privilege(index));
+            let place = SchemaPosition::Nested(privilege(index));
             nodes.push(self.under(name, |reader| {
                 let mark = reader.path.index(index);
                 let node = reader.node(alternative, place);
@@ -261,9 +277,9 @@ impl Reader {
     }
 
     /// Returns the schema under `not`.
-    pub(super) fn not(&mut self, schema: &Map<String, Value>) -> Option<Box<Node>> {
+    pub(super) fn not(&mut self, schema: &Map<String, Value>) -> Option<Box<SchemaNode>> {
         let not = present(schema, "not")?;
-        let place = Place::Nested(Nested::Plain);
+        let place = SchemaPosition::Nested(NestedExceptions::Plain);
         Some(Box::new(
             self.under("not", |reader| reader.node(not, place)),
         ))
@@ -272,7 +288,7 @@ impl Reader {
     /// Takes the default of a schema, which must be valid under it; otherwise no object could be written. Below
     /// `additionalProperties` nothing is required of it, and what the schema does not know is left out. Follows
     /// `ValidateDefaults` and `PruneDefaults`.
-    fn take_default(&mut self, schema: &Map<String, Value>, node: &mut Node) {
+    fn take_default(&mut self, schema: &Map<String, Value>, node: &mut SchemaNode) {
         let Some(mut default) = present(schema, "default").cloned() else {
             return;
         };
@@ -281,28 +297,30 @@ impl Reader {
             prune::prune_part(node, &mut default);
         } else {
             let check = |reader: &mut Self| reader.check_default(node, &default);
-            self.in_stage(Stage::Defaults, |reader| reader.under("default", check));
+            self.in_stage(ErrorStage::Defaults, |reader| {
+                reader.under("default", check)
+            });
         }
         node.default = Some(default);
     }
 
-    fn check_default(&mut self, node: &Node, default: &Value) {
+    fn check_default(&mut self, node: &SchemaNode, default: &Value) {
         if !prune::knows_all(node, default) {
             self.invalid(default, "must not have unknown fields");
         }
-        let mut embedded = Outcome::default();
+        let mut embedded = SchemaErrors::default();
         embedded::validate(node, default, &mut self.path, &mut embedded);
         if !embedded.is_valid() {
             return self.add(embedded);
         }
         let mut path = Path::below(self.path.field());
-        let mut walk = Walk::new(&mut path);
+        let mut walk = ObjectWalk::new(&mut path);
         let found = validate::validate(node, default, None, &mut walk);
         let found = walk.end(found);
         self.add(found);
     }
 
-    fn add(&mut self, found: Outcome) {
+    fn add(&mut self, found: SchemaErrors) {
         self.found[self.stage as usize].merge(found);
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::formats::Format;
-use super::kind::Kind;
-use super::node::{Allowed, Bound, Checks, Node, Sizes};
-use super::read::{Nested, Place, Reader, Stage, present, strings};
+use super::kind::JsonType;
+use super::node::{AllowedValues, Checks, NumberBound, SchemaNode, Sizes};
+use super::read::{ErrorStage, NestedExceptions, SchemaPosition, SchemaReader, present, strings};
 
 /// The keywords of conditions. Most nodes have none of them.
 const CHECKS: [&str; 17] = [
@@ -30,19 +30,23 @@ const CHECKS: [&str; 17] = [
     "required",
 ];
 
-impl Reader {
+impl SchemaReader {
     /// Returns the checks of a schema, if it has any.
-    pub(super) fn checks(&mut self, schema: &Map<String, Value>, place: Place) -> Option<Checks> {
+    pub(super) fn checks(
+        &mut self,
+        schema: &Map<String, Value>,
+        place: SchemaPosition,
+    ) -> Option<Checks> {
         if !CHECKS.iter().any(|name| present(schema, name).is_some()) {
             return None;
         }
         let format = schema.get("format").and_then(Value::as_str);
         let kind = schema.get("type").and_then(Value::as_str);
-        let kind = kind.and_then(Kind::named);
+        let kind = kind.and_then(JsonType::named);
         let pattern = schema.get("pattern").and_then(Value::as_str);
         Some(Checks {
             required: strings(schema, "required"),
-            allowed: Allowed::new(list(schema, "enum")),
+            allowed: AllowedValues::new(list(schema, "enum")),
             maximum: self.bound(schema, "maximum", "exclusiveMaximum"),
             minimum: self.bound(schema, "minimum", "exclusiveMinimum"),
             multiple_of: self.number(schema, "multipleOf"),
@@ -53,31 +57,44 @@ impl Reader {
             format: format.and_then(|name| Format::named(name, kind)),
             any_of: self.any_of(schema, place),
             all_of: self.all_of(schema, place),
-            one_of: self.nested(schema, "oneOf", |_| Nested::Plain),
+            one_of: self.nested(schema, "oneOf", |_| NestedExceptions::Plain),
             not: self.not(schema),
         })
     }
 
-    fn any_of(&mut self, schema: &Map<String, Value>, place: Place) -> Vec<Node> {
-        let may = !matches!(place, Place::Nested(Nested::Plain | Nested::Typed));
+    fn any_of(&mut self, schema: &Map<String, Value>, place: SchemaPosition) -> Vec<SchemaNode> {
+        let may = !matches!(
+            place,
+            SchemaPosition::Nested(NestedExceptions::Plain | NestedExceptions::Typed)
+        );
         let typed = may && is_int_or_string(schema);
-        let privilege = if typed { Nested::Typed } else { Nested::Plain };
+        let privilege = if typed {
+            NestedExceptions::Typed
+        } else {
+            NestedExceptions::Plain
+        };
         self.nested(schema, "anyOf", |_| privilege)
     }
 
-    fn all_of(&mut self, schema: &Map<String, Value>, place: Place) -> Vec<Node> {
+    fn all_of(&mut self, schema: &Map<String, Value>, place: SchemaPosition) -> Vec<SchemaNode> {
         let first = schema.get("allOf").and_then(|all| all.get(0)?.as_object());
-        let holds = !matches!(place, Place::Nested(_)) && first.is_some_and(is_int_or_string);
+        let holds =
+            !matches!(place, SchemaPosition::Nested(_)) && first.is_some_and(is_int_or_string);
         self.nested(schema, "allOf", |index| match (holds, index) {
-            (true, 0) => Nested::TypedAnyOf,
-            _ => Nested::Plain,
+            (true, 0) => NestedExceptions::TypedAnyOf,
+            _ => NestedExceptions::Plain,
         })
     }
 
-    fn bound(&mut self, schema: &Map<String, Value>, name: &str, exclusive: &str) -> Option<Bound> {
+    fn bound(
+        &mut self,
+        schema: &Map<String, Value>,
+        name: &str,
+        exclusive: &str,
+    ) -> Option<NumberBound> {
         let at = self.number(schema, name)?;
         let exclusive = schema.get(exclusive).is_some_and(|value| value == true);
-        Some(Bound { at, exclusive })
+        Some(NumberBound { at, exclusive })
     }
 
     fn sizes(&mut self, schema: &Map<String, Value>) -> Sizes {
@@ -111,7 +128,9 @@ impl Reader {
         let checked = self.patterns.check(text);
         let refuse = |why: String| {
             let refuse = |reader: &mut Self| reader.invalid(&Value::from(text), &why);
-            self.in_stage(Stage::Structure, |reader| reader.under("pattern", refuse));
+            self.in_stage(ErrorStage::Structure, |reader| {
+                reader.under("pattern", refuse)
+            });
         };
         checked.map_err(refuse).ok()
     }

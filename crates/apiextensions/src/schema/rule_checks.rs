@@ -9,14 +9,16 @@ use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
-use ringwatch_cel::{Declared, Form, Meter, Names, Program, Type, check_program, on_large_stack};
+use ringwatch_cel::{
+    DeclaredType, Meter, Names, Program, SizedType, Type, check_program, on_large_stack,
+};
 use serde_json::json;
 
 use super::cel_value::escaped;
 use super::declare::{declare, items_max, properties_max, values_of_request};
 use super::default_checks;
-use super::node::Node;
-use super::outcome::Outcome;
+use super::node::SchemaNode;
+use super::outcome::SchemaErrors;
 use super::path::Path;
 use super::rule::Rule;
 
@@ -35,19 +37,24 @@ const NAMED_COST_MIN: u64 = SCHEMA_COST_MAX / 100;
 /// Returns the errors in the rules of schemas at these paths. Of rules that an older schema has, only the cost is checked,
 /// and that only if all older schemas kept within the limits.
 pub(super) fn check_rules<'s>(
-    schemas: impl Iterator<Item = (&'s str, &'s Node)>,
-    old: &[&Node],
+    schemas: impl Iterator<Item = (&'s str, &'s SchemaNode)>,
+    old: &[&SchemaNode],
 ) -> Vec<FieldError> {
     let mut known = BTreeSet::new();
     for root in old {
         expressions(root, &mut known);
     }
-    let is_costly = |root: &&Node| {
-        let costly = check(root, &known, &mut Path::default(), &mut Outcome::default());
+    let is_costly = |root: &&SchemaNode| {
+        let costly = check(
+            root,
+            &known,
+            &mut Path::default(),
+            &mut SchemaErrors::default(),
+        );
         !costly.is_valid()
     };
     let was_costly = LazyCell::new(|| old.iter().any(is_costly));
-    let (mut path, mut found, mut meter) = (Path::default(), Outcome::default(), Meter::new());
+    let (mut path, mut found, mut meter) = (Path::default(), SchemaErrors::default(), Meter::new());
     for (place, root) in schemas {
         let mark = path.member(place);
         // What ends the check of the defaults is among the errors.
@@ -62,12 +69,17 @@ pub(super) fn check_rules<'s>(
 }
 
 /// Adds the rules of a schema that cannot be run, and returns those that cost too much.
-fn check(root: &Node, known: &BTreeSet<&str>, path: &mut Path, wrong: &mut Outcome) -> Outcome {
-    let mut walk = Walk {
+fn check(
+    root: &SchemaNode,
+    known: &BTreeSet<&str>,
+    path: &mut Path,
+    wrong: &mut SchemaErrors,
+) -> SchemaErrors {
+    let mut walk = RuleWalk {
         known,
         path,
         wrong,
-        costly: Outcome::default(),
+        costly: SchemaErrors::default(),
         total: 0,
         costs: Vec::new(),
     };
@@ -82,7 +94,7 @@ fn check(root: &Node, known: &BTreeSet<&str>, path: &mut Path, wrong: &mut Outco
 }
 
 /// Collects all expressions of a schema's rules.
-fn expressions<'n>(node: &'n Node, all: &mut BTreeSet<&'n str>) {
+fn expressions<'n>(node: &'n SchemaNode, all: &mut BTreeSet<&'n str>) {
     if !node.ruled {
         return;
     }
@@ -97,19 +109,19 @@ fn expressions<'n>(node: &'n Node, all: &mut BTreeSet<&'n str>) {
     }
 }
 
-struct Walk<'w> {
+struct RuleWalk<'w> {
     known: &'w BTreeSet<&'w str>,
     path: &'w mut Path,
     /// Rules that cannot be run.
-    wrong: &'w mut Outcome,
+    wrong: &'w mut SchemaErrors,
     /// Rules that cost too much.
-    costly: Outcome,
+    costly: SchemaErrors,
     total: u64,
     costs: Vec<(u64, String)>,
 }
 
 /// An expression of a rule, with the type that its value must have.
-struct Expression<'a> {
+struct RuleExpression<'a> {
     /// The name of the rule's member, for errors.
     member: &'static str,
     text: &'a str,
@@ -117,9 +129,9 @@ struct Expression<'a> {
     gives: Type,
 }
 
-impl Walk<'_> {
+impl RuleWalk<'_> {
     /// `count` is how many such values there may be, if lists and maps around are bounded.
-    fn node(&mut self, node: &Node, declared: Option<&Declared>, count: Option<u64>) {
+    fn node(&mut self, node: &SchemaNode, declared: Option<&DeclaredType>, count: Option<u64>) {
         if !node.ruled {
             return;
         }
@@ -143,8 +155,8 @@ impl Walk<'_> {
             Some(count?.saturating_mul(bound))
         };
         let inside = declared.and_then(|it| match &it.form {
-            Form::List(inside) | Form::Map(inside) => Some(inside.as_ref()),
-            Form::Plain(_) => None,
+            SizedType::List(inside) | SizedType::Map(inside) => Some(inside.as_ref()),
+            SizedType::Plain(_) => None,
         });
         if let Some(items) = node.items.as_deref() {
             let mark = self.path.member("items");
@@ -158,15 +170,15 @@ impl Walk<'_> {
         }
     }
 
-    fn rule(&mut self, rule: &Rule, declared: Option<&Declared>, count: Option<u64>) {
+    fn rule(&mut self, rule: &Rule, declared: Option<&DeclaredType>, count: Option<u64>) {
         let own = declared
             .cloned()
-            .unwrap_or_else(|| Declared::unsized_(Type::Dyn));
+            .unwrap_or_else(|| DeclaredType::unsized_(Type::Dyn));
         let count = count.unwrap_or_else(|| values_of_request(own.min_bytes));
         let mut names = Names::default();
         let old = if rule.optional_old == Some(true) {
-            Declared {
-                form: Form::Plain(Type::optional(own.type_of())),
+            DeclaredType {
+                form: SizedType::Plain(Type::optional(own.type_of())),
                 ..own.clone()
             }
         } else {
@@ -174,7 +186,7 @@ impl Walk<'_> {
         };
         names.variables.insert("self".to_owned(), own);
         names.variables.insert("oldSelf".to_owned(), old);
-        let expression = Expression {
+        let expression = RuleExpression {
             member: "rule",
             text: &rule.text,
             program: &rule.program,
@@ -183,7 +195,7 @@ impl Walk<'_> {
         let is_right = self.expression(&expression, &names, count);
         self.texts(rule, is_right);
         if let (Some(text), Some(program)) = (&rule.message_text, &rule.message_program) {
-            let expression = Expression {
+            let expression = RuleExpression {
                 member: "messageExpression",
                 text,
                 program,
@@ -220,15 +232,20 @@ impl Walk<'_> {
     }
 
     /// Returns true if an expression can be evaluated.
-    fn expression(&mut self, expression: &Expression<'_>, names: &Names, count: u64) -> bool {
+    fn expression(&mut self, expression: &RuleExpression<'_>, names: &Names, count: u64) -> bool {
         let mark = self.path.member(expression.member);
         let is_right = self.expression_here(expression, names, count);
         self.path.leave(mark);
         is_right
     }
 
-    fn expression_here(&mut self, expression: &Expression<'_>, names: &Names, count: u64) -> bool {
-        let Expression {
+    fn expression_here(
+        &mut self,
+        expression: &RuleExpression<'_>,
+        names: &Names,
+        count: u64,
+    ) -> bool {
+        let RuleExpression {
             member,
             text,
             program,

@@ -4,8 +4,8 @@ use ringwatch_apimachinery::FieldErrorKind;
 use ringwatch_cel::{CompileError, Program};
 use serde_json::{Map, Value};
 
-use super::node::Node;
-use super::read::Reader;
+use super::node::SchemaNode;
+use super::read::SchemaReader;
 use super::rule::Rule;
 
 /// Rules that a schema has at most, in all its parts.
@@ -22,9 +22,9 @@ const REASONS: [(&str, FieldErrorKind); 4] = [
     ("FieldValueRequired", FieldErrorKind::Required),
 ];
 
-impl Reader {
+impl SchemaReader {
     /// Returns the rules of a schema; `node` is the schema without them.
-    pub(super) fn rules(&mut self, schema: &Map<String, Value>, node: &Node) -> Vec<Rule> {
+    pub(super) fn rules(&mut self, schema: &Map<String, Value>, node: &SchemaNode) -> Vec<Rule> {
         let mut rules = Vec::new();
         let Some(Value::Array(all)) = schema.get("x-kubernetes-validations") else {
             return rules;
@@ -57,7 +57,7 @@ impl Reader {
         rules
     }
 
-    fn rule(&mut self, rule: &Map<String, Value>, node: &Node) -> Option<Rule> {
+    fn rule(&mut self, rule: &Map<String, Value>, node: &SchemaNode) -> Option<Rule> {
         let text = |name: &str| rule.get(name).and_then(Value::as_str);
         let source = text("rule").unwrap_or_default().trim();
         if source.is_empty() {
@@ -112,7 +112,7 @@ impl Reader {
     }
 
     /// Returns the path of the member that a rule is about, as it goes on after the value's own path.
-    fn field_path(&mut self, given: Option<&str>, node: &Node) -> Option<String> {
+    fn field_path(&mut self, given: Option<&str>, node: &SchemaNode) -> Option<String> {
         let Some(given) = given.filter(|given| !given.is_empty()) else {
             return Some(String::new());
         };
@@ -125,7 +125,7 @@ impl Reader {
 }
 
 /// Follows `.name` and `['name']` through a schema.
-fn normalized(given: &str, node: &Node) -> Option<String> {
+fn normalized(given: &str, node: &SchemaNode) -> Option<String> {
     let mut path = String::new();
     let mut node = node;
     let mut rest = given;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::kind::Kind;
-use super::node::{ListType, Node};
-use super::read::{Nested, Place, Reader, Stage, present};
+use super::kind::JsonType;
+use super::node::{ListType, SchemaNode};
+use super::read::{ErrorStage, NestedExceptions, SchemaPosition, SchemaReader, present};
 
 /// The keywords that no schema may use.
 const UNSUPPORTED: [&str; 6] = [
@@ -50,16 +50,21 @@ const NESTED_FORBIDDEN: [(&str, &str); 12] = [
 ];
 
 /// Checks one schema; those below have been checked.
-pub(super) fn check(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, place: Place) {
+pub(super) fn check(
+    reader: &mut SchemaReader,
+    schema: &Map<String, Value>,
+    node: &SchemaNode,
+    place: SchemaPosition,
+) {
     check_unsupported(reader, schema);
-    reader.in_stage(Stage::Structure, |reader| match place {
-        Place::Nested(privilege) => check_nested(reader, schema, privilege),
+    reader.in_stage(ErrorStage::Structure, |reader| match place {
+        SchemaPosition::Nested(privilege) => check_nested(reader, schema, privilege),
         _ => check_spine(reader, schema, node, place),
     });
     check_list_type(reader, schema, node);
 }
 
-fn check_unsupported(reader: &mut Reader, schema: &Map<String, Value>) {
+fn check_unsupported(reader: &mut SchemaReader, schema: &Map<String, Value>) {
     for name in UNSUPPORTED {
         if present(schema, name).is_some() {
             reader.forbid(name, &format!("{name} is not supported"));
@@ -79,14 +84,18 @@ fn check_unsupported(reader: &mut Reader, schema: &Map<String, Value>) {
     }
 }
 
-fn check_nested(reader: &mut Reader, schema: &Map<String, Value>, privilege: Nested) {
+fn check_nested(
+    reader: &mut SchemaReader,
+    schema: &Map<String, Value>,
+    privilege: NestedExceptions,
+) {
     let says = |name: &str| match schema.get(name) {
         None | Some(Value::Null | Value::Bool(false)) => false,
         Some(Value::String(text)) => !text.is_empty(),
         Some(Value::Array(items)) => !items.is_empty(),
         Some(_) => true,
     };
-    if says("type") && privilege != Nested::Typed {
+    if says("type") && privilege != NestedExceptions::Typed {
         reader.forbid("type", "must be empty to be structural");
     }
     for (name, why) in NESTED_FORBIDDEN {
@@ -110,28 +119,38 @@ fn check_nested(reader: &mut Reader, schema: &Map<String, Value>, privilege: Nes
     }
 }
 
-fn check_spine(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, place: Place) {
-    if node.kind == Some(Kind::Array) && node.items.is_none() {
+fn check_spine(
+    reader: &mut SchemaReader,
+    schema: &Map<String, Value>,
+    node: &SchemaNode,
+    place: SchemaPosition,
+) {
+    if node.kind == Some(JsonType::Array) && node.items.is_none() {
         reader.require("items", "must be specified");
     }
     check_type(reader, schema, node, place);
     check_extensions(reader, node);
     check_additional(reader, node, place);
-    if place == Place::Root || node.embedded {
+    if place == SchemaPosition::Root || node.embedded {
         check_type_meta(reader, schema);
     }
-    if place == Place::Root {
+    if place == SchemaPosition::Root {
         check_root_metadata(reader, schema);
     }
 }
 
-fn check_type(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, place: Place) {
+fn check_type(
+    reader: &mut SchemaReader,
+    schema: &Map<String, Value>,
+    node: &SchemaNode,
+    place: SchemaPosition,
+) {
     let said = type_of(Some(schema));
-    let wrong = |reader: &mut Reader, why: &str| match said {
+    let wrong = |reader: &mut SchemaReader, why: &str| match said {
         "" => reader.require("type", why),
         said => reader.under("type", |reader| reader.invalid(&json!(said), why)),
     };
-    let is_object = node.kind == Some(Kind::Object);
+    let is_object = node.kind == Some(JsonType::Object);
     if node.embedded && !is_object {
         wrong(
             reader,
@@ -139,13 +158,13 @@ fn check_type(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, pla
         );
     } else if said.is_empty() && !node.int_or_string && !node.preserve_unknown {
         let why = match place {
-            Place::Root => "must not be empty at the root",
-            Place::Item => "must not be empty for specified array items",
+            SchemaPosition::Root => "must not be empty at the root",
+            SchemaPosition::Item => "must not be empty for specified array items",
             _ => "must not be empty for specified object fields",
         };
         reader.require("type", why);
     }
-    if place == Place::Root && !said.is_empty() && !is_object {
+    if place == SchemaPosition::Root && !said.is_empty() && !is_object {
         wrong(reader, "must be object at the root");
     }
 }
@@ -156,7 +175,7 @@ fn type_of(schema: Option<&Map<String, Value>>) -> &str {
     said.and_then(Value::as_str).unwrap_or_default()
 }
 
-fn check_extensions(reader: &mut Reader, node: &Node) {
+fn check_extensions(reader: &mut SchemaReader, node: &SchemaNode) {
     let both = [
         (
             "x-kubernetes-preserve-unknown-fields",
@@ -178,12 +197,12 @@ fn check_extensions(reader: &mut Reader, node: &Node) {
     }
 }
 
-fn check_additional(reader: &mut Reader, node: &Node, place: Place) {
+fn check_additional(reader: &mut SchemaReader, node: &SchemaNode, place: SchemaPosition) {
     let Some(additional) = &node.additional else {
         return;
     };
     let name = "additionalProperties";
-    if place == Place::Root {
+    if place == SchemaPosition::Root {
         reader.forbid(name, "must not be used at the root");
     }
     if node.embedded {
@@ -200,11 +219,11 @@ fn check_additional(reader: &mut Reader, node: &Node, place: Place) {
     }
 }
 
-fn check_type_meta(reader: &mut Reader, schema: &Map<String, Value>) {
+fn check_type_meta(reader: &mut SchemaReader, schema: &Map<String, Value>) {
     let wanted = [
-        ("kind", Kind::String),
-        ("apiVersion", Kind::String),
-        ("metadata", Kind::Object),
+        ("kind", JsonType::String),
+        ("apiVersion", JsonType::String),
+        ("metadata", JsonType::Object),
     ];
     for (name, kind) in wanted {
         let property = schema.get("properties").and_then(|all| all.get(name));
@@ -218,7 +237,7 @@ fn check_type_meta(reader: &mut Reader, schema: &Map<String, Value>) {
 }
 
 /// Checks the schema of the object's own metadata, which may restrict names alone.
-fn check_root_metadata(reader: &mut Reader, schema: &Map<String, Value>) {
+fn check_root_metadata(reader: &mut SchemaReader, schema: &Map<String, Value>) {
     let Some(Value::Object(metadata)) =
         schema.get("properties").and_then(|all| all.get("metadata"))
     else {
@@ -239,13 +258,13 @@ fn check_root_metadata(reader: &mut Reader, schema: &Map<String, Value>) {
     }
 }
 
-fn check_list_type(reader: &mut Reader, schema: &Map<String, Value>, node: &Node) {
+fn check_list_type(reader: &mut SchemaReader, schema: &Map<String, Value>, node: &SchemaNode) {
     check_topology(
         reader,
         schema,
         node,
         "x-kubernetes-map-type",
-        Kind::Object,
+        JsonType::Object,
         &["atomic", "granular"],
     );
     check_topology(
@@ -253,7 +272,7 @@ fn check_list_type(reader: &mut Reader, schema: &Map<String, Value>, node: &Node
         schema,
         node,
         "x-kubernetes-list-type",
-        Kind::Array,
+        JsonType::Array,
         &["atomic", "set", "map"],
     );
     let said = schema.get("x-kubernetes-list-type").and_then(Value::as_str);
@@ -286,11 +305,11 @@ fn check_list_type(reader: &mut Reader, schema: &Map<String, Value>, node: &Node
 }
 
 fn check_topology(
-    reader: &mut Reader,
+    reader: &mut SchemaReader,
     schema: &Map<String, Value>,
-    node: &Node,
+    node: &SchemaNode,
     name: &str,
-    kind: Kind,
+    kind: JsonType,
     known: &[&str],
 ) {
     let Some(said) = present(schema, name) else {
@@ -310,7 +329,7 @@ fn check_topology(
 }
 
 /// Members of a set are compared as a whole, so they have to be changed as a whole.
-fn check_set_items(reader: &mut Reader, schema: &Map<String, Value>, node: &Node) {
+fn check_set_items(reader: &mut SchemaReader, schema: &Map<String, Value>, node: &SchemaNode) {
     let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
     let Some(items) = &node.items else { return };
     let said = |name: &str| {
@@ -319,13 +338,13 @@ fn check_set_items(reader: &mut Reader, schema: &Map<String, Value>, node: &Node
             .and_then(|items| items.get(name))
             .cloned()
     };
-    if items.kind == Some(Kind::Array) && items.list != ListType::Atomic {
+    if items.kind == Some(JsonType::Array) && items.list != ListType::Atomic {
         let said = said("x-kubernetes-list-type").unwrap_or_default();
         reader.under("items.x-kubernetes-list-type", |reader| {
             reader.invalid(&said, why)
         });
     }
-    if items.kind == Some(Kind::Object) && !items.atomic {
+    if items.kind == Some(JsonType::Object) && !items.atomic {
         let said = said("x-kubernetes-map-type").unwrap_or_default();
         reader.under("items.x-kubernetes-map-type", |reader| {
             reader.invalid(&said, why)
@@ -333,7 +352,12 @@ fn check_set_items(reader: &mut Reader, schema: &Map<String, Value>, node: &Node
     }
 }
 
-fn check_map_keys(reader: &mut Reader, schema: &Map<String, Value>, node: &Node, keys: &[String]) {
+fn check_map_keys(
+    reader: &mut SchemaReader,
+    schema: &Map<String, Value>,
+    node: &SchemaNode,
+    keys: &[String],
+) {
     let name = "x-kubernetes-list-map-keys";
     if keys.is_empty() {
         reader.require(name, "must not be empty if x-kubernetes-list-type is map");
@@ -351,7 +375,7 @@ fn check_map_keys(reader: &mut Reader, schema: &Map<String, Value>, node: &Node,
             }),
         };
     };
-    if items.kind != Some(Kind::Object) {
+    if items.kind != Some(JsonType::Object) {
         let said = type_of(schema.get("items").and_then(Value::as_object));
         return reader.under("items.type", |reader| {
             let why = "must be object if parent array's x-kubernetes-list-type is map";
@@ -363,7 +387,7 @@ fn check_map_keys(reader: &mut Reader, schema: &Map<String, Value>, node: &Node,
     let all_keys = json!(keys);
     let mut seen = BTreeSet::new();
     for key in keys {
-        let wrong = |reader: &mut Reader, why: &str| {
+        let wrong = |reader: &mut SchemaReader, why: &str| {
             reader.under(name, |reader| reader.invalid(&all_keys, why));
         };
         match items.properties.get(key) {
@@ -376,13 +400,13 @@ fn check_map_keys(reader: &mut Reader, schema: &Map<String, Value>, node: &Node,
     }
 }
 
-fn check_map_key(reader: &mut Reader, required: bool, key: &str, property: &Node) {
+fn check_map_key(reader: &mut SchemaReader, required: bool, key: &str, property: &SchemaNode) {
     let place = format!("items.properties[{key}]");
-    if let Some(Kind::Array | Kind::Object) = property.kind {
+    if let Some(JsonType::Array | JsonType::Object) = property.kind {
         reader.under(&format!("{place}.type"), |reader| {
             let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
             // kube-apiserver shows the type of the items.
-            reader.invalid(&json!(Kind::Object.name()), why);
+            reader.invalid(&json!(JsonType::Object.name()), why);
         });
     }
     if !required && property.default.is_none() {

@@ -12,21 +12,21 @@ use ringwatch_apimachinery::go_text::{bad_value, quoted};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 
-use super::kind::Kind;
-use super::node::{Additional, Checks, ListType, Node, Sizes};
+use super::kind::JsonType;
+use super::node::{Additional, Checks, ListType, SchemaNode, Sizes};
 use super::number_checks::{check_number, is_integer};
-use super::outcome::Outcome;
+use super::outcome::SchemaErrors;
 use super::path::Path;
-use super::walk::Walk;
+use super::walk::ObjectWalk;
 
 /// Checks a value, which was another one before, and everything in it.
 pub(super) fn validate(
-    node: &Node,
+    node: &SchemaNode,
     value: &Value,
     old: Option<&Value>,
-    path: &mut Walk<'_>,
-) -> Outcome {
-    let mut outcome = Outcome::default();
+    path: &mut ObjectWalk<'_>,
+) -> SchemaErrors {
+    let mut outcome = SchemaErrors::default();
     if old == Some(value) {
         return outcome;
     }
@@ -56,10 +56,10 @@ pub(super) fn validate(
     outcome
 }
 
-fn check_type(node: &Node, value: &Value, path: &Path, outcome: &mut Outcome) {
+fn check_type(node: &SchemaNode, value: &Value, path: &Path, outcome: &mut SchemaErrors) {
     let format = node.checks.as_ref().and_then(|checks| checks.format);
-    let kinds: &[Kind] = match (node.int_or_string, &node.kind) {
-        (true, _) => &[Kind::Integer, Kind::String],
+    let kinds: &[JsonType] = match (node.int_or_string, &node.kind) {
+        (true, _) => &[JsonType::Integer, JsonType::String],
         (false, Some(kind)) => std::slice::from_ref(kind),
         (false, None) => &[],
     };
@@ -80,26 +80,26 @@ fn check_type(node: &Node, value: &Value, path: &Path, outcome: &mut Outcome) {
     outcome.invalid_type(path, &wanted.join(","), type_name(value));
 }
 
-fn is_of(kind: Kind, value: &Value) -> bool {
+fn is_of(kind: JsonType, value: &Value) -> bool {
     match kind {
-        Kind::Object => value.is_object(),
-        Kind::Array => value.is_array(),
-        Kind::String => value.is_string(),
-        Kind::Boolean => value.is_boolean(),
-        Kind::Number => value.is_number(),
-        Kind::Integer => is_integer(value),
+        JsonType::Object => value.is_object(),
+        JsonType::Array => value.is_array(),
+        JsonType::String => value.is_string(),
+        JsonType::Boolean => value.is_boolean(),
+        JsonType::Number => value.is_number(),
+        JsonType::Integer => is_integer(value),
     }
 }
 
 fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
-        Value::Bool(_) => Kind::Boolean.name(),
-        Value::Number(number) if number.is_i64() => Kind::Integer.name(),
-        Value::Number(_) => Kind::Number.name(),
-        Value::String(_) => Kind::String.name(),
-        Value::Array(_) => Kind::Array.name(),
-        Value::Object(_) => Kind::Object.name(),
+        Value::Bool(_) => JsonType::Boolean.name(),
+        Value::Number(number) if number.is_i64() => JsonType::Integer.name(),
+        Value::Number(_) => JsonType::Number.name(),
+        Value::String(_) => JsonType::String.name(),
+        Value::Array(_) => JsonType::Array.name(),
+        Value::Object(_) => JsonType::Object.name(),
     }
 }
 
@@ -113,7 +113,12 @@ fn go_format(value: &Value) -> &'static str {
 
 /// Checks `allOf`, `anyOf`, `oneOf` and `not`. The older value does not count here: it would be valid under every
 /// alternative, whichever it was written for.
-fn check_alternatives(checks: &Checks, value: &Value, path: &mut Walk<'_>, outcome: &mut Outcome) {
+fn check_alternatives(
+    checks: &Checks,
+    value: &Value,
+    path: &mut ObjectWalk<'_>,
+    outcome: &mut SchemaErrors,
+) {
     if !checks.any_of.is_empty() {
         let (valid, closest) = try_all(&checks.any_of, value, path, true);
         if valid == 0 {
@@ -143,13 +148,13 @@ fn check_alternatives(checks: &Checks, value: &Value, path: &mut Walk<'_>, outco
 
 /// Returns how many alternatives hold, all or only the first; and, if none does, what the closest one found.
 fn try_all(
-    alternatives: &[Node],
+    alternatives: &[SchemaNode],
     value: &Value,
-    path: &mut Walk<'_>,
+    path: &mut ObjectWalk<'_>,
     first_only: bool,
-) -> (usize, Option<Outcome>) {
+) -> (usize, Option<SchemaErrors>) {
     let mut valid = 0;
-    let mut closest: Option<Outcome> = None;
+    let mut closest: Option<SchemaErrors> = None;
     for alternative in alternatives {
         let found = validate(alternative, value, None, path);
         if found.is_valid() {
@@ -167,7 +172,12 @@ fn try_all(
     (valid, closest.filter(|_| valid == 0))
 }
 
-fn check_all_of(checks: &Checks, value: &Value, path: &mut Walk<'_>, outcome: &mut Outcome) {
+fn check_all_of(
+    checks: &Checks,
+    value: &Value,
+    path: &mut ObjectWalk<'_>,
+    outcome: &mut SchemaErrors,
+) {
     let mut valid = 0;
     for all in &checks.all_of {
         let found = validate(all, value, None, path);
@@ -183,7 +193,12 @@ fn check_all_of(checks: &Checks, value: &Value, path: &mut Walk<'_>, outcome: &m
     }
 }
 
-fn check_string(checks: Option<&Checks>, text: &str, path: &mut Walk<'_>, outcome: &mut Outcome) {
+fn check_string(
+    checks: Option<&Checks>,
+    text: &str,
+    path: &mut ObjectWalk<'_>,
+    outcome: &mut SchemaErrors,
+) {
     outcome.applied += 1;
     let Some(checks) = checks else { return };
     let value = || Value::from(text);
@@ -214,11 +229,11 @@ fn check_string(checks: Option<&Checks>, text: &str, path: &mut Walk<'_>, outcom
 }
 
 fn check_items(
-    node: &Node,
+    node: &SchemaNode,
     items: &[Value],
     old: Option<&Vec<Value>>,
-    path: &mut Walk<'_>,
-    outcome: &mut Outcome,
+    path: &mut ObjectWalk<'_>,
+    outcome: &mut SchemaErrors,
 ) {
     if let Some(inner) = node.items.as_deref() {
         let old = old.map_or_else(HashMap::new, |old| by_keys(&node.list, old));
@@ -267,7 +282,7 @@ fn check_count(
     count: usize,
     sizes: Option<(Option<i64>, Option<i64>, &'static str)>,
     path: &Path,
-    outcome: &mut Outcome,
+    outcome: &mut SchemaErrors,
 ) {
     let Some((min, max, what)) = sizes else {
         return;
@@ -286,7 +301,7 @@ fn check_count(
     }
 }
 
-fn check_allowed(checks: &Checks, value: &Value, path: &Path, outcome: &mut Outcome) {
+fn check_allowed(checks: &Checks, value: &Value, path: &Path, outcome: &mut SchemaErrors) {
     outcome.applied += 1;
     if checks.allowed.has(value) {
         return;
@@ -306,11 +321,11 @@ fn check_allowed(checks: &Checks, value: &Value, path: &Path, outcome: &mut Outc
 }
 
 fn check_object(
-    node: &Node,
+    node: &SchemaNode,
     members: &Map<String, Value>,
     old: Option<&Map<String, Value>>,
-    path: &mut Walk<'_>,
-    outcome: &mut Outcome,
+    path: &mut ObjectWalk<'_>,
+    outcome: &mut SchemaErrors,
 ) {
     outcome.applied += 1;
     let checks = node.checks.as_deref();
@@ -336,11 +351,11 @@ fn check_object(
 }
 
 fn check_properties(
-    properties: &BTreeMap<String, Node>,
+    properties: &BTreeMap<String, SchemaNode>,
     members: &Map<String, Value>,
     old: Option<&Map<String, Value>>,
-    path: &mut Walk<'_>,
-    outcome: &mut Outcome,
+    path: &mut ObjectWalk<'_>,
+    outcome: &mut SchemaErrors,
 ) {
     for (name, value) in members {
         if let Some(property) = properties.get(name) {
@@ -351,12 +366,12 @@ fn check_properties(
 }
 
 fn check_member(
-    node: &Node,
+    node: &SchemaNode,
     name: &str,
     value: &Value,
     old: Option<&Value>,
-    path: &mut Walk<'_>,
-    outcome: &mut Outcome,
+    path: &mut ObjectWalk<'_>,
+    outcome: &mut SchemaErrors,
 ) {
     let mark = path.member(name);
     outcome.merge(validate(node, value, old, path));

@@ -5,28 +5,28 @@
 
 use std::ops::{Deref, DerefMut};
 
-use ringwatch_cel::pattern::{self, Work};
+use ringwatch_cel::pattern::{self, StepBudget};
 use serde_json::Value;
 
-use super::outcome::Outcome;
+use super::outcome::SchemaErrors;
 use super::path::Path;
 
 /// Steps that all patterns may take for one object. It is some half a second.
 const PATTERN_STEPS_MAX: u64 = 50_000_000;
 
 /// A walk along an object.
-pub(super) struct Walk<'p> {
+pub(super) struct ObjectWalk<'p> {
     path: &'p mut Path,
-    work: Work,
+    work: StepBudget,
     /// The first match that could not be decided.
-    undecided: Option<Outcome>,
+    undecided: Option<SchemaErrors>,
 }
 
-impl<'p> Walk<'p> {
+impl<'p> ObjectWalk<'p> {
     pub(super) fn new(path: &'p mut Path) -> Self {
         Self {
             path,
-            work: Work::new(PATTERN_STEPS_MAX),
+            work: StepBudget::new(PATTERN_STEPS_MAX),
             undecided: None,
         }
     }
@@ -37,7 +37,7 @@ impl<'p> Walk<'p> {
             return true;
         }
         pattern::is_match(pattern, text, &mut self.work).unwrap_or_else(|_| {
-            let mut outcome = Outcome::default();
+            let mut outcome = SchemaErrors::default();
             let why =
                 format!("takes too long to match '{pattern}'; shorten it, or simplify the pattern");
             outcome.invalid(self.path, &Value::from(text), &why);
@@ -47,13 +47,13 @@ impl<'p> Walk<'p> {
     }
 
     /// Ends the walk: adds the match that could not be decided to the errors.
-    pub(super) fn end(self, mut found: Outcome) -> Outcome {
+    pub(super) fn end(self, mut found: SchemaErrors) -> SchemaErrors {
         self.undecided.into_iter().for_each(|it| found.merge(it));
         found
     }
 }
 
-impl Deref for Walk<'_> {
+impl Deref for ObjectWalk<'_> {
     type Target = Path;
 
     fn deref(&self) -> &Path {
@@ -61,7 +61,7 @@ impl Deref for Walk<'_> {
     }
 }
 
-impl DerefMut for Walk<'_> {
+impl DerefMut for ObjectWalk<'_> {
     fn deref_mut(&mut self) -> &mut Path {
         self.path
     }

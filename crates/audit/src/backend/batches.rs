@@ -6,7 +6,7 @@ use ringwatch::clock::{Clock, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::queue::Queued;
+use super::queue::QueuedEvent;
 use super::throttle::{Throttle, ThrottleOptions};
 
 /// The memory of its events, in bytes, after which a batch is complete.
@@ -26,11 +26,11 @@ pub struct BatchOptions {
 /// The batches of a queue.
 #[derive(Debug)]
 pub(super) struct Batches {
-    receiver: mpsc::Receiver<Queued>,
+    receiver: mpsc::Receiver<QueuedEvent>,
     options: BatchOptions,
     throttle: Option<Throttle>,
     /// The batch that is gathered.
-    gathered: Vec<Queued>,
+    gathered: Vec<QueuedEvent>,
     bytes: u64,
     /// The time at which that one is complete.
     due: Instant,
@@ -42,7 +42,7 @@ pub(super) struct Batches {
 
 impl Batches {
     pub(super) fn new(
-        receiver: mpsc::Receiver<Queued>,
+        receiver: mpsc::Receiver<QueuedEvent>,
         options: BatchOptions,
         end: CancellationToken,
         clock: Clock,
@@ -63,7 +63,7 @@ impl Batches {
 
     /// Returns the next batch, which has at least one event; `None` after the last one, when the end has come. If it is
     /// dropped before it is ready, no event is lost.
-    pub(super) async fn next(&mut self) -> Option<Vec<Queued>> {
+    pub(super) async fn next(&mut self) -> Option<Vec<QueuedEvent>> {
         while !self.is_full() {
             if self.gathered.is_empty() {
                 match self.receive().await {
@@ -102,7 +102,7 @@ impl Batches {
     }
 
     /// Receives an event; `None` when there will be none.
-    async fn receive(&mut self) -> Option<Queued> {
+    async fn receive(&mut self) -> Option<QueuedEvent> {
         if self.is_closed {
             return self.receiver.recv().await;
         }
@@ -121,7 +121,7 @@ impl Batches {
         self.gathered.len() >= self.options.events_max || self.bytes >= BYTES_MAX
     }
 
-    fn push(&mut self, queued: Queued) {
+    fn push(&mut self, queued: QueuedEvent) {
         self.bytes += queued.held.bytes();
         self.gathered.push(queued);
     }

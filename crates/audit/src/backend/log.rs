@@ -9,10 +9,10 @@ use ringwatch::clock::Clock;
 use tokio_util::sync::CancellationToken;
 
 use super::batches::{BatchOptions, Batches};
-use super::queue::{Queue, QueueOptions, Queued, queue};
+use super::queue::{EventQueue, QueueOptions, QueuedEvent, queue};
 use super::rotation::{Housekeeping, RotatedFile, Rotation};
 use super::truncation::{Truncation, fitting};
-use crate::event::Event;
+use crate::event::AuditEvent;
 use crate::metrics::Metrics;
 use crate::rendering;
 
@@ -25,7 +25,7 @@ const FOLDER_MODE: u32 = 0o700;
 
 /// The form of the lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum LogFormat {
     /// An event in JSON.
     #[default]
     Json,
@@ -35,10 +35,10 @@ pub enum Format {
 
 /// The output to which the lines go: standard output or a file.
 #[derive(Debug)]
-pub struct LogFile(Output);
+pub struct LogFile(LogOutput);
 
 #[derive(Debug)]
-enum Output {
+enum LogOutput {
     Standard(io::Stdout),
     File(RotatedFile),
 }
@@ -47,7 +47,7 @@ impl LogFile {
     /// Writes to standard output.
     #[must_use]
     pub fn standard_output() -> Self {
-        Self(Output::Standard(io::stdout()))
+        Self(LogOutput::Standard(io::stdout()))
     }
 
     /// Writes to a file, which is made with its folder if it is not there. With a rotation there is a second value, which
@@ -65,7 +65,7 @@ impl LogFile {
             builder.recursive(true).mode(FOLDER_MODE).create(folder)?;
         }
         let (file, housekeeping) = RotatedFile::open(path, rotation, clock)?;
-        Ok((Self(Output::File(file)), housekeeping))
+        Ok((Self(LogOutput::File(file)), housekeeping))
     }
 }
 
@@ -83,11 +83,11 @@ impl Write for LogFile {
 
     fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
         match &mut self.0 {
-            Output::Standard(output) => {
+            LogOutput::Standard(output) => {
                 output.write_all(line)?;
                 output.flush()
             }
-            Output::File(file) => file.write_line(line),
+            LogOutput::File(file) => file.write_line(line),
         }
     }
 
@@ -100,7 +100,7 @@ impl Write for LogFile {
 #[derive(Debug)]
 pub struct LogOptions {
     /// The form of the lines.
-    pub format: Format,
+    pub format: LogFormat,
     /// The queue before it.
     pub queue: QueueOptions,
     /// The options of the batches in which events are gathered.
@@ -114,7 +114,7 @@ pub struct LogOptions {
 pub struct LogWriter<W = LogFile> {
     batches: Batches,
     output: W,
-    format: Format,
+    format: LogFormat,
     truncation: Option<Truncation>,
     metrics: Metrics,
     /// True if the last write failed.
@@ -129,7 +129,7 @@ impl<W: Write> LogWriter<W> {
         metrics: Metrics,
         end: CancellationToken,
         clock: Clock,
-    ) -> (Queue, Self) {
+    ) -> (EventQueue, Self) {
         let (queue, receiver) = queue(options.queue);
         let writer = Self {
             batches: Batches::new(receiver, options.batches, end, clock),
@@ -153,7 +153,7 @@ impl<W: Write> LogWriter<W> {
     }
 
     /// Writes an event; returns false if that failed.
-    fn write(&mut self, queued: &Queued) -> bool {
+    fn write(&mut self, queued: &QueuedEvent) -> bool {
         let Some(mut line) = self.line(&queued.held.event) else {
             // It is too large, which refuses no request.
             return true;
@@ -176,15 +176,15 @@ impl<W: Write> LogWriter<W> {
         }
     }
 
-    fn line(&self, event: &Event) -> Option<Vec<u8>> {
+    fn line(&self, event: &AuditEvent) -> Option<Vec<u8>> {
         let bounds = self.truncation.as_ref();
         match self.format {
-            Format::Legacy if bounds.is_none() => Some(rendering::legacy(event).into_bytes()),
-            Format::Legacy => {
+            LogFormat::Legacy if bounds.is_none() => Some(rendering::legacy(event).into_bytes()),
+            LogFormat::Legacy => {
                 let fitting = fitting(event, bounds, false, LOG, &self.metrics)?;
                 Some(rendering::legacy(&fitting.event).into_bytes())
             }
-            Format::Json => Some(fitting(event, bounds, false, LOG, &self.metrics)?.json),
+            LogFormat::Json => Some(fitting(event, bounds, false, LOG, &self.metrics)?.json),
         }
     }
 }

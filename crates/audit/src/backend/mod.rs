@@ -9,8 +9,8 @@ mod truncation;
 mod webhook;
 
 pub use batches::BatchOptions;
-pub use log::{Format, LogFile, LogOptions, LogWriter};
-pub use queue::{Mode, Queue, QueueOptions};
+pub use log::{LogFile, LogFormat, LogOptions, LogWriter};
+pub use queue::{BackendMode, EventQueue, QueueOptions};
 pub use rotation::{Housekeeping, Rotation};
 pub use throttle::ThrottleOptions;
 pub use truncation::Truncation;

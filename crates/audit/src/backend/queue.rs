@@ -17,7 +17,7 @@ const BUFFERED: &str = "buffered";
 
 /// The moment at which a request goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum BackendMode {
     /// At once. Events for which the queue has no room are dropped, and counted.
     Batch,
     /// After its event has been stored, or storing it has failed.
@@ -30,27 +30,27 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug)]
 pub struct QueueOptions {
     /// The moment at which a request goes on.
-    pub mode: Mode,
-    /// Maximum number of events that wait, in the mode [`Mode::Batch`].
+    pub mode: BackendMode,
+    /// Maximum number of events that wait, in the mode [`BackendMode::Batch`].
     pub events_max: usize,
 }
 
 /// The requests' end of a queue.
 #[derive(Debug)]
-pub struct Queue {
-    mode: Mode,
-    sender: mpsc::Sender<Queued>,
+pub struct EventQueue {
+    mode: BackendMode,
+    sender: mpsc::Sender<QueuedEvent>,
 }
 
 /// An event in a queue.
 #[derive(Debug)]
-pub(super) struct Queued {
+pub(super) struct QueuedEvent {
     pub(super) held: Arc<HeldEvent>,
     /// Told if the event is stored; `None` if nobody waits for it.
     stored: Option<oneshot::Sender<bool>>,
 }
 
-impl Queued {
+impl QueuedEvent {
     /// Tells the request that waits that the event is stored, or that this has failed.
     pub(super) fn settle(self, is_stored: bool) {
         if let Some(stored) = self.stored {
@@ -61,20 +61,20 @@ impl Queued {
 }
 
 /// Creates a queue and the backend's end of it.
-pub(super) fn queue(options: QueueOptions) -> (Queue, mpsc::Receiver<Queued>) {
+pub(super) fn queue(options: QueueOptions) -> (EventQueue, mpsc::Receiver<QueuedEvent>) {
     let events_max = match options.mode {
-        Mode::Batch => options.events_max,
-        Mode::Blocking | Mode::BlockingStrict => BLOCKING_EVENTS_MAX,
+        BackendMode::Batch => options.events_max,
+        BackendMode::Blocking | BackendMode::BlockingStrict => BLOCKING_EVENTS_MAX,
     };
     let (sender, receiver) = mpsc::channel(events_max);
     let mode = options.mode;
-    (Queue { mode, sender }, receiver)
+    (EventQueue { mode, sender }, receiver)
 }
 
-impl Queue {
+impl EventQueue {
     /// Puts an event into the queue, and returns the receipt that the mode demands.
     pub(crate) fn store(&self, event: &Arc<HeldEvent>, metrics: &Metrics) -> Receipt {
-        if self.mode == Mode::Batch {
+        if self.mode == BackendMode::Batch {
             self.store_now(event, metrics);
             return Receipt::NotNeeded;
         }
@@ -82,7 +82,7 @@ impl Queue {
         // The event of a request that waits is not refused for memory: the request itself is what takes it.
         self.send(event, Some(stored), metrics);
         Receipt::Awaited {
-            is_strict: self.mode == Mode::BlockingStrict,
+            is_strict: self.mode == BackendMode::BlockingStrict,
             storing,
         }
     }
@@ -103,7 +103,7 @@ impl Queue {
         metrics: &Metrics,
     ) {
         let held = Arc::clone(event);
-        match self.sender.try_send(Queued { held, stored }) {
+        match self.sender.try_send(QueuedEvent { held, stored }) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => lost("audit buffer queue blocked", metrics),
             Err(TrySendError::Closed(_)) => lost("audit backend shut down", metrics),
@@ -119,7 +119,7 @@ fn lost(why: &str, metrics: &Metrics) {
 /// The promise of a queue to tell if an event is stored.
 #[derive(Debug)]
 pub(crate) enum Receipt {
-    /// Nobody waits in the mode [`Mode::Batch`].
+    /// Nobody waits in the mode [`BackendMode::Batch`].
     NotNeeded,
     /// The event is in the queue, or lost.
     Awaited {
@@ -134,7 +134,7 @@ impl Receipt {
     /// Waits until the event is stored or lost.
     ///
     /// # Errors
-    /// [`NotStored`] if it is lost, and the mode is [`Mode::BlockingStrict`].
+    /// [`NotStored`] if it is lost, and the mode is [`BackendMode::BlockingStrict`].
     pub(crate) async fn settled(self) -> Result<(), NotStored> {
         let Self::Awaited { is_strict, storing } = self else {
             return Ok(());

@@ -15,13 +15,13 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
 use ringwatch_authorization::Attributes;
-use ringwatch_webhook::{CallError, ClientConfig, Target, WebhookClient};
+use ringwatch_webhook::{CallError, ClientConfig, WebhookClient, WebhookTarget};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{Auditor, Body, Encoding, Metrics, Policy, Recording, RequestHead, Response};
+use crate::{AuditBody, Auditor, Encoding, Metrics, Policy, Recording, RequestHead, Response};
 
 const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]";
 
@@ -33,7 +33,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(ledger: Ledger, make: impl FnOnce(Metrics) -> Queue) -> Self {
+    fn new(ledger: Ledger, make: impl FnOnce(Metrics) -> EventQueue) -> Self {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let clock = Clock::real();
@@ -79,7 +79,7 @@ fn ok() -> Response {
     }
 }
 
-fn queue_options(mode: Mode) -> QueueOptions {
+fn queue_options(mode: BackendMode) -> QueueOptions {
     QueueOptions {
         mode,
         events_max: 2,
@@ -94,9 +94,9 @@ fn batches(events_max: usize) -> BatchOptions {
     }
 }
 
-fn log_options(mode: Mode) -> LogOptions {
+fn log_options(mode: BackendMode) -> LogOptions {
     LogOptions {
-        format: Format::Json,
+        format: LogFormat::Json,
         queue: queue_options(mode),
         batches: batches(1),
         truncation: None,
@@ -144,7 +144,7 @@ async fn a_blocked_request_goes_on_when_its_event_is_written() {
     let fixture = Fixture::new(Ledger::unlimited(), |metrics| {
         let (queue, made) = LogWriter::new(
             lines.clone(),
-            log_options(Mode::Blocking),
+            log_options(BackendMode::Blocking),
             metrics,
             end.clone(),
             Clock::real(),
@@ -182,7 +182,10 @@ async fn a_blocked_request_goes_on_when_its_event_is_written() {
 
 #[tokio::test]
 async fn only_the_strict_mode_refuses_what_cannot_be_written() {
-    for (mode, is_refused) in [(Mode::Blocking, false), (Mode::BlockingStrict, true)] {
+    for (mode, is_refused) in [
+        (BackendMode::Blocking, false),
+        (BackendMode::BlockingStrict, true),
+    ] {
         let (lines, end) = (Lines::default(), CancellationToken::new());
         *lines.fails.lock().expect("no panic") = true;
         let mut tasks = JoinSet::new();
@@ -213,7 +216,7 @@ async fn batches_never_block_and_lose_what_has_no_room() {
     let mut writer = None;
     let (lines, end) = (Lines::default(), CancellationToken::new());
     let fixture = Fixture::new(Ledger::unlimited(), |metrics| {
-        let options = log_options(Mode::Batch);
+        let options = log_options(BackendMode::Batch);
         let (queue, made) =
             LogWriter::new(lines.clone(), options, metrics, end.clone(), Clock::real());
         writer = Some(made);
@@ -239,10 +242,10 @@ async fn events_give_way_when_memory_is_short() {
     let fixture = Fixture::new(ledger.clone(), |metrics| {
         let options = LogOptions {
             queue: QueueOptions {
-                mode: Mode::Batch,
+                mode: BackendMode::Batch,
                 events_max: 1000,
             },
-            ..log_options(Mode::Batch)
+            ..log_options(BackendMode::Batch)
         };
         let (queue, made) =
             LogWriter::new(lines.clone(), options, metrics, end.clone(), Clock::real());
@@ -251,7 +254,7 @@ async fn events_give_way_when_memory_is_short() {
     });
     let large = || {
         let content = format!("{{\"a\":\"{}\"}}", "x".repeat(40 << 10));
-        Body::whole(Encoding::Json, Bytes::from(content))
+        AuditBody::whole(Encoding::Json, Bytes::from(content))
     };
     for _ in 0..100 {
         let body = Some(large());
@@ -282,10 +285,10 @@ async fn large_events_lose_their_bodies_first() {
                 batch_bytes_max: 1000,
             }),
             queue: QueueOptions {
-                mode: Mode::Batch,
+                mode: BackendMode::Batch,
                 events_max: 10,
             },
-            ..log_options(Mode::Batch)
+            ..log_options(BackendMode::Batch)
         };
         let (queue, made) =
             LogWriter::new(lines.clone(), options, metrics, end.clone(), Clock::real());
@@ -349,7 +352,11 @@ impl WebhookClient for Hook {
     }
 }
 
-fn webhook(hook: &Arc<Hook>, end: &CancellationToken, metrics: Metrics) -> (Queue, WebhookSender) {
+fn webhook(
+    hook: &Arc<Hook>,
+    end: &CancellationToken,
+    metrics: Metrics,
+) -> (EventQueue, WebhookSender) {
     truncating_webhook(hook, None, end, metrics)
 }
 
@@ -358,18 +365,18 @@ fn truncating_webhook(
     truncation: Option<Truncation>,
     end: &CancellationToken,
     metrics: Metrics,
-) -> (Queue, WebhookSender) {
+) -> (EventQueue, WebhookSender) {
     let options = WebhookOptions {
         to: ClientConfig {
             name: "webhook".to_owned(),
-            target: Target::Url("https://localhost".to_owned()),
+            target: WebhookTarget::Url("https://localhost".to_owned()),
             ca_bundle: None,
             token: None,
             pair: None,
         },
         initial_backoff: Duration::from_secs(10),
         queue: QueueOptions {
-            mode: Mode::Batch,
+            mode: BackendMode::Batch,
             events_max: 100,
         },
         batches: BatchOptions {

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::event::Event;
+use crate::event::AuditEvent;
 use crate::level::Level;
 use crate::metrics::Metrics;
 use crate::rendering::{self, API_VERSION};
@@ -28,7 +28,7 @@ pub struct Truncation {
 
 /// An event that fits, and its JSON.
 pub(super) struct Fitting<'a> {
-    pub(super) event: Cow<'a, Event>,
+    pub(super) event: Cow<'a, AuditEvent>,
     pub(super) json: Vec<u8>,
     /// The bytes that count for the bounds: those of the event as a document of its own, with the end of its line.
     pub(super) size: u64,
@@ -36,7 +36,7 @@ pub(super) struct Fitting<'a> {
 
 /// Writes an event within the bounds; returns `None` if it is too large even without its bodies, which is counted.
 pub(super) fn fitting<'a>(
-    event: &'a Event,
+    event: &'a AuditEvent,
     bounds: Option<&Truncation>,
     is_item: bool,
     plugin: &'static str,
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_size_is_that_of_a_document_in_either_form() {
-        let event = Event::default();
+        let event = AuditEvent::default();
         let metrics = Metrics::default();
         let [document, item] = [false, true]
             .map(|is_item| fitting(&event, None, is_item, TRUNCATE, &metrics).expect("no bounds"));
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn an_event_may_be_as_large_as_the_bound() {
-        let event = Event::default();
+        let event = AuditEvent::default();
         let metrics = Metrics::default();
         let whole = fitting(&event, None, true, TRUNCATE, &metrics).expect("no bounds");
         for (event_bytes_max, fits) in [(whole.size, true), (whole.size - 1, false)] {

@@ -11,7 +11,7 @@ use ringwatch_webhook::{ClientConfig, WebhookClient};
 use tokio_util::sync::CancellationToken;
 
 use super::batches::{self, BatchOptions, Batches};
-use super::queue::{Queue, QueueOptions, Queued, queue};
+use super::queue::{EventQueue, QueueOptions, QueuedEvent, queue};
 use super::truncation::{Fitting, Truncation, fitting};
 use crate::metrics::Metrics;
 use crate::rendering::API_VERSION;
@@ -56,14 +56,14 @@ pub struct WebhookSender {
 /// An EventList that is rendered, without its end.
 #[derive(Debug, Default)]
 struct EventList {
-    events: Vec<Queued>,
+    events: Vec<QueuedEvent>,
     json: Vec<u8>,
     /// The bytes of its events, as bounds count them.
     size: u64,
 }
 
 impl EventList {
-    fn push(&mut self, queued: Queued, json: &[u8], size: u64) {
+    fn push(&mut self, queued: QueuedEvent, json: &[u8], size: u64) {
         if self.events.is_empty() {
             let head = format!(
                 "{{\"kind\":\"EventList\",\"apiVersion\":\"{API_VERSION}\",\"metadata\":{{}},\"items\":["
@@ -98,7 +98,7 @@ impl WebhookSender {
         metrics: Metrics,
         end: CancellationToken,
         clock: Clock,
-    ) -> (Queue, Self) {
+    ) -> (EventQueue, Self) {
         let (queue, receiver) = queue(options.queue);
         let sender = Self {
             batches: Batches::new(receiver, options.batches, end.clone(), clock.clone()),
@@ -141,7 +141,7 @@ impl WebhookSender {
 /// Counts the memory that a batch takes once it is rendered, which is about that of its events. While the memory budget
 /// has no room for it, the batches that are being sent go first.
 async fn admit<S: Future<Output = ()>>(
-    batch: &[Queued],
+    batch: &[QueuedEvent],
     under_way: &mut FuturesUnordered<S>,
 ) -> Option<Share> {
     let mut memory = batch.first()?.held.memory.another();
@@ -159,7 +159,7 @@ async fn admit<S: Future<Output = ()>>(
 impl Sending {
     /// Renders a batch and sends it, and settles its events. A batch that is too large when it is rendered becomes
     /// several lists, which are sent one after the other. `memory` counts their bytes.
-    async fn send(&self, batch: Vec<Queued>, mut memory: Option<Share>) {
+    async fn send(&self, batch: Vec<QueuedEvent>, mut memory: Option<Share>) {
         let mut list = EventList::default();
         for queued in batch {
             // Other tasks run between two events.

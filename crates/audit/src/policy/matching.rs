@@ -2,9 +2,9 @@
 
 use ringwatch_authorization::Attributes;
 
-use super::{GroupResources, Rule};
+use super::{GroupResources, PolicyRule};
 
-impl Rule {
+impl PolicyRule {
     /// Returns true if the rule is about such a request.
     pub(super) fn matches(&self, attributes: &Attributes<'_>) -> bool {
         let user = attributes.user;

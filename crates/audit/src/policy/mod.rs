@@ -15,14 +15,14 @@ pub use read::PolicyError;
 /// An audit policy: rules, of which the first that matches a request decides.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    rules: Vec<Rule>,
+    rules: Vec<PolicyRule>,
     omit_stages: Stages,
     omit_managed_fields: bool,
 }
 
 /// The decision of a policy about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct AuditDecision {
     /// The amount of the request that is recorded.
     pub level: Level,
     /// The stages without an event.
@@ -33,7 +33,7 @@ pub struct Terms {
 
 /// A rule of a policy. Empty lists match everything.
 #[derive(Clone, Debug, Default)]
-struct Rule {
+struct PolicyRule {
     level: Level,
     users: Vec<String>,
     user_groups: Vec<String>,
@@ -59,10 +59,10 @@ struct GroupResources {
 impl Policy {
     /// Decides about a request, as `EvaluatePolicyRule` of Kubernetes 1.36 does.
     #[must_use]
-    pub fn evaluate(&self, attributes: &Attributes<'_>) -> Terms {
+    pub fn evaluate(&self, attributes: &Attributes<'_>) -> AuditDecision {
         let rule = self.rules.iter().find(|rule| rule.matches(attributes));
         let own = rule.and_then(|rule| rule.omit_managed_fields);
-        Terms {
+        AuditDecision {
             level: rule.map_or(Level::None, |rule| rule.level),
             omit_stages: rule.map_or(self.omit_stages, |rule| {
                 rule.omit_stages.union(self.omit_stages)

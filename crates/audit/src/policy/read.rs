@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::{GroupResources, Policy, Rule, validation};
+use super::{GroupResources, Policy, PolicyRule, validation};
 
 /// The group and version of policies.
 const API_VERSION: &str = "audit.k8s.io/v1";
@@ -130,7 +130,7 @@ impl Policy {
             return Err(PolicyError::WithoutRules);
         }
         Ok(Self {
-            rules: rules.into_iter().map(Rule::from).collect(),
+            rules: rules.into_iter().map(PolicyRule::from).collect(),
             omit_stages: validation::stages(file.omit_stages.as_deref()),
             omit_managed_fields: file.omit_managed_fields,
         })
@@ -172,7 +172,7 @@ impl PolicyFile {
     }
 }
 
-impl From<RuleFile> for Rule {
+impl From<RuleFile> for PolicyRule {
     fn from(file: RuleFile) -> Self {
         let resources = file.resources.unwrap_or_default().into_iter();
         Self {

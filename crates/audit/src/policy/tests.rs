@@ -136,7 +136,7 @@ proptest! {
             name: &name,
             ..Attributes::of_resource(&user, "get", &of, &resource)
         };
-        let rules = vec![Rule { level: Level::Metadata, resources: vec![rule.clone()], ..Rule::default() }];
+        let rules = vec![PolicyRule { level: Level::Metadata, resources: vec![rule.clone()], ..PolicyRule::default() }];
         let policy = Policy { rules, omit_stages: Stages::default(), omit_managed_fields: false };
         let matched = policy.evaluate(&attributes).level == Level::Metadata;
         prop_assert_eq!(matched, model(&rule, &attributes));

@@ -14,24 +14,24 @@ const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 #[derive(Debug)]
 pub struct ClaimMapping {
     /// The source of the user's name.
-    pub username: Source,
+    pub username: AttributeSource,
     /// The source of the groups; `None` if users have none.
-    pub groups: Option<Source>,
+    pub groups: Option<AttributeSource>,
     /// The source of the uid; `None` if users have none.
-    pub uid: Option<Source>,
+    pub uid: Option<AttributeSource>,
     /// The keys of extra attributes, and the expressions of their values.
     pub extra: Vec<(String, Expression)>,
     /// The claims that a token must have, with their values.
     pub required: Vec<(String, String)>,
     /// The validation rules for claims.
-    pub claim_rules: Vec<Rule>,
+    pub claim_rules: Vec<ClaimValidationRule>,
     /// The validation rules for the mapped user.
-    pub user_rules: Vec<Rule>,
+    pub user_rules: Vec<ClaimValidationRule>,
 }
 
 /// The source of an attribute of the user.
 #[derive(Debug)]
-pub enum Source {
+pub enum AttributeSource {
     /// The value of a claim, after a prefix.
     Claim {
         /// The name of the claim.
@@ -45,7 +45,7 @@ pub enum Source {
 
 /// A validation rule, with the message for tokens that violate it.
 #[derive(Debug)]
-pub struct Rule {
+pub struct ClaimValidationRule {
     /// The CEL expression, which must be true.
     pub expression: Expression,
     /// The message of the refusal.
@@ -55,7 +55,7 @@ pub struct Rule {
 impl ClaimMapping {
     /// Creates a mapping that takes the user's name from here, and nothing else.
     #[must_use]
-    pub fn new(username: Source) -> Self {
+    pub fn new(username: AttributeSource) -> Self {
         Self {
             username,
             groups: None,
@@ -103,7 +103,7 @@ impl ClaimMapping {
             self.uid.as_ref(),
         ];
         let mut sources = sources.into_iter().flatten();
-        sources.any(|source| matches!(source, Source::Expression(_)))
+        sources.any(|source| matches!(source, AttributeSource::Expression(_)))
             || !self.extra.is_empty()
             || !self.claim_rules.is_empty()
     }
@@ -114,7 +114,7 @@ impl ClaimMapping {
         variables: &mut Variables,
     ) -> Result<String, OidcError> {
         match &self.username {
-            Source::Claim { name, prefix } => {
+            AttributeSource::Claim { name, prefix } => {
                 let text = claim_text("username", claims, name)?;
                 // An address that is known not to be verified could be anybody's.
                 let verified = claims.get("email_verified");
@@ -123,7 +123,7 @@ impl ClaimMapping {
                 }
                 Ok(format!("{prefix}{text}"))
             }
-            Source::Expression(expression) => {
+            AttributeSource::Expression(expression) => {
                 let name = variables.text(expression);
                 let name = name.map_err(|why| expression_fault("username", why))?;
                 if name.is_empty() {
@@ -141,8 +141,10 @@ impl ClaimMapping {
     ) -> Result<String, OidcError> {
         match &self.uid {
             None => Ok(String::new()),
-            Some(Source::Claim { name, .. }) => Ok(claim_text("uid", claims, name)?.to_owned()),
-            Some(Source::Expression(expression)) => {
+            Some(AttributeSource::Claim { name, .. }) => {
+                Ok(claim_text("uid", claims, name)?.to_owned())
+            }
+            Some(AttributeSource::Expression(expression)) => {
                 let uid = variables.text(expression);
                 uid.map_err(|why| expression_fault("uid", why))
             }
@@ -157,8 +159,8 @@ impl ClaimMapping {
     ) -> Result<Vec<String>, OidcError> {
         let (name, prefix) = match &self.groups {
             None => return Ok(Vec::new()),
-            Some(Source::Claim { name, prefix }) => (name, prefix),
-            Some(Source::Expression(expression)) => {
+            Some(AttributeSource::Claim { name, prefix }) => (name, prefix),
+            Some(AttributeSource::Expression(expression)) => {
                 let groups = variables.texts(expression);
                 let groups = groups.map_err(|why| expression_fault("groups", why))?;
                 return Ok(groups.into_iter().filter(|it| !it.is_empty()).collect());
@@ -197,7 +199,7 @@ impl ClaimMapping {
     }
 }
 
-fn check(rules: &[Rule], variables: &mut Variables) -> Result<(), OidcError> {
+fn check(rules: &[ClaimValidationRule], variables: &mut Variables) -> Result<(), OidcError> {
     for rule in rules {
         match variables.decide(&rule.expression) {
             Ok(true) => {}
@@ -234,8 +236,8 @@ fn expression_fault(what: &'static str, why: String) -> OidcError {
 mod tests {
     use super::*;
 
-    fn claim(name: &str, prefix: &str) -> Source {
-        Source::Claim {
+    fn claim(name: &str, prefix: &str) -> AttributeSource {
+        AttributeSource::Claim {
             name: name.to_owned(),
             prefix: prefix.to_owned(),
         }
@@ -300,8 +302,8 @@ mod tests {
     #[test]
     fn expressions_name_users_and_rules_refuse_them() {
         let claims = &["claims"];
-        let source = |text| Source::Expression(expression(text, claims));
-        let rule = |text: &str, names: &[&str]| Rule {
+        let source = |text| AttributeSource::Expression(expression(text, claims));
+        let rule = |text: &str, names: &[&str]| ClaimValidationRule {
             expression: expression(text, names),
             message: format!("not {text}"),
         };

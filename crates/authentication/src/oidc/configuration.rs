@@ -68,7 +68,7 @@ impl Anonymous {
 
 /// The failure to read an AuthenticationConfiguration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
+pub enum OidcConfigError {
     /// The file is not an AuthenticationConfiguration.
     #[error("{0}")]
     Read(String),
@@ -79,7 +79,7 @@ pub enum ConfigError {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct File {
+struct ConfigurationFile {
     api_version: String,
     kind: String,
     #[serde(default)]
@@ -106,10 +106,10 @@ impl AuthenticationConfig {
     /// Parses and validates the file. `taken` are the issuers of service account tokens, which no entry may have.
     ///
     /// # Errors
-    /// [`ConfigError`] if the file cannot be read as a configuration, or violates one of kube-apiserver's rules.
-    pub fn parse(text: &str, taken: &[String]) -> Result<Self, ConfigError> {
-        let file: File =
-            serde_saphyr::from_str(text).map_err(|error| ConfigError::Read(error.to_string()))?;
+    /// [`OidcConfigError`] if the file cannot be read as a configuration, or violates one of kube-apiserver's rules.
+    pub fn parse(text: &str, taken: &[String]) -> Result<Self, OidcConfigError> {
+        let file: ConfigurationFile = serde_saphyr::from_str(text)
+            .map_err(|error| OidcConfigError::Read(error.to_string()))?;
         let version = file
             .api_version
             .strip_prefix(GROUP)
@@ -117,7 +117,7 @@ impl AuthenticationConfig {
         if file.kind != KIND || !version.is_some_and(|it| VERSIONS.contains(&it)) {
             let found = format!("{}, Kind={}", file.api_version, file.kind);
             let why = format!("it is no {KIND} of {GROUP}/v1 or v1beta1, but {found}");
-            return Err(ConfigError::Read(why));
+            return Err(OidcConfigError::Read(why));
         }
         let mut errors = Errors::default();
         let anonymous = file.anonymous.map(|it| anonymous(it, &mut errors));
@@ -148,7 +148,7 @@ impl AuthenticationConfig {
         if errors.0.is_empty() {
             return Ok(Self { issuers, anonymous });
         }
-        Err(ConfigError::Invalid(errors.0))
+        Err(OidcConfigError::Invalid(errors.0))
     }
 }
 

@@ -8,7 +8,7 @@ mod configuration;
 mod keys;
 mod tokens;
 
-pub use claims::{ClaimMapping, Rule, Source};
-pub use configuration::{Anonymous, AuthenticationConfig, ConfigError, JwtIssuer};
+pub use claims::{AttributeSource, ClaimMapping, ClaimValidationRule};
+pub use configuration::{Anonymous, AuthenticationConfig, JwtIssuer, OidcConfigError};
 pub use keys::{OidcError, ProviderKeys};
 pub use tokens::OidcTokens;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::{ClaimMapping, OidcError, ProviderKeys};
-use crate::jwt::{Audiences, Seconds, Unverified, verified};
+use crate::jwt::{Audiences, Seconds, UnverifiedToken, verified};
 
 /// The time that a token waits for newer keys.
 const KEYS_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ pub struct OidcTokens {
 
 /// The claims that every token has.
 #[derive(Deserialize)]
-struct Claims {
+struct StandardClaims {
     #[serde(default)]
     aud: Audiences,
     exp: Option<Seconds>,
@@ -97,7 +97,8 @@ impl OidcTokens {
         token: &str,
         now: Timestamp,
     ) -> Result<Option<User>, OidcError> {
-        let Some(head) = Unverified::read(token).filter(|head| head.issuer == self.issuer) else {
+        let Some(head) = UnverifiedToken::read(token).filter(|head| head.issuer == self.issuer)
+        else {
             return Ok(None);
         };
         if !self.algorithms.contains(&head.algorithm) {
@@ -108,7 +109,7 @@ impl OidcTokens {
             .iter()
             .find_map(|key| verified(token, key, head.algorithm));
         let all = all.ok_or(OidcError::Signature)?;
-        let claims = Claims::deserialize(&all).map_err(|_| OidcError::Signature)?;
+        let claims = StandardClaims::deserialize(&all).map_err(|_| OidcError::Signature)?;
         if claims.iss != self.issuer {
             return Err(OidcError::Signature);
         }
@@ -117,7 +118,7 @@ impl OidcTokens {
     }
 
     /// Returns the keys that may have signed a token. If there is none, newer keys are waited for once.
-    async fn keys_of(&self, head: &Unverified) -> Result<Vec<DecodingKey>, OidcError> {
+    async fn keys_of(&self, head: &UnverifiedToken) -> Result<Vec<DecodingKey>, OidcError> {
         let mut changes = self.keys.subscribe();
         let known = self.known(head);
         if known.as_ref().is_ok_and(|keys| !keys.is_empty()) {
@@ -132,14 +133,14 @@ impl OidcTokens {
         self.known(head)
     }
 
-    fn known(&self, head: &Unverified) -> Result<Vec<DecodingKey>, OidcError> {
+    fn known(&self, head: &UnverifiedToken) -> Result<Vec<DecodingKey>, OidcError> {
         let keys = self.keys.borrow();
         let keys = keys.as_ref().ok_or(OidcError::NoKeys)?;
         Ok(keys.named(&head.key_id, head.algorithm))
     }
 
     /// Checks the audiences and times of a token.
-    fn check(&self, claims: &Claims, now: Timestamp) -> Result<(), OidcError> {
+    fn check(&self, claims: &StandardClaims, now: Timestamp) -> Result<(), OidcError> {
         if !claims.aud.0.iter().any(|it| self.audiences.contains(it)) {
             return Err(OidcError::Audience {
                 wanted: self.audiences.clone(),

@@ -6,7 +6,7 @@ use crate::jwt::{Audiences, Seconds, Times};
 
 /// The claims of a service account token, in the order in which kube-apiserver writes them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Claims {
+pub(super) struct AccountClaims {
     #[serde(default)]
     pub(super) aud: Audiences,
     pub(super) exp: Option<Seconds>,
@@ -21,7 +21,7 @@ pub(super) struct Claims {
     pub(super) sub: String,
 }
 
-impl Claims {
+impl AccountClaims {
     pub(super) fn times(&self) -> Times {
         Times {
             expires: self.exp,
@@ -62,7 +62,7 @@ pub struct Reference {
 
 /// The object with whose deletion a token becomes invalid, besides its account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Bound {
+pub enum BoundObject {
     /// No object but the account.
     #[default]
     Account,

@@ -5,7 +5,7 @@ use jsonwebtoken::Header;
 use ringwatch_apimachinery::SERVICE_ACCOUNT_PREFIX;
 
 use super::ServiceAccountConfig;
-use super::claims::{Bound, Claims, Kubernetes, Reference};
+use super::claims::{AccountClaims, BoundObject, Kubernetes, Reference};
 use crate::jwt::{Audiences, Seconds};
 use crate::keys::{KeyError, SigningKey};
 
@@ -37,7 +37,7 @@ pub struct Grant<'a> {
     /// The lifetime of the token, in seconds.
     pub seconds: i64,
     /// The object with whose deletion the token becomes invalid earlier.
-    pub bound: Bound,
+    pub bound: BoundObject,
 }
 
 impl TokenIssuer {
@@ -78,15 +78,15 @@ impl TokenIssuer {
         );
         let (mut node, mut pod, mut secret) = (None, None, None);
         match grant.bound {
-            Bound::Account => {}
-            Bound::Pod {
+            BoundObject::Account => {}
+            BoundObject::Pod {
                 pod: its,
                 node: on_node,
             } => (pod, node) = (Some(its), on_node),
-            Bound::Secret(its) => secret = Some(its),
-            Bound::Node(its) => node = Some(its),
+            BoundObject::Secret(its) => secret = Some(its),
+            BoundObject::Node(its) => node = Some(its),
         }
-        let claims = Claims {
+        let claims = AccountClaims {
             aud: Audiences(grant.audiences),
             exp: Some(Seconds(now.saturating_add(seconds))),
             iat: Some(Seconds(now)),
@@ -114,7 +114,8 @@ impl TokenIssuer {
 
     /// Returns the lifetime of a token in seconds, and after how long it should be replaced if that is earlier.
     fn lifetime(&self, grant: &Grant<'_>) -> (i64, Option<i64>) {
-        let mounted = matches!(grant.bound, Bound::Pod { .. }) && grant.seconds == MOUNTED_SECONDS;
+        let mounted =
+            matches!(grant.bound, BoundObject::Pod { .. }) && grant.seconds == MOUNTED_SECONDS;
         let ours = |audience| self.audiences.contains(audience);
         if self.extends_mounted && mounted && grant.audiences.iter().all(ours) {
             (EXTENDED_SECONDS, Some(grant.seconds))

@@ -59,7 +59,7 @@ impl LastUses {
         };
         let manager = "kube-apiserver".to_owned();
         let context = RequestContext::new(User::default(), manager, clock.clone());
-        let mut used = Used {
+        let mut used = LastUseLabel {
             uid: secret.uid().to_owned(),
             today,
         };
@@ -99,13 +99,13 @@ impl Drop for Writing<'_> {
 }
 
 /// The label of the last use of a Secret with a uid.
-struct Used {
+struct LastUseLabel {
     uid: String,
     today: String,
 }
 
 #[async_trait]
-impl UpdatedObject for Used {
+impl UpdatedObject for LastUseLabel {
     async fn updated(
         &mut self,
         _: &RequestContext,

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::account_stores::AccountStores;
 use crate::TokenError;
 use crate::jwt::Audiences;
-use crate::stored::{Found, TokenSecret, find, newest};
+use crate::stored::{ObjectLookup, TokenSecret, find, newest};
 
 /// The issuer of these tokens.
 pub(super) const ISSUER: &str = "kubernetes/serviceaccount";
@@ -84,13 +84,13 @@ impl LegacyClaims {
         }
         // Such a token ends at once when its account is to be deleted.
         match find(&stores.accounts, namespace, (account, uid), i64::MAX).await? {
-            Found::There => Ok(found),
-            Found::Gone => Err(TokenError::NoAccount(account.clone())),
-            Found::Deleted => {
+            ObjectLookup::There => Ok(found),
+            ObjectLookup::Gone => Err(TokenError::NoAccount(account.clone())),
+            ObjectLookup::Deleted => {
                 let why = format!("ServiceAccount {namespace}/{account} has been deleted");
                 Err(wrong(why))
             }
-            Found::Other(other) => {
+            ObjectLookup::Other(other) => {
                 let why = format!("ServiceAccount UID ({other}) does not match claim ({uid})");
                 Err(wrong(why))
             }

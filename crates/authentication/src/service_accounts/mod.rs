@@ -20,7 +20,7 @@ mod tokens;
 use super::keys::{SigningKey, VerifyingKey};
 
 pub use account_stores::AccountStores;
-pub use claims::{Bound, Reference};
+pub use claims::{BoundObject, Reference};
 pub use discovery::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
 pub use issuer::{Grant, TokenIssuer};
 pub use tokens::ServiceAccountTokens;

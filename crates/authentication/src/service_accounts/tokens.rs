@@ -9,13 +9,13 @@ use serde::de::DeserializeOwned;
 
 use super::ServiceAccountConfig;
 use super::account_stores::AccountStores;
-use super::claims::{Claims, Reference};
+use super::claims::{AccountClaims, Reference};
 use super::last_use::LastUses;
 use super::legacy::{self, LegacyClaims};
-use crate::jwt::{Untimely, Unverified, leeway_before, verified};
+use crate::jwt::{Untimely, UnverifiedToken, leeway_before, verified};
 use crate::keys::VerifyingKey;
-use crate::stored::{Found, find};
-use crate::{Identified, TokenError, target_audiences};
+use crate::stored::{ObjectLookup, find};
+use crate::{TokenError, TokenUser, target_audiences};
 
 const ALL_ACCOUNTS: &str = "system:serviceaccounts";
 const EXTRA_PREFIX: &str = "authentication.kubernetes.io/";
@@ -57,8 +57,8 @@ impl ServiceAccountTokens {
         token: &str,
         wanted: &[String],
         now: Timestamp,
-    ) -> Result<Option<Identified>, TokenError> {
-        let Some(head) = Unverified::read(token) else {
+    ) -> Result<Option<TokenUser>, TokenError> {
+        let Some(head) = UnverifiedToken::read(token) else {
             return Ok(None);
         };
         if head.issuer == legacy::ISSUER {
@@ -70,7 +70,8 @@ impl ServiceAccountTokens {
         if !self.issuers.contains(&head.issuer) {
             return Ok(None);
         }
-        let claims: Claims = self.claims(token, &head, |claims: &Claims| &claims.iss)?;
+        let claims: AccountClaims =
+            self.claims(token, &head, |claims: &AccountClaims| &claims.iss)?;
         let audiences = target_audiences(&claims.aud.0, &self.audiences, wanted)?;
         claims.times().check(now).map_err(|why| {
             TokenError::Untimely(match why {
@@ -80,7 +81,7 @@ impl ServiceAccountTokens {
             })
         })?;
         self.check_objects(&claims, leeway_before(now)).await?;
-        Ok(Some(Identified {
+        Ok(Some(TokenUser {
             user: user(claims),
             audiences,
         }))
@@ -90,10 +91,10 @@ impl ServiceAccountTokens {
     async fn identify_legacy(
         &self,
         token: &str,
-        head: &Unverified,
+        head: &UnverifiedToken,
         wanted: &[String],
         now: Timestamp,
-    ) -> Result<Identified, TokenError> {
+    ) -> Result<TokenUser, TokenError> {
         let claims: LegacyClaims = self.claims(token, head, |claims: &LegacyClaims| &claims.iss)?;
         let audiences = target_audiences(&claims.aud.0, &self.audiences, wanted)?;
         claims.check()?;
@@ -106,14 +107,14 @@ impl ServiceAccountTokens {
             claims.check_validity(&secret)?;
         }
         let user = account_user(&claims.namespace, &claims.account, claims.uid.clone());
-        Ok(Identified { user, audiences })
+        Ok(TokenUser { user, audiences })
     }
 
     /// Returns the claims of the token if one of the keys has signed it.
     fn claims<C: DeserializeOwned>(
         &self,
         token: &str,
-        head: &Unverified,
+        head: &UnverifiedToken,
         issuer: impl Fn(&C) -> &String,
     ) -> Result<C, TokenError> {
         let mut keys = self
@@ -131,19 +132,23 @@ impl ServiceAccountTokens {
     }
 
     /// Checks that the account exists, and the object that the token is bound to.
-    async fn check_objects(&self, claims: &Claims, deleted_by: i64) -> Result<(), TokenError> {
+    async fn check_objects(
+        &self,
+        claims: &AccountClaims,
+        deleted_by: i64,
+    ) -> Result<(), TokenError> {
         let its = &claims.kubernetes;
         let namespace = its.namespace.as_str();
         let account = &its.serviceaccount;
         let named = (account.name.as_str(), account.uid.as_str());
         match find(&self.stores.accounts, namespace, named, deleted_by).await? {
-            Found::There => {}
-            Found::Gone => return Err(TokenError::NoAccount(account.name.clone())),
-            Found::Deleted => {
+            ObjectLookup::There => {}
+            ObjectLookup::Gone => return Err(TokenError::NoAccount(account.name.clone())),
+            ObjectLookup::Deleted => {
                 let name = format!("{namespace}/{}", account.name);
                 return Err(TokenError::AccountDeleted(name));
             }
-            Found::Other(uid) => {
+            ObjectLookup::Other(uid) => {
                 return Err(TokenError::OtherAccount {
                     uid,
                     claimed: account.uid.clone(),
@@ -167,9 +172,9 @@ impl ServiceAccountTokens {
             };
             let named = (bound.name.as_str(), bound.uid.as_str());
             match find(store, namespace, named, deleted_by).await? {
-                Found::There => {}
-                Found::Gone | Found::Deleted => return Err(TokenError::Invalidated),
-                Found::Other(uid) => {
+                ObjectLookup::There => {}
+                ObjectLookup::Gone | ObjectLookup::Deleted => return Err(TokenError::Invalidated),
+                ObjectLookup::Other(uid) => {
                     return Err(TokenError::OtherObject {
                         kind,
                         uid,
@@ -183,7 +188,7 @@ impl ServiceAccountTokens {
 }
 
 /// Returns the account as a user.
-fn user(claims: Claims) -> User {
+fn user(claims: AccountClaims) -> User {
     let its = claims.kubernetes;
     let mut extra = BTreeMap::new();
     let mut add = |name: &str, value: String| {

@@ -52,7 +52,7 @@ pub struct WebhookConfig {
 
 /// The answer of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum AccessAnswer {
     Allowed(String),
     Denied(String),
     /// The webhook neither allows nor denies; the next authorizer decides.
@@ -64,7 +64,7 @@ pub(super) enum Answer {
     },
 }
 
-impl answer_cache::Answer for Answer {
+impl answer_cache::CacheableAnswer for AccessAnswer {
     fn grants(&self) -> bool {
         matches!(self, Self::Allowed(_))
     }
@@ -82,7 +82,7 @@ impl answer_cache::Answer for Answer {
 pub struct WebhookAuthorizer {
     config: WebhookConfig,
     webhook: ReviewWebhook,
-    cache: AnswerCache<Answer>,
+    cache: AnswerCache<AccessAnswer>,
     /// The calls by the users who ask: one with many questions keeps nobody else waiting.
     shares: Shares<Requester>,
     clock: Clock,
@@ -103,7 +103,7 @@ impl WebhookAuthorizer {
     }
 
     /// Returns the webhook's answer, which may be a remembered one.
-    pub(super) async fn decide(&self, attributes: &Attributes<'_>) -> Answer {
+    pub(super) async fn decide(&self, attributes: &Attributes<'_>) -> AccessAnswer {
         let question = self.question(attributes);
         if let Some(answer) = self.known(attributes, &question) {
             return answer;
@@ -111,7 +111,7 @@ impl WebhookAuthorizer {
         match self.ask(attributes).await {
             Ok(answer) => {
                 let ttl = match answer {
-                    Answer::Allowed(_) => self.config.authorized_ttl,
+                    AccessAnswer::Allowed(_) => self.config.authorized_ttl,
                     _ => self.config.unauthorized_ttl,
                 };
                 self.cache.put(question, &answer, ttl, self.clock.now());
@@ -122,30 +122,34 @@ impl WebhookAuthorizer {
     }
 
     /// Decides without waiting: what is not cached is as if the webhook could not be called.
-    pub(super) fn decide_now(&self, attributes: &Attributes<'_>) -> Answer {
+    pub(super) fn decide_now(&self, attributes: &Attributes<'_>) -> AccessAnswer {
         self.known(attributes, &self.question(attributes))
             .unwrap_or_else(|| self.failed("an expression cannot wait for it"))
     }
 
     /// Returns the answer if it is known without a call.
-    fn known(&self, attributes: &Attributes<'_>, question: &QuestionDigest) -> Option<Answer> {
+    fn known(
+        &self,
+        attributes: &Attributes<'_>,
+        question: &QuestionDigest,
+    ) -> Option<AccessAnswer> {
         match self.config.conditions.hold(attributes) {
             Ok(true) => self.cache.get(question, self.clock.now()),
-            Ok(false) => Some(Answer::NoOpinion(String::new())),
+            Ok(false) => Some(AccessAnswer::NoOpinion(String::new())),
             Err(why) => Some(self.failed(&why)),
         }
     }
 
-    fn failed(&self, why: &str) -> Answer {
+    fn failed(&self, why: &str) -> AccessAnswer {
         let name = &self.config.name;
         tracing::warn!(%name, why, "cannot call the authorization webhook");
-        Answer::Failed {
+        AccessAnswer::Failed {
             why: why.to_owned(),
             denies: self.config.failure_policy == FailurePolicy::Deny,
         }
     }
 
-    async fn ask(&self, attributes: &Attributes<'_>) -> Result<Answer, String> {
+    async fn ask(&self, attributes: &Attributes<'_>) -> Result<AccessAnswer, String> {
         let version = self.config.version;
         let review = review::subject_access_review(review::spec(attributes, version), version);
         let asked = self.webhook.ask(&review);
@@ -169,7 +173,7 @@ mod tests {
     use futures::FutureExt;
     use futures::future::join_all;
     use ringwatch_apimachinery::User;
-    use ringwatch_webhook::{CallError, Target};
+    use ringwatch_webhook::{CallError, WebhookTarget};
 
     use super::*;
 
@@ -197,7 +201,7 @@ mod tests {
     fn authorizer() -> WebhookAuthorizer {
         let to = ClientConfig {
             name: "webhook".to_owned(),
-            target: Target::Url("https://webhook".to_owned()),
+            target: WebhookTarget::Url("https://webhook".to_owned()),
             ca_bundle: None,
             token: None,
             pair: None,
@@ -234,7 +238,7 @@ mod tests {
         assert!(futures::poll!(&mut asked).is_pending());
         let attributes = Attributes::of_path(&ann, "get", "/");
         let answer = webhook.decide(&attributes).now_or_never();
-        assert_eq!(answer, Some(Answer::Allowed(String::new())));
+        assert_eq!(answer, Some(AccessAnswer::Allowed(String::new())));
         // Whose request it is counts, and not whom it is about.
         let of_another = Attributes {
             asker: &mallory,
@@ -242,7 +246,7 @@ mod tests {
         };
         let waits = webhook.decide(&of_another).now_or_never();
         assert_eq!(waits, None);
-        let failed = Answer::Failed {
+        let failed = AccessAnswer::Failed {
             why: "context deadline exceeded".to_owned(),
             denies: true,
         };

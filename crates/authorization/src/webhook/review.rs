@@ -4,7 +4,7 @@ use ringwatch::meta::selector::{Operator, Requirement};
 use ringwatch::meta::{FieldSelector, LabelSelector};
 use serde_json::{Map, Value, json};
 
-use super::{Answer, ReviewVersion};
+use super::{AccessAnswer, ReviewVersion};
 use crate::Attributes;
 
 /// The members of `resourceAttributes` that are text; below, those of `nonResourceAttributes`.
@@ -126,7 +126,7 @@ pub(super) fn subject_access_review(spec: Value, version: ReviewVersion) -> Valu
 }
 
 /// Reads the answer out of a SubjectAccessReview that came back.
-pub(super) fn answer(review: &Value, version: ReviewVersion) -> Result<Answer, String> {
+pub(super) fn answer(review: &Value, version: ReviewVersion) -> Result<AccessAnswer, String> {
     if review["kind"] != "SubjectAccessReview" || review["apiVersion"] != version.of_group(GROUP) {
         return Err("the answer is no review of the version that was asked for".to_owned());
     }
@@ -141,9 +141,9 @@ pub(super) fn answer(review: &Value, version: ReviewVersion) -> Result<Answer, S
         (true, true) => {
             Err("webhook subject access review returned both allow and deny response".to_owned())
         }
-        (true, false) => Ok(Answer::Allowed(reason)),
-        (false, true) => Ok(Answer::Denied(reason)),
-        (false, false) => Ok(Answer::NoOpinion(reason)),
+        (true, false) => Ok(AccessAnswer::Allowed(reason)),
+        (false, true) => Ok(AccessAnswer::Denied(reason)),
+        (false, false) => Ok(AccessAnswer::NoOpinion(reason)),
     }
 }
 
@@ -212,13 +212,16 @@ mod tests {
         let reason = || "r".to_owned();
         assert_eq!(
             of(json!({"allowed": true, "reason": "r"})),
-            Ok(Answer::Allowed(reason()))
+            Ok(AccessAnswer::Allowed(reason()))
         );
         assert_eq!(
             of(json!({"denied": true, "reason": "r"})),
-            Ok(Answer::Denied(reason()))
+            Ok(AccessAnswer::Denied(reason()))
         );
-        assert_eq!(of(json!({"reason": "r"})), Ok(Answer::NoOpinion(reason())));
+        assert_eq!(
+            of(json!({"reason": "r"})),
+            Ok(AccessAnswer::NoOpinion(reason()))
+        );
         for wrong in [
             json!({"allowed": true, "denied": true}),
             json!({"allowed": "true"}),

@@ -5,7 +5,7 @@ use super::ranges::Range;
 use crate::types::Type;
 
 /// A call of one overload of a function.
-pub(super) struct Call<'c, 'a> {
+pub(super) struct FunctionCall<'c, 'a> {
     pub(super) name: &'c str,
     /// The types that the overload takes, that of the receiver first if there is one.
     pub(super) takes: &'c [Type],
@@ -14,4 +14,4 @@ pub(super) struct Call<'c, 'a> {
 }
 
 /// The cost of a function, arguments excluded, and the size of its result.
-pub(super) type Own = (Range, Option<Range>);
+pub(super) type CallCost = (Range, Option<Range>);

@@ -4,7 +4,7 @@
 
 use kube_cel::cel::common::ast::operators as op;
 
-use super::call::{Call, Own};
+use super::call::{CallCost, FunctionCall};
 use super::library;
 use super::part_estimate::{Entries, PartEstimate};
 use super::ranges::Range;
@@ -25,7 +25,7 @@ pub(super) fn sum(arguments: &[PartEstimate<'_>]) -> Range {
 }
 
 /// Estimates the cost and the size of the result of a call.
-pub(super) fn estimate(call: &Call<'_, '_>) -> Estimate {
+pub(super) fn estimate(call: &FunctionCall<'_, '_>) -> Estimate {
     let all = sum(call.arguments);
     let mut estimate = Estimate {
         cost: all,
@@ -72,7 +72,7 @@ fn is_sized(of: &Type) -> bool {
 
 /// Estimates functions of the language, and those of cel-go's extension for strings that have no estimates there. Sizes
 /// overflow where they do in cel-go.
-fn in_language(call: &Call<'_, '_>) -> Option<Own> {
+fn in_language(call: &FunctionCall<'_, '_>) -> Option<CallCost> {
     let sizes: Vec<Range> = call.arguments.iter().map(PartEstimate::size).collect();
     let target = call.target.map(PartEstimate::size);
     Some(match (call.name, call.takes, target, sizes.as_slice()) {

@@ -12,7 +12,7 @@ use super::literals;
 use super::unify::Bindings;
 use super::{CheckError, Names};
 use crate::signatures::{FUNCTIONS, LETTERS, Signature};
-use crate::types::{Declared, Type};
+use crate::types::{DeclaredType, Type};
 
 /// The function that a call means.
 pub(super) struct ResolvedCall {
@@ -114,7 +114,7 @@ impl<'a> Checker<'a> {
             }
             Type::Map(_, value) => Ok(self.bindings.resolve(value)),
             Type::Object(object) => {
-                let field = object.fields.get(name).map(Declared::type_of);
+                let field = object.fields.get(name).map(DeclaredType::type_of);
                 let field = field.or_else(|| object.others.clone());
                 field.ok_or_else(|| format!("undefined field '{name}'"))
             }

@@ -5,35 +5,35 @@ use proptest::prelude::*;
 
 use super::ranges::Range;
 use super::*;
-use crate::types::Form;
+use crate::types::SizedType;
 
-fn sized(form: Form, max: u64) -> Declared {
-    Declared {
+fn sized(form: SizedType, max: u64) -> DeclaredType {
+    DeclaredType {
         form,
         max,
         min_bytes: 2,
     }
 }
 
-fn plain(of: Type, max: u64) -> Declared {
-    sized(Form::Plain(of), max)
+fn plain(of: Type, max: u64) -> DeclaredType {
+    sized(SizedType::Plain(of), max)
 }
 
 /// Returns a text of so many bytes at most: four for each character that a schema allows.
-fn text(max: u64) -> Declared {
+fn text(max: u64) -> DeclaredType {
     plain(Type::String, max)
 }
 
-fn list(of: Declared, max: u64) -> Declared {
-    sized(Form::List(of.into()), max)
+fn list(of: DeclaredType, max: u64) -> DeclaredType {
+    sized(SizedType::List(of.into()), max)
 }
 
-fn map(of: Declared, max: u64) -> Declared {
-    sized(Form::Map(of.into()), max)
+fn map(of: DeclaredType, max: u64) -> DeclaredType {
+    sized(SizedType::Map(of.into()), max)
 }
 
-fn object<const N: usize>(name: &str, fields: [(&str, Declared); N]) -> Declared {
-    let fields: OrdMap<String, Declared> = fields
+fn object<const N: usize>(name: &str, fields: [(&str, DeclaredType); N]) -> DeclaredType {
+    let fields: OrdMap<String, DeclaredType> = fields
         .into_iter()
         .map(|(name, of)| (name.to_owned(), of))
         .collect();
@@ -48,7 +48,7 @@ fn object<const N: usize>(name: &str, fields: [(&str, Declared); N]) -> Declared
 /// The longest text that fits into a request.
 const UNBOUNDED: u64 = (3 << 20) - 2;
 
-fn item(name: &str) -> Declared {
+fn item(name: &str) -> DeclaredType {
     object(
         name,
         [

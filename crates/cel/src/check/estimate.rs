@@ -9,13 +9,13 @@ use kube_cel::cel::common::ast::{
     SelectExpr,
 };
 
-use super::call::Call;
+use super::call::FunctionCall;
 use super::calls;
 use super::checker::Checker;
-use super::field_path::{FieldPath, Step};
+use super::field_path::{FieldPath, PathStep};
 use super::ranges::Range;
 use super::{Names, part_estimate};
-use crate::types::{Declared, Type};
+use crate::types::{DeclaredType, Type};
 use part_estimate::{Entries, PartEstimate};
 
 const LIST_COST: u64 = 10;
@@ -39,7 +39,7 @@ pub(super) fn cost(expression: &IdedExpr, checker: &Checker<'_>, names: &Names) 
 struct Estimator<'a> {
     checker: &'a Checker<'a>,
     names: &'a Names,
-    root: Option<&'a Declared>,
+    root: Option<&'a DeclaredType>,
     locals: Vec<(&'a str, Local<'a>)>,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Estimator<'a> {
             // The name of a type is as large as the whole, as in kube-apiserver.
             None => {
                 let declared = self.names.variables.get(name).or(self.root);
-                known.path = FieldPath::nowhere(declared).then(Step::Variable);
+                known.path = FieldPath::nowhere(declared).then(PathStep::Variable);
             }
         }
         known
@@ -113,7 +113,7 @@ impl<'a> Estimator<'a> {
         let counts = matches!(operand.of, Type::Map(..) | Type::Object(_));
         let own = if counts { Range::ONE } else { Range::NOTHING };
         let mut known = self.plain(it, operand.cost.plus(own));
-        known.path = operand.path.then(Step::Field(&select.field));
+        known.path = operand.path.then(PathStep::Field(&select.field));
         known
     }
 
@@ -144,7 +144,7 @@ impl<'a> Estimator<'a> {
         let mut cost: Option<Range> = None;
         let mut size: Option<Range> = None;
         for overload in &resolved.overloads {
-            let call = Call {
+            let call = FunctionCall {
                 name: &resolved.name,
                 takes: &overload.takes,
                 target: target.as_ref(),
@@ -163,7 +163,7 @@ impl<'a> Estimator<'a> {
                 (call.name, call.takes, call.arguments)
             {
                 size = all.entries.map(|it| it.value);
-                known.path = all.path.then(Step::Inside);
+                known.path = all.path.then(PathStep::Inside);
             }
             size = size.or_else(|| known.known_size());
         }
@@ -323,7 +323,11 @@ fn is_binding(loops: &ComprehensionExpr) -> bool {
 
 /// Returns the variable of the keys or indexes of a range.
 fn key_of<'a>(range: &PartEstimate<'a>, in_list: bool) -> Local<'a> {
-    let step = if in_list { Step::Index } else { Step::Key };
+    let step = if in_list {
+        PathStep::Index
+    } else {
+        PathStep::Key
+    };
     Local {
         path: range.path.then(step),
         size: range.entries.map(|it| it.key),
@@ -334,7 +338,7 @@ fn key_of<'a>(range: &PartEstimate<'a>, in_list: bool) -> Local<'a> {
 /// Returns the variable of the items or values of a range.
 fn value_of<'a>(range: &PartEstimate<'a>) -> Local<'a> {
     Local {
-        path: range.path.then(Step::Inside),
+        path: range.path.then(PathStep::Inside),
         size: range.entries.map(|it| it.value),
         entries: None,
     }

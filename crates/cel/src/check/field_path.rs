@@ -12,11 +12,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::ranges::Range;
-use crate::types::{Declared, Form, Type};
+use crate::types::{DeclaredType, SizedType, Type};
 
 /// A step of a path, from a value to a part of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step<'a> {
+pub(super) enum PathStep<'a> {
     /// A variable, from nowhere.
     Variable,
     /// A field of an object.
@@ -32,7 +32,7 @@ pub(super) enum Step<'a> {
 /// A path from a variable to a part of its value; empty for values that no declaration describes.
 #[derive(Clone, Debug)]
 pub(super) struct FieldPath<'a> {
-    root: Option<&'a Declared>,
+    root: Option<&'a DeclaredType>,
     memory: Rc<Memory<'a>>,
     length: usize,
 }
@@ -40,14 +40,14 @@ pub(super) struct FieldPath<'a> {
 /// The memory of paths that have their first steps in common.
 #[derive(Debug, Default)]
 struct Memory<'a> {
-    steps: RefCell<Vec<Step<'a>>>,
+    steps: RefCell<Vec<PathStep<'a>>>,
     /// Steps that there is memory for.
     room: usize,
 }
 
 impl<'a> FieldPath<'a> {
     /// Creates an empty path, whose extensions lead into this declaration.
-    pub(super) fn nowhere(root: Option<&'a Declared>) -> Self {
+    pub(super) fn nowhere(root: Option<&'a DeclaredType>) -> Self {
         Self {
             root,
             memory: Rc::default(),
@@ -56,7 +56,7 @@ impl<'a> FieldPath<'a> {
     }
 
     /// Returns the path extended by a step. Memory grows as Go's slices grow.
-    pub(super) fn then(&self, step: Step<'a>) -> Self {
+    pub(super) fn then(&self, step: PathStep<'a>) -> Self {
         let memory = if self.length < self.memory.room {
             Rc::clone(&self.memory)
         } else {
@@ -88,15 +88,15 @@ impl<'a> FieldPath<'a> {
         Some(Range::up_to(self.declared()?.inside()?.max))
     }
 
-    fn declared(&self) -> Option<&'a Declared> {
+    fn declared(&self) -> Option<&'a DeclaredType> {
         let steps = self.memory.steps.borrow();
         let (_, below) = steps[..self.length].split_first()?;
         let mut at = self.root?;
         for step in below {
             at = match (step, &at.form) {
-                (Step::Field(name), _) => at.field(name)?,
-                (Step::Inside, _) => at.inside()?,
-                (Step::Key, Form::Map(_)) => &KEY,
+                (PathStep::Field(name), _) => at.field(name)?,
+                (PathStep::Inside, _) => at.inside()?,
+                (PathStep::Key, SizedType::Map(_)) => &KEY,
                 _ => return None,
             };
         }
@@ -105,8 +105,8 @@ impl<'a> FieldPath<'a> {
 }
 
 /// The keys of maps, which count as empty strings.
-static KEY: Declared = Declared {
-    form: Form::Plain(Type::String),
+static KEY: DeclaredType = DeclaredType {
+    form: SizedType::Plain(Type::String),
     max: 0,
     min_bytes: 2,
 };
@@ -115,8 +115,8 @@ static KEY: Declared = Declared {
 mod tests {
     use super::*;
 
-    fn sized(form: Form, max: u64) -> Declared {
-        Declared {
+    fn sized(form: SizedType, max: u64) -> DeclaredType {
+        DeclaredType {
             form,
             max,
             min_bytes: 2,
@@ -125,31 +125,31 @@ mod tests {
 
     #[test]
     fn extensions_overwrite_each_other_where_there_is_room() {
-        let text = |max| sized(Form::Plain(Type::String), max);
-        let list = |of: Declared, max| sized(Form::List(of.into()), max);
+        let text = |max| sized(SizedType::Plain(Type::String), max);
+        let list = |of: DeclaredType, max| sized(SizedType::List(of.into()), max);
         let root = list(list(list(list(text(1), 2), 3), 4), 5);
-        let whole = FieldPath::nowhere(Some(&root)).then(Step::Variable);
+        let whole = FieldPath::nowhere(Some(&root)).then(PathStep::Variable);
         assert_eq!(whole.size(), Some(Range::up_to(5)));
         // Of the third extension on there is room for one more.
-        let third = whole.then(Step::Inside).then(Step::Inside);
-        let fourth = third.then(Step::Inside);
+        let third = whole.then(PathStep::Inside).then(PathStep::Inside);
+        let fourth = third.then(PathStep::Inside);
         assert_eq!(fourth.size(), Some(Range::up_to(2)));
-        let other = third.then(Step::Key);
+        let other = third.then(PathStep::Key);
         assert_eq!((other.size(), fourth.size()), (None, None));
         // What was extended before in memory of its own keeps its steps.
-        let second = whole.then(Step::Inside);
-        let inside = second.then(Step::Inside);
-        let _ = second.then(Step::Key);
+        let second = whole.then(PathStep::Inside);
+        let inside = second.then(PathStep::Inside);
+        let _ = second.then(PathStep::Key);
         assert_eq!(inside.size(), Some(Range::up_to(3)));
     }
 
     #[test]
     fn first_step_is_the_whole() {
-        let root = sized(Form::Plain(Type::String), 7);
+        let root = sized(SizedType::Plain(Type::String), 7);
         let nowhere = FieldPath::nowhere(Some(&root));
         assert_eq!(nowhere.size(), None);
-        assert_eq!(nowhere.then(Step::Inside).size(), Some(Range::up_to(7)));
-        let below = nowhere.then(Step::Inside).then(Step::Inside);
+        assert_eq!(nowhere.then(PathStep::Inside).size(), Some(Range::up_to(7)));
+        let below = nowhere.then(PathStep::Inside).then(PathStep::Inside);
         assert_eq!(below.size(), None);
     }
 }

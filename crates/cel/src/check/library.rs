@@ -5,7 +5,7 @@
 
 use kube_cel::cel::common::ast::operators as op;
 
-use super::call::{Call, Own};
+use super::call::{CallCost, FunctionCall};
 use super::part_estimate::PartEstimate;
 use super::ranges::{PATTERN_FACTOR, Range, WALK_FACTOR};
 use crate::macros::SORT_BY_KEYS;
@@ -35,7 +35,7 @@ const REQUIREMENT_COST: f64 = 50.0;
 const REQUIREMENTS_OF_CHARACTER: f64 = 0.5;
 
 /// Estimates a function of a library; `None` for others.
-pub(super) fn estimate(call: &Call<'_, '_>) -> Option<Own> {
+pub(super) fn estimate(call: &FunctionCall<'_, '_>) -> Option<CallCost> {
     of_texts(call)
         .or_else(|| of_lists(call))
         .or_else(|| making_lists(call))
@@ -43,7 +43,7 @@ pub(super) fn estimate(call: &Call<'_, '_>) -> Option<Own> {
         .or_else(|| of_objects(call))
 }
 
-fn of_texts(call: &Call<'_, '_>) -> Option<Own> {
+fn of_texts(call: &FunctionCall<'_, '_>) -> Option<CallCost> {
     let target = call.target.map(PartEstimate::size);
     let sizes: Vec<Range> = call.arguments.iter().map(PartEstimate::size).collect();
     Some(match (call.name, target, sizes.as_slice()) {
@@ -73,7 +73,7 @@ fn of_texts(call: &Call<'_, '_>) -> Option<Own> {
     })
 }
 
-fn of_lists(call: &Call<'_, '_>) -> Option<Own> {
+fn of_lists(call: &FunctionCall<'_, '_>) -> Option<CallCost> {
     let sizes: Vec<Range> = call.arguments.iter().map(PartEstimate::size).collect();
     Some(match (call.name, call.target, sizes.as_slice()) {
         ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", Some(target), _) => {
@@ -94,7 +94,7 @@ fn of_lists(call: &Call<'_, '_>) -> Option<Own> {
 }
 
 /// Estimates the functions that make a list, whose size is that of the work: of what is compared in some.
-fn making_lists(call: &Call<'_, '_>) -> Option<Own> {
+fn making_lists(call: &FunctionCall<'_, '_>) -> Option<CallCost> {
     let target = call.target.map(PartEstimate::size);
     let whole = |index: usize, other: u64| {
         let whole = call.arguments[index].whole;
@@ -136,7 +136,7 @@ fn sorting(keys: &Type) -> f64 {
     }
 }
 
-fn of_addresses(call: &Call<'_, '_>) -> Option<Own> {
+fn of_addresses(call: &FunctionCall<'_, '_>) -> Option<CallCost> {
     let first = call.arguments.first().map(PartEstimate::size);
     let cost = match (call.name, first) {
         ("cidr" | "isIP" | "isCIDR" | "ip", Some(text)) => text.walk(),
@@ -157,7 +157,7 @@ fn of_addresses(call: &Call<'_, '_>) -> Option<Own> {
 }
 
 /// Estimates authorization, and comparisons of values of the library's own types.
-fn of_objects(call: &Call<'_, '_>) -> Option<Own> {
+fn of_objects(call: &FunctionCall<'_, '_>) -> Option<CallCost> {
     let cost = match (call.name, call.arguments) {
         ("check", _) => Range::exactly(CHECK_COST),
         ("fieldSelector" | "labelSelector", [text]) => {

@@ -30,14 +30,14 @@ use kube_cel::cel::common::ast::IdedExpr;
 use super::compile::{CompileError, Program, compile};
 use super::execute::on_large_stack;
 use super::source_errors;
-use super::types::{Declared, Object, Type};
+use super::types::{DeclaredType, Object, Type};
 use checker::Checker;
 
 /// The variables and message types of an expression's environment.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// The variables, with their declarations.
-    pub variables: BTreeMap<String, Declared>,
+    pub variables: BTreeMap<String, DeclaredType>,
     /// The types that may be constructed, by name.
     pub messages: BTreeMap<String, Type>,
 }
@@ -64,13 +64,13 @@ impl Names {
     /// Adds a variable whose size is not known.
     pub fn add(&mut self, name: &str, of: Type) {
         self.variables
-            .insert(name.to_owned(), Declared::unsized_(of));
+            .insert(name.to_owned(), DeclaredType::unsized_(of));
     }
 }
 
 /// An expression that has passed all checks.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedExpression {
     /// The type of the result.
     pub gives: Type,
     /// The maximum cost of a run.
@@ -98,7 +98,7 @@ impl CheckError {
 ///
 /// # Errors
 /// [`CompileError`] with all errors of the expression and their places, up to 100.
-pub fn check(source: &str, names: &Names) -> Result<Checked, CompileError> {
+pub fn check(source: &str, names: &Names) -> Result<CheckedExpression, CompileError> {
     check_program(source, &compile(source)?, names)
 }
 
@@ -110,17 +110,21 @@ pub fn check_program(
     source: &str,
     program: &Program,
     names: &Names,
-) -> Result<Checked, CompileError> {
+) -> Result<CheckedExpression, CompileError> {
     on_large_stack(|| check_types(source, program, names))
 }
 
-fn check_types(source: &str, program: &Program, names: &Names) -> Result<Checked, CompileError> {
+fn check_types(
+    source: &str,
+    program: &Program,
+    names: &Names,
+) -> Result<CheckedExpression, CompileError> {
     let mut checker = Checker::new(names);
     let gives = checker.check(&program.expression);
     let gives = checker.bindings.resolve_or_dyn(&gives);
     if checker.errors.is_empty() {
         let cost = estimate::cost(&program.expression, &checker, names).max;
-        return Ok(Checked { gives, cost });
+        return Ok(CheckedExpression { gives, cost });
     }
     let errors = checker.errors.iter();
     let errors = errors.map(|error| (error.id, error.why.as_str()));

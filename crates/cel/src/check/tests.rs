@@ -2,10 +2,10 @@
 
 use super::unify::Bindings;
 use super::*;
-use crate::types::Form;
+use crate::types::SizedType;
 
-fn declared(form: Form, max: u64) -> Declared {
-    Declared {
+fn declared(form: SizedType, max: u64) -> DeclaredType {
+    DeclaredType {
         form,
         max,
         min_bytes: 2,
@@ -13,15 +13,15 @@ fn declared(form: Form, max: u64) -> Declared {
 }
 
 fn names() -> Names {
-    let text = declared(Form::Plain(Type::String), 100);
-    let whole = declared(Form::Plain(Type::Int), 0);
-    let list = declared(Form::List(text.clone().into()), 10);
+    let text = declared(SizedType::Plain(Type::String), 100);
+    let whole = declared(SizedType::Plain(Type::Int), 0);
+    let list = declared(SizedType::List(text.clone().into()), 10);
     let object = Object {
         name: "Widget".to_owned(),
         fields: [
             ("text".to_owned(), text),
             ("list".to_owned(), list.clone()),
-            ("map".to_owned(), declared(Form::Map(list.into()), 5)),
+            ("map".to_owned(), declared(SizedType::Map(list.into()), 5)),
             ("whole".to_owned(), whole),
         ]
         .into_iter()

@@ -18,7 +18,7 @@ pub(super) struct PatternCache {
 
 #[derive(Debug, Default)]
 struct Inner {
-    programs: HashMap<Arc<str>, Entry>,
+    programs: HashMap<Arc<str>, CachedPattern>,
     /// The patterns in the order in which they were used, by the number of that use.
     by_use: BTreeMap<u64, Arc<str>>,
     uses: u64,
@@ -26,7 +26,7 @@ struct Inner {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CachedPattern {
     program: Arc<Program>,
     last_use: u64,
     bytes: usize,
@@ -89,7 +89,7 @@ impl Inner {
         self.uses += 1;
         let text: Arc<str> = pattern.into();
         self.by_use.insert(self.uses, Arc::clone(&text));
-        let entry = Entry {
+        let entry = CachedPattern {
             program: Arc::clone(program),
             last_use: self.uses,
             bytes,

@@ -42,11 +42,11 @@ pub(super) fn rewrite(pattern: &str) -> Result<String, PatternError> {
     if pattern.len() > TEXT_BYTES_MAX {
         return Err(PatternError::TooLarge);
     }
-    let mut reader = Reader {
+    let mut reader = PatternReader {
         whole: pattern,
         rest: pattern,
         out: String::with_capacity(2 * pattern.len()),
-        groups: vec![Group::default()],
+        groups: vec![PatternGroup::default()],
         unicode_classes: 0,
     };
     reader.read()?;
@@ -55,28 +55,28 @@ pub(super) fn rewrite(pattern: &str) -> Result<String, PatternError> {
 
 /// A group between brackets, as far as it has been read.
 #[derive(Default)]
-struct Group {
+struct PatternGroup {
     /// The last part, which an operator would repeat; none after a bracket or a bar.
-    last: Option<Part>,
+    last: Option<PatternPiece>,
     /// The largest number of repetitions in all parts but the last.
     repeats: u32,
 }
 
 /// A part of a group that an operator can repeat.
 #[derive(Clone, Copy)]
-struct Part {
+struct PatternPiece {
     /// The offset of its end in the rewritten pattern.
     end: usize,
     /// The largest number of repetitions in it.
     repeats: u32,
 }
 
-struct Reader<'p> {
+struct PatternReader<'p> {
     whole: &'p str,
     rest: &'p str,
     out: String,
     /// The groups that are open, the whole pattern first.
-    groups: Vec<Group>,
+    groups: Vec<PatternGroup>,
     unicode_classes: usize,
 }
 
@@ -94,7 +94,7 @@ struct Repeat<'p> {
     rest: &'p str,
 }
 
-impl<'p> Reader<'p> {
+impl<'p> PatternReader<'p> {
     fn read(&mut self) -> Result<(), PatternError> {
         // Where the operator began that was read just before, which may not be followed by another one.
         let mut operator = None;
@@ -142,7 +142,7 @@ impl<'p> Reader<'p> {
         Ok(())
     }
 
-    fn group(&mut self) -> &mut Group {
+    fn group(&mut self) -> &mut PatternGroup {
         self.groups
             .last_mut()
             .expect("the whole pattern is never closed")
@@ -151,7 +151,7 @@ impl<'p> Reader<'p> {
     /// Makes the text that was written last a part of its own.
     fn part(&mut self) {
         let end = self.out.len();
-        self.group().add(Part { end, repeats: 1 });
+        self.group().add(PatternPiece { end, repeats: 1 });
     }
 
     fn literal(&mut self, character: u32) {
@@ -164,7 +164,7 @@ impl<'p> Reader<'p> {
             return Err(wrong("expression nests too deeply", self.whole));
         }
         self.out.push_str(source);
-        self.groups.push(Group::default());
+        self.groups.push(PatternGroup::default());
         Ok(())
     }
 
@@ -177,7 +177,7 @@ impl<'p> Reader<'p> {
         self.out.push(')');
         let end = self.out.len();
         let repeats = closed.repeats;
-        self.group().add(Part { end, repeats });
+        self.group().add(PatternPiece { end, repeats });
         Ok(())
     }
 
@@ -283,7 +283,7 @@ impl<'p> Reader<'p> {
         // Flags may have been set since, which are no part.
         self.out.insert_str(part.end, text);
         let end = part.end + text.len();
-        self.group().last = Some(Part { end, repeats });
+        self.group().last = Some(PatternPiece { end, repeats });
         Ok(())
     }
 
@@ -318,8 +318,8 @@ impl<'p> Reader<'p> {
     }
 }
 
-impl Group {
-    fn add(&mut self, part: Part) {
+impl PatternGroup {
+    fn add(&mut self, part: PatternPiece) {
         self.forget_last();
         self.last = Some(part);
     }

@@ -20,7 +20,7 @@ mod tests;
 use std::sync::{Arc, LazyLock};
 
 pub(crate) use program::COMPILING_STEPS_MAX;
-pub use program::{PROGRAM_BYTES_MAX, Program, TooMuchWork, Work};
+pub use program::{PROGRAM_BYTES_MAX, Program, StepBudget, TooMuchWork};
 
 use cache::{CACHE_BYTES_MAX, PatternCache};
 
@@ -62,7 +62,7 @@ pub(crate) fn compiled(pattern: &str) -> Result<Arc<Program>, PatternError> {
 ///
 /// # Errors
 /// [`TooMuchWork`] as soon as the match has used up `work`.
-pub fn is_match(pattern: &str, text: &str, work: &mut Work) -> Result<bool, TooMuchWork> {
+pub fn is_match(pattern: &str, text: &str, work: &mut StepBudget) -> Result<bool, TooMuchWork> {
     let Ok((program, is_new)) = KEPT.get(pattern) else {
         // It was checked when it was written.
         return Err(TooMuchWork);

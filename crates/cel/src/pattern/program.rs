@@ -3,7 +3,7 @@
 //! A pattern runs as a lazy DFA: states are made as the text asks for them, and a text is then walked through at the
 //! speed of memory. There are patterns whose DFA is larger than any cache. So when the cache has been cleared too
 //! often, the NFA is simulated instead, in as many steps as it has states for each byte of the text. Either is paid for
-//! in [`Work`].
+//! in [`StepBudget`].
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -58,7 +58,7 @@ pub(crate) const COMPILING_STEPS_MAX: usize =
 
 /// A budget of work, in steps of a simulated NFA. A step takes some ten nanoseconds.
 #[derive(Debug)]
-pub struct Work {
+pub struct StepBudget {
     left: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct Work {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuchWork;
 
-impl Work {
+impl StepBudget {
     /// Creates a budget of this many steps.
     pub fn new(steps: u64) -> Self {
         Self { left: steps }
@@ -225,7 +225,7 @@ impl Program {
     }
 
     /// Reads a text, and charges that if its characters are translated.
-    fn read<'t>(&self, text: &'t str, work: &mut Work) -> Result<Reading<'t>, TooMuchWork> {
+    fn read<'t>(&self, text: &'t str, work: &mut StepBudget) -> Result<Reading<'t>, TooMuchWork> {
         let units = match &self.alphabet {
             Some(alphabet) => alphabet.read(text),
             None => Cow::Borrowed(text.as_bytes()),
@@ -244,7 +244,7 @@ impl Program {
     ///
     /// # Errors
     /// [`TooMuchWork`] as soon as the match has used up `work`.
-    pub(crate) fn is_match(&self, text: &str, work: &mut Work) -> Result<bool, TooMuchWork> {
+    pub(crate) fn is_match(&self, text: &str, work: &mut StepBudget) -> Result<bool, TooMuchWork> {
         let text = self.read(text, work)?;
         if let Ok(end) = self.walk(&text, 0, true, work)? {
             return Ok(end.is_some());
@@ -262,7 +262,7 @@ impl Program {
         &self,
         text: &str,
         limit: usize,
-        work: &mut Work,
+        work: &mut StepBudget,
     ) -> Result<Vec<Range<usize>>, TooMuchWork> {
         let reading = self.read(text, work)?;
         let mut all: Vec<Range<usize>> = Vec::new();
@@ -295,7 +295,7 @@ impl Program {
         &self,
         text: &Reading<'_>,
         from: usize,
-        work: &mut Work,
+        work: &mut StepBudget,
     ) -> Result<Option<Range<usize>>, TooMuchWork> {
         let to = match self.walk(text, from, false, work)? {
             Ok(None) => return Ok(None),
@@ -307,7 +307,11 @@ impl Program {
         Ok(found.map(|found| found.range()))
     }
 
-    fn simulate(&self, input: Input<'_>, work: &mut Work) -> Result<Option<Match>, TooMuchWork> {
+    fn simulate(
+        &self,
+        input: Input<'_>,
+        work: &mut StepBudget,
+    ) -> Result<Option<Match>, TooMuchWork> {
         let bytes = input.get_range().len() + 1;
         work.spend(bytes.saturating_mul(self.nfa().states().len()))?;
         let mut cache = pikevm::Cache::new(&self.simulation);
@@ -320,7 +324,7 @@ impl Program {
         text: &Reading<'_>,
         from: usize,
         earliest: bool,
-        work: &mut Work,
+        work: &mut StepBudget,
     ) -> Result<Result<Option<usize>, GaveUp>, TooMuchWork> {
         let kept = self
             .states

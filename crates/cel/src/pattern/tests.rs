@@ -4,7 +4,7 @@ use super::*;
 
 fn matches(pattern: &str, text: &str) -> bool {
     let program = Program::compile(pattern).unwrap_or_else(|why| panic!("{pattern}: {why}"));
-    let mut work = Work::new(u64::MAX);
+    let mut work = StepBudget::new(u64::MAX);
     program.is_match(text, &mut work).expect("enough work")
 }
 
@@ -126,7 +126,7 @@ fn what_takes_too_much_memory_is_refused() {
 /// Returns the work of a match, in steps.
 fn work(pattern: &str, text: &str) -> Result<u64, TooMuchWork> {
     let program = Program::compile(pattern).expect("a pattern");
-    let mut work = Work::new(1 << 32);
+    let mut work = StepBudget::new(1 << 32);
     program.is_match(text, &mut work)?;
     Ok((1 << 32) - work.left())
 }
@@ -156,9 +156,9 @@ fn work_ends_where_it_is_not_paid_for() {
         if seed >> 31 == 0 { 'a' } else { 'b' }
     };
     let text: String = (0..200_000).map(letter).collect();
-    let mut little = Work::new(50_000_000);
+    let mut little = StepBudget::new(50_000_000);
     assert_eq!(program.is_match(&text, &mut little), Err(TooMuchWork));
-    let mut enough = Work::new(1 << 40);
+    let mut enough = StepBudget::new(1 << 40);
     assert_eq!(program.is_match(&text[..2000], &mut enough), Ok(false));
 }
 
@@ -166,7 +166,7 @@ fn work_ends_where_it_is_not_paid_for() {
 fn matches_are_found_one_after_the_other() {
     let found = |pattern: &str, text: &str, limit| {
         let program = Program::compile(pattern).expect("a pattern");
-        program.find_all(text, limit, &mut Work::new(1 << 20))
+        program.find_all(text, limit, &mut StepBudget::new(1 << 20))
     };
     let text = "baa\u{3b4}a";
     assert_eq!(found("a+|\u{3b4}", text, 9), Ok(vec![1..3, 3..5, 5..6]));

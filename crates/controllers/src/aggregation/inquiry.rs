@@ -32,7 +32,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 /// The API of a server, as its discovery says.
 #[derive(Debug)]
-pub(super) struct Discovered {
+pub(super) struct DiscoveredApi {
     /// The resources of the API.
     pub(super) resources: Vec<ResourceDiscovery>,
     /// The URL of its OpenAPI document, if it has one.
@@ -64,8 +64,8 @@ pub(super) async fn ask(
     server: &AggregatedServer,
     services: &ServiceAddresses,
     clock: &Clock,
-) -> Result<Discovered, InquiryError> {
-    Ok(Discovered {
+) -> Result<DiscoveredApi, InquiryError> {
+    Ok(DiscoveredApi {
         resources: resources(server, services, clock).await?,
         openapi: openapi(server, services, clock).await?,
     })
@@ -110,12 +110,12 @@ fn is_aggregated(answer: &Response<Bytes>) -> bool {
 
 #[derive(Deserialize)]
 struct Index {
-    paths: HashMap<String, Place>,
+    paths: HashMap<String, ApiPath>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Place {
+struct ApiPath {
     #[serde(rename = "serverRelativeURL")]
     server_relative_url: String,
 }

@@ -29,7 +29,7 @@ use ringwatch_apimachinery::{Error, User};
 use ringwatch_endpoints::health::Done;
 use ringwatch_endpoints::{AggregatedApi, ServiceAddresses};
 use ringwatch_endpoints::{AggregatedServer, AggregatedServers, Api};
-use ringwatch_registry::informer::{Change, Listed};
+use ringwatch_registry::informer::{InformerChange, InformerList};
 use ringwatch_registry::{Informer, ListWatch, Store, Stores};
 use ringwatch_resources::{Availability, tell_availability};
 use ringwatch_tls::client_identity::ClientIdentity;
@@ -37,7 +37,7 @@ use ringwatch_tls::tls_client::{self, BundleTls, Trust};
 use rustls::ClientConfig;
 
 pub use self::availability_metrics::AvailabilityMetrics;
-use self::inquiry::Discovered;
+use self::inquiry::DiscoveredApi;
 use self::tracked_apis::TrackedApis;
 use super::work_queue::WorkQueueMetrics;
 
@@ -124,16 +124,16 @@ pub struct Aggregation {
 }
 
 /// The result of a check or of a write.
-enum Outcome {
-    Looked(Arc<AggregatedServer>, Availability, Option<Discovered>),
+enum TaskResult {
+    Looked(Arc<AggregatedServer>, Availability, Option<DiscoveredApi>),
     Wrote,
 }
 
-type Work<'a> = FuturesUnordered<BoxFuture<'a, Outcome>>;
+type AggregationTask<'a> = FuturesUnordered<BoxFuture<'a, TaskResult>>;
 
 /// The stores that are followed.
 #[derive(Clone, Copy, Debug)]
-enum Source {
+enum FollowedStores {
     ApiServices,
     /// Services and EndpointSlices.
     Places,
@@ -189,7 +189,7 @@ impl Aggregation {
         let mut apis = TrackedApis::default();
         let via = format!("ringwatch-{}", uuid::Uuid::new_v4());
         let api_services = self.store.as_ref() as &dyn ListWatch;
-        let sources = [(Source::ApiServices, api_services)];
+        let sources = [(FollowedStores::ApiServices, api_services)];
         let informer = Informer::new("APIs of other servers", sources, self.clock.clone());
         loop {
             let ended = self.follow(&informer, &mut apis, &via).await;
@@ -200,11 +200,11 @@ impl Aggregation {
     /// Lists the APIServices and follows everything that matters until a watch ends.
     async fn follow(
         &self,
-        informer: &Informer<'_, Source>,
+        informer: &Informer<'_, FollowedStores>,
         apis: &mut TrackedApis,
         via: &str,
     ) -> Result<(), Error> {
-        let Listed {
+        let InformerList {
             objects,
             mut changes,
             ..
@@ -217,12 +217,12 @@ impl Aggregation {
         }
         let mut follows_places = false;
         let services = self.addresses();
-        let mut work = Work::new();
+        let mut work = AggregationTask::new();
         let mut queue = self.queues.queue(QUEUE);
         loop {
             if !follows_places && !apis.is_empty() {
-                changes.add(Source::Places, &self.services).await?;
-                changes.add(Source::Places, &self.slices).await?;
+                changes.add(FollowedStores::Places, &self.services).await?;
+                changes.add(FollowedStores::Places, &self.slices).await?;
                 follows_places = true;
             }
             if let Some(servers) = apis.changed() {
@@ -254,7 +254,7 @@ impl Aggregation {
                     }
                 }
                 Some(done) = work.next(), if !work.is_empty() => {
-                    if let Outcome::Looked(server, said, discovered) = done {
+                    if let TaskResult::Looked(server, said, discovered) = done {
                         let now = self.clock.now();
                         queue.end(&server.api.name, now);
                         if apis.finish(&server, discovered, now) {
@@ -276,22 +276,26 @@ impl Aggregation {
     }
 
     /// Checks whether a server is available, and if so asks it for discovery and OpenAPI.
-    async fn look(&self, server: Arc<AggregatedServer>, services: &ServiceAddresses) -> Outcome {
+    async fn look(&self, server: Arc<AggregatedServer>, services: &ServiceAddresses) -> TaskResult {
         let said = availability::check(&server, services, &self.tls.anyone, &self.clock);
         let said = said.await;
         if said.status != "True" {
-            return Outcome::Looked(server, said, None);
+            return TaskResult::Looked(server, said, None);
         }
         let discovered = inquiry::ask(&server, services, &self.clock).await;
         let discovered = discovered.map_err(|error| {
             let api = &server.api.name;
             tracing::warn!(%error, api, "discovery of an aggregated API failed");
         });
-        Outcome::Looked(server, said, discovered.ok())
+        TaskResult::Looked(server, said, discovered.ok())
     }
 
     /// Writes the condition Available of an APIService. If that fails it is written after the next check.
-    async fn write_condition(&self, server: Arc<AggregatedServer>, said: Availability) -> Outcome {
+    async fn write_condition(
+        &self,
+        server: Arc<AggregatedServer>,
+        said: Availability,
+    ) -> TaskResult {
         let name = &server.api.name;
         let write = tell_availability(&self.store, name, &said, &self.clock);
         tokio::select! {
@@ -304,17 +308,22 @@ impl Aggregation {
                 "writing the status of an APIService takes too long"
             ),
         }
-        Outcome::Wrote
+        TaskResult::Wrote
     }
 
-    fn note(&self, apis: &mut TrackedApis, source: Source, change: &Change) {
+    fn note(&self, apis: &mut TrackedApis, source: FollowedStores, change: &InformerChange) {
         match (source, change) {
-            (Source::ApiServices, Change::Upserted(object)) => self.define(apis, object),
-            (Source::ApiServices, Change::Deleted(object)) => {
+            (FollowedStores::ApiServices, InformerChange::Upserted(object)) => {
+                self.define(apis, object)
+            }
+            (FollowedStores::ApiServices, InformerChange::Deleted(object)) => {
                 self.metrics.retain(|name| name != object.name());
                 apis.remove(object.name());
             }
-            (Source::Places, Change::Upserted(object) | Change::Deleted(object)) => {
+            (
+                FollowedStores::Places,
+                InformerChange::Upserted(object) | InformerChange::Deleted(object),
+            ) => {
                 self.note_place(apis, object);
             }
         }

@@ -8,7 +8,7 @@ use ringwatch::clock::Instant;
 use ringwatch_endpoints::AggregatedApi;
 use ringwatch_endpoints::AggregatedServer;
 
-use super::inquiry::Discovered;
+use super::inquiry::DiscoveredApi;
 
 /// Interval of checks of an available server, as in kube-apiserver, and the longest interval of checks of an
 /// unavailable one.
@@ -139,7 +139,7 @@ impl TrackedApis {
     pub(super) fn finish(
         &mut self,
         checked: &AggregatedServer,
-        discovered: Option<Discovered>,
+        discovered: Option<DiscoveredApi>,
         now: Instant,
     ) -> bool {
         let Some(tracked) = self.apis.get_mut(&checked.api.name) else {
@@ -202,7 +202,7 @@ impl TrackedApi {
     }
 
     /// Stores a server's resources; returns true if they changed. Keeps the last ones while the server does not answer.
-    fn take(&mut self, discovered: Option<Discovered>) -> bool {
+    fn take(&mut self, discovered: Option<DiscoveredApi>) -> bool {
         let tracked = &self.server;
         let same = match &discovered {
             None => tracked.is_stale,
@@ -250,8 +250,8 @@ mod tests {
         }
     }
 
-    fn discovered() -> Option<Discovered> {
-        Some(Discovered {
+    fn discovered() -> Option<DiscoveredApi> {
+        Some(DiscoveredApi {
             resources: Vec::new(),
             openapi: Some("/openapi/v3/x".to_owned()),
         })
@@ -262,7 +262,7 @@ mod tests {
     }
 
     /// Looks at the API, which takes no time. How long it is left alone then.
-    fn look(apis: &mut TrackedApis, now: Instant, discovered: Option<Discovered>) -> Duration {
+    fn look(apis: &mut TrackedApis, now: Instant, discovered: Option<DiscoveredApi>) -> Duration {
         let server = apis.begin(now).expect("due");
         assert!(apis.begin(now).is_none(), "it is looked at already");
         assert!(apis.finish(&server, discovered, now));

@@ -82,16 +82,16 @@ async fn write(store: &Store, wanted: Value, clock: &Clock) -> Result<(), Error>
         force_allow_create: true,
         ..UpdateOptions::default()
     };
-    let mut wanted = Wanted(wanted);
+    let mut wanted = AddressUpdate(wanted);
     let written = store.update(&context, NAMESPACE, NAME, &mut wanted, &options);
     written.await.map(|_| ())
 }
 
 /// An update that sets the labels and all members besides `metadata`; members that others have added stay.
-struct Wanted(Value);
+struct AddressUpdate(Value);
 
 #[async_trait]
-impl UpdatedObject for Wanted {
+impl UpdatedObject for AddressUpdate {
     async fn updated(
         &mut self,
         _context: &RequestContext,

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch::storage::{
-    DeleteOptions, Interface, ListOptions, NoCheck, Rejection, StorageError, TryUpdate,
-    UpdateOptions, Updated,
+    DeleteOptions, Interface, ListOptions, NextContent, NoCheck, Rejection, StorageError,
+    TryUpdate, UpdateOptions,
 };
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ struct Renewal(IpAddr);
 #[async_trait]
 impl TryUpdate for Renewal {
     /// Increments the generation, since the storage skips an update that changes nothing and would not renew the lease.
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         let existing = existing.map(codec::tree).transpose()?;
         let renewals = existing.as_ref().and_then(|it| {
             let generation = it.pointer("/metadata/generation");
@@ -105,7 +105,7 @@ impl TryUpdate for Renewal {
         let object = json!({"apiVersion": "v1", "kind": "Endpoints",
             "metadata": {"generation": generation},
             "subsets": [{"addresses": [{"ip": self.0.to_string()}]}]});
-        Ok(Updated {
+        Ok(NextContent {
             object,
             ttl: Some(LEASE_SECONDS),
         })

@@ -12,7 +12,7 @@ use ringwatch::clock::{Clock, Instant};
 use ringwatch_apiextensions::Definition;
 use ringwatch_apimachinery::Error;
 
-use super::{CustomResources, Serving, State};
+use super::{ControllerState, CustomResources, Serving};
 use crate::work_queue::{WorkQueue, WorkQueueMetrics};
 
 /// Maximum number of definitions that are cleaned up at a time. The others wait.
@@ -25,11 +25,11 @@ const LOOK_PERIOD: Duration = Duration::from_secs(1);
 const QUEUE: &str = "crd_finalizer";
 
 /// The name of a definition, and how its clean-up ended.
-pub(super) type Ended = (String, Result<(), Error>);
+pub(super) type CleanUpEnd = (String, Result<(), Error>);
 
 /// The definitions that are being cleaned up.
 pub(super) struct CleanUps<'a> {
-    running: FuturesUnordered<BoxFuture<'a, Ended>>,
+    running: FuturesUnordered<BoxFuture<'a, CleanUpEnd>>,
     /// The names of those that run.
     names: BTreeSet<String>,
     /// The instants at which definitions are cleaned up again that had objects left, or whose deletion has not been
@@ -50,7 +50,7 @@ impl<'a> CleanUps<'a> {
     }
 
     /// Starts the clean-ups that are due, as far as there is room.
-    pub(super) fn begin(&mut self, custom: &'a CustomResources, state: &State) {
+    pub(super) fn begin(&mut self, custom: &'a CustomResources, state: &ControllerState) {
         let now = custom.clock.now();
         self.again
             .retain(|name, _| state.definitions.get(name).is_some_and(must_go));
@@ -76,7 +76,7 @@ impl<'a> CleanUps<'a> {
     }
 
     /// Returns when the next clean-up is due; `None` while there is no room, or nothing waits.
-    pub(super) fn next_due(&self, state: &State) -> Option<Instant> {
+    pub(super) fn next_due(&self, state: &ControllerState) -> Option<Instant> {
         let has_room = self.running.len() < RUNNING_MAX;
         let due = self.waiting(state).filter_map(|(_, at)| at).min();
         due.filter(|_| has_room)
@@ -85,7 +85,7 @@ impl<'a> CleanUps<'a> {
     /// Returns the definitions to be cleaned up that are not running, each with the earliest time; `None` for at once.
     fn waiting<'s>(
         &'s self,
-        state: &'s State,
+        state: &'s ControllerState,
     ) -> impl Iterator<Item = (&'s String, Option<Instant>)> {
         let waiting = state.definitions.iter();
         let waiting = waiting.filter(|(name, it)| must_go(it) && !self.names.contains(*name));
@@ -96,7 +96,7 @@ impl<'a> CleanUps<'a> {
     }
 
     /// Waits for the next clean-up to end; never completes while none runs.
-    pub(super) async fn ended(&mut self, clock: &Clock) -> Ended {
+    pub(super) async fn ended(&mut self, clock: &Clock) -> CleanUpEnd {
         let Some((name, ended)) = self.running.next().await else {
             return future::pending().await;
         };

@@ -12,7 +12,7 @@ use ringwatch::storage::{ListOptions, StorageMediaType, Versioner};
 use ringwatch_apiextensions::Definition;
 use ringwatch_apimachinery::Error;
 use ringwatch_registry::Store;
-use ringwatch_registry::storage_factory::{Joined, StorageFactory};
+use ringwatch_registry::storage_factory::{JoinedStorage, StorageFactory};
 
 /// Maximum time that the feed waits for the stored definitions. Types that are not known by then join while it runs.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct JoinedType {
     definition: Definition,
-    joined: Joined,
+    joined: JoinedStorage,
 }
 
 /// Types that have joined, by the names of their definitions.
@@ -68,7 +68,11 @@ async fn read_all(factory: &StorageFactory, definitions: &Store) -> Result<Vec<D
 }
 
 /// Makes the storage of the resources of a definition. Its cache is fed from now on.
-pub(super) fn join(factory: &StorageFactory, feed: &Feed, definition: &Definition) -> Joined {
+pub(super) fn join(
+    factory: &StorageFactory,
+    feed: &Feed,
+    definition: &Definition,
+) -> JoinedStorage {
     let versioner = Versioner::new(definition.selectable_fields());
     factory.join(
         feed,
@@ -83,7 +87,7 @@ pub(super) fn join(factory: &StorageFactory, feed: &Feed, definition: &Definitio
 
 /// Takes out the type that has joined for a definition, if one has and its objects are stored where the definition has them
 /// now.
-pub(super) fn take(types: &mut JoinedTypes, definition: &Definition) -> Option<Joined> {
+pub(super) fn take(types: &mut JoinedTypes, definition: &Definition) -> Option<JoinedStorage> {
     let fits = types
         .get(definition.name())
         .is_some_and(|it| it.definition.is_stored_as(definition));

@@ -9,14 +9,14 @@ use ringwatch_apimachinery::{Error, User};
 use ringwatch_registry::{DeleteOptions, RequestContext, Store, UpdateOptions, UpdatedObject};
 use serde_json::Value;
 
-use super::{CustomResources, State};
+use super::{ControllerState, CustomResources};
 
 /// The field manager of writes of definitions' status.
 const MANAGER: &str = "kube-apiserver";
 
 impl CustomResources {
     /// Writes the status of definitions whose names are accepted, or refused, now.
-    pub(super) async fn accept_names(&self, state: &mut State) {
+    pub(super) async fn accept_names(&self, state: &mut ControllerState) {
         let names: Vec<String> = state.definitions.keys().cloned().collect();
         for name in names {
             let definition = &state.definitions[&name];
@@ -28,7 +28,7 @@ impl CustomResources {
                 state.retries.forget(&name);
                 continue;
             }
-            let mut change = Change(|object: &Value| {
+            let mut change = DefinitionChange(|object: &Value| {
                 let definition = Definition::new(object.clone());
                 accept(&definition, state.definitions.values(), self.clock.wall())
             });
@@ -55,7 +55,7 @@ impl CustomResources {
                 return Ok(());
             }
         }
-        let mut change = Change(|object: &Value| {
+        let mut change = DefinitionChange(|object: &Value| {
             let mut next = object.clone();
             let finalizers = next.pointer_mut("/metadata/finalizers");
             let finalizers = finalizers.and_then(Value::as_array_mut)?;
@@ -65,7 +65,7 @@ impl CustomResources {
         self.update(name, "", &mut change).await.map(drop)
     }
 
-    pub(super) fn try_later(&self, state: &mut State, name: &str, error: &Error) {
+    pub(super) fn try_later(&self, state: &mut ControllerState, name: &str, error: &Error) {
         let pause = state.retries.failed(name, self.clock.now());
         tracing::warn!(
             %error,
@@ -103,10 +103,10 @@ impl CustomResources {
 }
 
 /// A change of a definition as it is when it is written; nothing if there is nothing to change.
-struct Change<F>(F);
+struct DefinitionChange<F>(F);
 
 #[async_trait]
-impl<F: Fn(&Value) -> Option<Value> + Send> UpdatedObject for Change<F> {
+impl<F: Fn(&Value) -> Option<Value> + Send> UpdatedObject for DefinitionChange<F> {
     async fn updated(
         &mut self,
         _context: &RequestContext,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct ResourceDiscovery {
     resource: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_kind: Option<Kind>,
+    response_kind: Option<DiscoveredKind>,
     scope: String,
     singular_resource: String,
     #[serde(deserialize_with = "list")]
@@ -29,14 +29,14 @@ pub struct ResourceDiscovery {
 struct SubresourceDiscovery {
     subresource: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_kind: Option<Kind>,
+    response_kind: Option<DiscoveredKind>,
     #[serde(deserialize_with = "list")]
     verbs: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-struct Kind {
+struct DiscoveredKind {
     group: String,
     version: String,
     kind: String,
@@ -63,25 +63,25 @@ pub enum DiscoveryError {
 #[derive(Deserialize)]
 struct GroupList {
     #[serde(default, deserialize_with = "list")]
-    items: Vec<Group>,
+    items: Vec<DiscoveredGroup>,
 }
 
 #[derive(Deserialize)]
-struct Group {
+struct DiscoveredGroup {
     #[serde(default)]
-    metadata: Metadata,
+    metadata: DiscoveredMetadata,
     #[serde(default, deserialize_with = "list")]
-    versions: Vec<Version>,
+    versions: Vec<DiscoveredVersion>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct DiscoveredMetadata {
     name: String,
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct DiscoveredVersion {
     version: String,
     #[serde(default, deserialize_with = "list")]
     resources: Vec<ResourceDiscovery>,
@@ -148,7 +148,7 @@ pub fn legacy(
             Some((parent, subresource)) => (parent.to_owned(), Some(subresource.to_owned())),
             None => (listed.name.clone(), None),
         };
-        let kind = Some(Kind {
+        let kind = Some(DiscoveredKind {
             group: listed.group,
             version: listed.version,
             kind: listed.kind,

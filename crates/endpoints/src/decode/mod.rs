@@ -454,7 +454,7 @@ mod tests {
     use ringwatch::budget::Ledger;
     use ringwatch::clock::Clock;
     use ringwatch_apimachinery::User;
-    use ringwatch_offload::{OffloadableRequest, Progress};
+    use ringwatch_offload::{OffloadProgress, OffloadableRequest};
 
     use super::*;
     use crate::metrics::Metrics;
@@ -584,7 +584,7 @@ mod tests {
             content.is_ok_and(|it| it.len() == 1 << 20)
         };
         let request = OffloadableRequest::new(Box::pin(read));
-        let Progress::Offload(asked, rest) = request.start().await else {
+        let OffloadProgress::Offload(asked, rest) = request.start().await else {
             panic!("a large body was read where it began");
         };
         assert_eq!(asked.bytes, 1 << 20);

@@ -7,8 +7,8 @@ use ringwatch_registry::{Resource, Subresource};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
 
-use super::Aggregated;
-use super::groups::{Content, Group, Version};
+use super::AggregatedDocument;
+use super::groups::{Group, Version, VersionResources};
 use super::resources::verb_names;
 use crate::negotiation::Clause;
 
@@ -28,7 +28,7 @@ pub(super) fn is_wanted(clause: &Clause) -> bool {
 }
 
 /// Encodes the aggregated document of the core group alone, or of all other groups.
-pub(super) fn document(groups: &[Group], core: bool) -> Aggregated {
+pub(super) fn document(groups: &[Group], core: bool) -> AggregatedDocument {
     let items: Vec<Value> = groups
         .iter()
         .filter(|group| group.name.is_empty() == core)
@@ -42,7 +42,7 @@ pub(super) fn document(groups: &[Group], core: bool) -> Aggregated {
         .map(|byte| format!("{byte:02X}"))
         .collect();
     let etag = HeaderValue::from_str(&format!("\"{digest}\""));
-    Aggregated {
+    AggregatedDocument {
         json: json.into(),
         protobuf: codec::encode_value(&document).unwrap_or_default().into(),
         etag: etag.unwrap_or_else(|_| HeaderValue::from_static("\"\"")),
@@ -62,12 +62,14 @@ fn group_value(group: &Group) -> Value {
 fn version_value(version: &Version) -> Value {
     let name = &version.group_version.version;
     let (resources, freshness) = match &version.content {
-        Content::Local(resources) => {
+        VersionResources::Local(resources) => {
             let resources: Vec<Value> = resources.iter().map(|it| resource_value(it)).collect();
             (json!(resources), "Current")
         }
-        Content::Aggregated(server) if server.is_stale => (json!(*server.resources), "Stale"),
-        Content::Aggregated(server) => (json!(*server.resources), "Current"),
+        VersionResources::Aggregated(server) if server.is_stale => {
+            (json!(*server.resources), "Stale")
+        }
+        VersionResources::Aggregated(server) => (json!(*server.resources), "Current"),
     };
     let mut value = json!({"version": name, "freshness": freshness});
     if resources.as_array().is_some_and(|it| !it.is_empty()) {

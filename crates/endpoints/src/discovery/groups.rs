@@ -26,12 +26,12 @@ pub(super) struct Version {
     /// Its group and name.
     pub(super) group_version: GroupVersion,
     /// The resources that the version has, and the server that serves them.
-    pub(super) content: Content,
+    pub(super) content: VersionResources,
 }
 
 /// The resources of a version of a group.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum VersionResources {
     /// Resources of this server, by name.
     Local(Vec<Arc<Resource>>),
     /// Resources that another server serves.
@@ -52,16 +52,18 @@ impl Version {
     /// Returns true if its resources are built in.
     pub(super) fn is_built_in(&self) -> bool {
         match &self.content {
-            Content::Local(resources) => !resources.iter().any(|it| it.is_custom()),
-            Content::Aggregated(_) => false,
+            VersionResources::Local(resources) => !resources.iter().any(|it| it.is_custom()),
+            VersionResources::Aggregated(_) => false,
         }
     }
 
     /// Returns the priorities of its group and of itself.
     fn priorities(&self) -> (i64, i64) {
         match &self.content {
-            Content::Local(_) => local_priorities(&self.group_version),
-            Content::Aggregated(server) => (server.api.group_priority, server.api.version_priority),
+            VersionResources::Local(_) => local_priorities(&self.group_version),
+            VersionResources::Aggregated(server) => {
+                (server.api.group_priority, server.api.version_priority)
+            }
         }
     }
 
@@ -95,7 +97,7 @@ pub(super) fn groups(
     for server in servers.iter() {
         let version = Version {
             group_version: server.api.group_version.clone(),
-            content: Content::Aggregated(Arc::clone(server)),
+            content: VersionResources::Aggregated(Arc::clone(server)),
         };
         let group = of_name(&mut groups, &version.group_version.group);
         // Resources of this server in that group version are not reachable.
@@ -150,14 +152,14 @@ fn add(group: &mut Group, resource: &Arc<Resource>) {
         .versions
         .iter_mut()
         .find(|it| it.group_version == resource.group_version);
-    if let Some(Content::Local(resources)) = known.map(|it| &mut it.content) {
+    if let Some(VersionResources::Local(resources)) = known.map(|it| &mut it.content) {
         resources.push(Arc::clone(resource));
         resources.sort_by(|one, other| one.plural.cmp(&other.plural));
         return;
     }
     group.versions.push(Version {
         group_version: resource.group_version.clone(),
-        content: Content::Local(vec![Arc::clone(resource)]),
+        content: VersionResources::Local(vec![Arc::clone(resource)]),
     });
 }
 

@@ -19,7 +19,7 @@ use ringwatch_openapi::{V2, V3};
 use ringwatch_registry::Store;
 
 use self::aggregated::{AGGREGATED_MEDIA_TYPE, AGGREGATED_PROTOBUF_MEDIA_TYPE};
-use self::groups::{Content, Version};
+use self::groups::{Version, VersionResources};
 use super::aggregation::AggregatedServers;
 use super::api_config::ApiConfig;
 use super::errors::Failure;
@@ -29,12 +29,12 @@ use super::response;
 /// The discovery documents by their paths, built when resources change, not for each request.
 #[derive(Debug)]
 pub(super) struct Discovery {
-    documents: HashMap<String, Document>,
+    documents: HashMap<String, PathDocument>,
 }
 
 /// A document at a path.
 #[derive(Debug)]
-struct Document {
+struct PathDocument {
     /// The document as JSON, on one line.
     json: Bytes,
     /// True if it is indented for every client.
@@ -42,12 +42,12 @@ struct Document {
     /// True if it can be asked for with any method: kube-apiserver answers some without looking at it.
     any_method: bool,
     /// The aggregated form, which only `/api` and `/apis` have.
-    aggregated: Option<Aggregated>,
+    aggregated: Option<AggregatedDocument>,
 }
 
 /// The groups with all their resources in one document.
 #[derive(Debug)]
-struct Aggregated {
+struct AggregatedDocument {
     json: Bytes,
     protobuf: Bytes,
     /// The ETag, a hash of the content.
@@ -70,8 +70,8 @@ impl Discovery {
         let groups = groups::groups(stores, &config.storeless, servers);
         let mut documents = HashMap::new();
         let mut add = |path: String, json: Vec<u8>, any_method: bool| {
-            let document = Document::new(json, false);
-            let document = Document {
+            let document = PathDocument::new(json, false);
+            let document = PathDocument {
                 any_method,
                 ..document
             };
@@ -89,7 +89,7 @@ impl Discovery {
             }
             for version in &group.versions {
                 // The others are asked for theirs.
-                if let Content::Local(resources) = &version.content {
+                if let VersionResources::Local(resources) = &version.content {
                     let list = resources::resource_list(&version.group_version, resources);
                     add(version.path(), list, !version.is_built_in());
                 }
@@ -106,13 +106,13 @@ impl Discovery {
         paths.extend(config.extra_root_paths.iter().cloned());
         let described = [V2, V3].map(str::to_owned);
         paths.extend(described.into_iter().chain([format!("{}/", V3)]));
-        let root = Document {
+        let root = PathDocument {
             any_method: true,
-            ..Document::new(root::root(paths), true)
+            ..PathDocument::new(root::root(paths), true)
         };
         documents.insert("/".to_owned(), root);
         let version = serde_json::to_vec(&config.version).unwrap_or_default();
-        documents.insert("/version".to_owned(), Document::new(version, true));
+        documents.insert("/version".to_owned(), PathDocument::new(version, true));
         Self { documents }
     }
 
@@ -148,7 +148,7 @@ impl Discovery {
     }
 }
 
-impl Document {
+impl PathDocument {
     fn new(json: Vec<u8>, always_pretty: bool) -> Self {
         Self {
             json: json.into(),
@@ -193,7 +193,7 @@ impl Document {
     }
 }
 
-impl Aggregated {
+impl AggregatedDocument {
     fn answer(&self, headers: &HeaderMap, format: Format) -> Response<ResponseBody> {
         let (media_type, content) = if format == Format::Protobuf {
             (AGGREGATED_PROTOBUF_MEDIA_TYPE, &self.protobuf)

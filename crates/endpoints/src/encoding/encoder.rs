@@ -8,14 +8,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ringwatch::codec;
 use ringwatch::codec::ListItemHead;
-use ringwatch::meta::{EncodingKey, Object, StoredForm, Versioned};
+use ringwatch::meta::{EncodingKey, Object, StoredForm, VersionedObject};
 use ringwatch_registry::Store;
 use serde_json::Value;
 
 use super::cache::{EncodingCache, ListRoom};
 use super::frame;
 use crate::errors::Failure;
-use crate::negotiation::{Form, Format, Output};
+use crate::negotiation::{Format, ObjectForm, Output};
 
 /// Encodes the objects of a resource in one negotiated form, by way of the cache of encodings.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct StoredItem<'a> {
     /// The bytes that come before it in the list.
     pub(crate) head: ListItemHead,
     /// The object, or the part of it that is sent.
-    pub(crate) body: Versioned<'a>,
+    pub(crate) body: VersionedObject<'a>,
 }
 
 /// The length of the items of a list.
@@ -75,7 +75,7 @@ const KEY_VERSION_SHIFT: u32 = 6;
 impl Encoder {
     /// Creates an encoder of the objects of a store, for a watch or for a list.
     pub(crate) fn new(cache: EncodingCache, store: Arc<Store>, output: Output) -> Self {
-        let partial = output.form != Form::Whole;
+        let partial = output.form != ObjectForm::Whole;
         let version = cache.version(&store.resource().group_version);
         let mut key = version << KEY_VERSION_SHIFT;
         if partial {

@@ -271,7 +271,7 @@ mod tests {
 
     use super::*;
     use crate::encoding::cache::EncodingCache;
-    use crate::negotiation::{Form, Format, Output};
+    use crate::negotiation::{Format, ObjectForm, Output};
     use crate::testing::{config_map, config_maps};
 
     const HEAD: &[u8] = b"head";
@@ -320,7 +320,7 @@ mod tests {
                     firsts.reverse();
                 }
                 for first in firsts {
-                    let form = Form::Whole;
+                    let form = ObjectForm::Whole;
                     let output = Output { format, form };
                     let encoder = || Encoder::new(cache.clone(), Arc::clone(&store), output);
                     let items = &objects[first..];

@@ -29,7 +29,7 @@ use crate::call::Call;
 use crate::decode::{ExpectedKind, REVIEW_BYTES_MAX, check_patched};
 use crate::encoding::frame::partial_metadata;
 use crate::errors::Failure;
-use crate::negotiation::{Form, Output};
+use crate::negotiation::{ObjectForm, Output};
 use crate::params::{FieldValidation, WriteKind, WriteParams};
 use crate::patches::Patch;
 use crate::response;
@@ -182,12 +182,12 @@ fn respond(
 ) -> Result<Response<ResponseBody>, Failure> {
     let object = codec::tree(object).map_err(Failure::internal)?;
     let scale = scale_of(&object, paths(call)?).map_err(|error| call.fail(error))?;
-    if let Form::Table(form) = output.form {
+    if let ObjectForm::Table(form) = output.form {
         let tables = call.tables(form).with_printer(Printer::for_scale());
         let table = tables.value_table(&scale, true)?;
         return response::document(StatusCode::OK, output.format, &table);
     }
-    if output.form == Form::Metadata {
+    if output.form == ObjectForm::Metadata {
         let metadata = partial_metadata(scale.to_string().as_bytes(), "v1");
         let metadata = metadata.map_err(Failure::internal)?;
         return response::document(StatusCode::OK, output.format, &metadata);

@@ -6,7 +6,7 @@ use ringwatch::meta::Object;
 use ringwatch::storage::GetOptions;
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion};
 use ringwatch_apply::Manager;
-use ringwatch_authentication::service_accounts::{Bound, Grant, Reference, TokenIssuer};
+use ringwatch_authentication::service_accounts::{BoundObject, Grant, Reference, TokenIssuer};
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::Store;
 use ringwatch_registry::{Operation, SubresourceCall};
@@ -189,9 +189,9 @@ fn invalid(name: &str, error: FieldError) -> Error {
 }
 
 /// Returns the object that the token is bound to. It must exist, and have the uid that is given.
-async fn bound(call: &Call<'_>, reference: &Value) -> Result<Bound, Failure> {
+async fn bound(call: &Call<'_>, reference: &Value) -> Result<BoundObject, Failure> {
     if reference.is_null() {
-        return Ok(Bound::Account);
+        return Ok(BoundObject::Account);
     }
     let name = text(reference, "name");
     let api_version = text(reference, "apiVersion");
@@ -202,12 +202,12 @@ async fn bound(call: &Call<'_>, reference: &Value) -> Result<Bound, Failure> {
         ("", "Secret") => {
             let secrets = call.routes.needed("", "v1", "secrets")?;
             let secret = found(call, secrets, call.namespace(), name).await?;
-            (secret.uid.clone(), Bound::Secret(secret))
+            (secret.uid.clone(), BoundObject::Secret(secret))
         }
         ("", "Node") => {
             let nodes = call.routes.needed("", "v1", "nodes")?;
             let node = found(call, nodes, "", name).await?;
-            (node.uid.clone(), Bound::Node(node))
+            (node.uid.clone(), BoundObject::Node(node))
         }
         _ => {
             let kind = format!("{group}/{version}, Kind={kind}");
@@ -229,7 +229,7 @@ async fn bound(call: &Call<'_>, reference: &Value) -> Result<Bound, Failure> {
 }
 
 /// Finds a pod of the account, and the node that it is on.
-async fn bound_pod(call: &Call<'_>, name: &str) -> Result<(String, Bound), Failure> {
+async fn bound_pod(call: &Call<'_>, name: &str) -> Result<(String, BoundObject), Failure> {
     let fail = |error| call.fail(error);
     let pods = call.routes.needed("", "v1", "pods")?;
     let pod = pods
@@ -259,7 +259,7 @@ async fn bound_pod(call: &Call<'_>, name: &str) -> Result<(String, Bound), Failu
             Err(error) => return Err(fail(error)),
         }
     };
-    Ok((pod.uid.clone(), Bound::Pod { pod, node }))
+    Ok((pod.uid.clone(), BoundObject::Pod { pod, node }))
 }
 
 async fn found(

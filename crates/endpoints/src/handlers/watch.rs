@@ -314,7 +314,7 @@ mod tests {
     use crate::encoding::{Encoder, EncodingCache, Tables};
     use crate::memory_gate::MemoryGate;
     use crate::metrics::{Metrics, RequestKind};
-    use crate::negotiation::{Form, IncludeObject, Output, TableForm};
+    use crate::negotiation::{IncludeObject, ObjectForm, Output, TableForm};
     use crate::params::Query;
     use crate::request_info::RequestInfo;
     use crate::routes::Routes;
@@ -361,7 +361,7 @@ mod tests {
         let cache = EncodingCache::new(usize::MAX, &Ledger::unlimited());
         let output = Output {
             format: Format::Json,
-            form: Form::Whole,
+            form: ObjectForm::Whole,
         };
         let (metrics, kind) = (Metrics::default(), RequestKind::default());
         let begun = clock.now();

@@ -12,7 +12,7 @@ use super::modes::Mode;
 
 /// The metrics.
 #[derive(Clone, Debug)]
-pub(super) struct Metrics {
+pub(super) struct ImpersonationMetrics {
     attempts: Outcomes,
     checks: Outcomes,
 }
@@ -20,17 +20,17 @@ pub(super) struct Metrics {
 /// The outcomes of attempts or checks, and their times.
 #[derive(Clone, Debug)]
 struct Outcomes {
-    total: Family<Labels, Counter>,
-    seconds: Family<Labels, Histogram, fn() -> Histogram>,
+    total: Family<ImpersonationLabels, Counter>,
+    seconds: Family<ImpersonationLabels, Histogram, fn() -> Histogram>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Labels {
+struct ImpersonationLabels {
     mode: &'static str,
     decision: &'static str,
 }
 
-impl Metrics {
+impl ImpersonationMetrics {
     /// Registers the metrics of a server.
     pub(super) fn register(registry: &mut Registry) -> Self {
         let (attempts, checks) = (Outcomes::new(), Outcomes::new());
@@ -80,7 +80,7 @@ impl Outcomes {
 
     fn count(&self, mode: &'static str, allowed: bool, time: Duration) {
         let decision = if allowed { "allowed" } else { "denied" };
-        let labels = Labels { mode, decision };
+        let labels = ImpersonationLabels { mode, decision };
         self.total.get_or_create(&labels).inc();
         let seconds = self.seconds.get_or_create(&labels);
         seconds.observe(time.as_secs_f64());

@@ -30,9 +30,9 @@ use ringwatch_apimachinery::User;
 use ringwatch_authorization::{Attributes, Authorizer, Decision};
 use ringwatch_http::ResponseBody;
 use ringwatch_offload::{Work, offload_if_large};
-use ringwatch_webhook::answer_cache::{Answer, AnswerCache};
+use ringwatch_webhook::answer_cache::{AnswerCache, CacheableAnswer};
 
-use self::metrics::Metrics;
+use self::metrics::ImpersonationMetrics;
 use self::modes::{Deciding, Mode, first_allowed};
 use super::authorization::Selection;
 use super::errors::Failure;
@@ -56,7 +56,7 @@ pub struct Impersonation {
     authorizer: Arc<Authorizer>,
     /// The mode in which each user last succeeded. Most users have one, so that the others are rarely tried.
     last_modes: AnswerCache<Mode>,
-    metrics: Metrics,
+    metrics: ImpersonationMetrics,
     clock: Clock,
 }
 
@@ -78,7 +78,7 @@ pub enum NotImpersonated {
     NoUser(String),
 }
 
-impl Answer for Mode {
+impl CacheableAnswer for Mode {
     fn grants(&self) -> bool {
         true
     }
@@ -106,7 +106,7 @@ impl Impersonation {
         Self {
             authorizer,
             last_modes: AnswerCache::default(),
-            metrics: Metrics::register(registry),
+            metrics: ImpersonationMetrics::register(registry),
             clock,
         }
     }

@@ -14,7 +14,7 @@ const SCHEME: &str = "pkg/apis/meta/internalversion/scheme/register.go:27";
 /// DeleteOptions as a client sends them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Sent {
+struct SentOptions {
     kind: Option<String>,
     api_version: Option<String>,
     grace_period_seconds: Option<i64>,
@@ -73,8 +73,8 @@ pub(crate) fn read_delete_options(
     }
 }
 
-fn read_body(body: Value) -> Result<Sent, Failure> {
-    let sent: Sent = serde_json::from_value(body).map_err(|error| {
+fn read_body(body: Value) -> Result<SentOptions, Failure> {
+    let sent: SentOptions = serde_json::from_value(body).map_err(|error| {
         Failure::bad_request(format!("unable to decode DeleteOptions: {error}"))
     })?;
     match sent.kind.as_deref() {
@@ -89,9 +89,9 @@ fn read_body(body: Value) -> Result<Sent, Failure> {
     }
 }
 
-fn read_query(query: &Query) -> Result<Sent, Failure> {
+fn read_query(query: &Query) -> Result<SentOptions, Failure> {
     let said = |name| Some(query.first(name).to_owned()).filter(|it| !it.is_empty());
-    Ok(Sent {
+    Ok(SentOptions {
         kind: None,
         api_version: None,
         grace_period_seconds: query.integer("gracePeriodSeconds")?,

@@ -12,7 +12,7 @@ use ringwatch::meta::{
 };
 use ringwatch::storage::{ListOptions, SelectionPredicate, StorageError};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
-use ringwatch_registry::{Resource, Served};
+use ringwatch_registry::{Resource, ServedBy};
 
 use super::query::Query;
 use crate::errors::{About, Failure};
@@ -107,7 +107,7 @@ impl ListParams {
     /// # Errors
     /// 500 for a bad shard selector; what a bad version means to the verb.
     pub(crate) fn into_options(mut self, about: About<'_>) -> Result<ListOptions, Failure> {
-        if about.resource.served == Served::Computed {
+        if about.resource.served == ServedBy::Computed {
             self.shard.clear();
             self.resource_version.clear();
         }

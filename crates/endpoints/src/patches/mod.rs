@@ -15,7 +15,7 @@ use super::params::FieldValidation;
 /// A parsed patch, which can be applied several times when a write is retried.
 #[derive(Clone, Debug)]
 pub(super) struct Patch {
-    form: Form,
+    form: PatchForm,
     /// The complaints about duplicate fields, which do not prevent the patch.
     pub(super) complaints: Vec<String>,
 }
@@ -29,7 +29,7 @@ pub(super) enum Syntax {
 }
 
 #[derive(Clone, Debug)]
-enum Form {
+enum PatchForm {
     /// A JSON patch (RFC 6902).
     Json(JsonPatch),
     /// A JSON merge patch (RFC 7386).
@@ -75,15 +75,17 @@ impl Patch {
         validation: FieldValidation,
     ) -> Result<Self, Failure> {
         let form = match (syntax, &value) {
-            (Syntax::Json, Value::Array(_) | Value::Null) => Form::Json(JsonPatch::read(value)?),
+            (Syntax::Json, Value::Array(_) | Value::Null) => {
+                PatchForm::Json(JsonPatch::read(value)?)
+            }
             (Syntax::Json, _) => {
                 let go_type = "[]handlers.jsonPatchOp";
                 return Err(syntax.undecodable(&go_json::not_of_type(&value, go_type)));
             }
-            (Syntax::Merge, Value::Object(_)) => Form::Merge(value),
-            (Syntax::Strategic, Value::Object(_)) => Form::Strategic(value),
+            (Syntax::Merge, Value::Object(_)) => PatchForm::Merge(value),
+            (Syntax::Strategic, Value::Object(_)) => PatchForm::Strategic(value),
             // Go's decoder makes an empty map of it.
-            (Syntax::Strategic, Value::Null) => Form::Strategic(Value::Object(Map::new())),
+            (Syntax::Strategic, Value::Null) => PatchForm::Strategic(Value::Object(Map::new())),
             (Syntax::Merge, Value::Null) => {
                 return Err(Failure::bad_request("Invalid JSON Patch"));
             }
@@ -95,7 +97,7 @@ impl Patch {
                 return Err(syntax.undecodable(&go_json::not_of_type(&value, go_type)));
             }
         };
-        if matches!(form, Form::Json(_)) {
+        if matches!(form, PatchForm::Json(_)) {
             for complaint in &mut complaints {
                 complaint.insert_str(0, "json patch ");
             }
@@ -109,13 +111,13 @@ impl Patch {
     /// The reason why the patch cannot be applied to the object.
     pub(super) fn apply(&self, object: &Value) -> Result<Value, Error> {
         let patched = match &self.form {
-            Form::Json(patch) => patch.apply(object)?,
-            Form::Merge(patch) => {
+            PatchForm::Json(patch) => patch.apply(object)?,
+            PatchForm::Merge(patch) => {
                 let mut object = object.clone();
                 json_patch::merge(&mut object, patch);
                 object
             }
-            Form::Strategic(patch) => {
+            PatchForm::Strategic(patch) => {
                 let mut patched = strategic::merge(object, patch)?;
                 // It is made of fields of the type, which the type itself is not.
                 for member in ["apiVersion", "kind"] {
@@ -137,11 +139,11 @@ impl Patch {
     /// itself, else the object.
     pub(super) fn shown(&self, object: &Value) -> String {
         match &self.form {
-            Form::Json(_) | Form::Merge(_) => self
+            PatchForm::Json(_) | PatchForm::Merge(_) => self
                 .apply(object)
                 .map(|patched| patched.to_string())
                 .unwrap_or_default(),
-            Form::Strategic(patch) => go_words(patch),
+            PatchForm::Strategic(patch) => go_words(patch),
         }
     }
 }

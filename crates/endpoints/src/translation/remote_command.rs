@@ -16,8 +16,8 @@ use async_trait::async_trait;
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use ringwatch::clock::Clock;
-use ringwatch_http::client::{Backend, BackendAnswer, Switched, Throttle, exchange};
-use ringwatch_http::{Duplex, ProtocolEnd, Upgraded};
+use ringwatch_http::client::{Backend, BackendAnswer, SwitchedConnection, Throttle, exchange};
+use ringwatch_http::{Duplex, ProtocolEnd, UpgradedProtocol};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -67,7 +67,7 @@ impl<E: std::error::Error> From<E> for CommandFailure {
 }
 
 #[async_trait]
-impl Upgraded for RemoteCommand {
+impl UpgradedProtocol for RemoteCommand {
     async fn run(
         self: Box<Self>,
         client: Box<dyn Duplex>,
@@ -108,7 +108,7 @@ impl RemoteCommand {
         to_client: &ToClient,
         from_client: &mut FromClient,
     ) -> Result<Option<Value>, CommandFailure> {
-        let Switched {
+        let SwitchedConnection {
             stream,
             early,
             throttle,
@@ -148,12 +148,12 @@ impl RemoteCommand {
     }
 
     /// Has the kubelet speak SPDY. One that says nothing keeps nobody waiting.
-    async fn connect_in_time(&self) -> Result<Switched, CommandFailure> {
+    async fn connect_in_time(&self) -> Result<SwitchedConnection, CommandFailure> {
         let connected = self.backend.clock.timeout(OPEN_MAX, self.connect()).await;
         connected.map_err(|_| CommandFailure("timeout waiting for the kubelet".to_owned()))?
     }
 
-    async fn connect(&self) -> Result<Switched, CommandFailure> {
+    async fn connect(&self) -> Result<SwitchedConnection, CommandFailure> {
         let request = spdy_request(&self.path_and_query, SPDY_PROTOCOL);
         let request = request.map_err(|_| CommandFailure("error creating request".to_owned()))?;
         let answered = exchange(&self.backend, request).await;

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use ringwatch::clock::Clock;
-use ringwatch_http::client::{Backend, BackendAnswer, Switched, exchange};
-use ringwatch_http::{Duplex, ProtocolEnd, RequestBody, ResponseBody, Upgraded};
+use ringwatch_http::client::{Backend, BackendAnswer, SwitchedConnection, exchange};
+use ringwatch_http::{Duplex, ProtocolEnd, RequestBody, ResponseBody, UpgradedProtocol};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -60,12 +60,12 @@ pub(crate) async fn tunnel(
 
 /// A backend that speaks SPDY, for a client that does so within a WebSocket.
 struct SpdyBackend {
-    switched: Switched,
+    switched: SwitchedConnection,
     clock: Clock,
 }
 
 #[async_trait]
-impl Upgraded for SpdyBackend {
+impl UpgradedProtocol for SpdyBackend {
     async fn run(
         self: Box<Self>,
         client: Box<dyn Duplex>,
@@ -74,7 +74,7 @@ impl Upgraded for SpdyBackend {
     ) -> io::Result<()> {
         let clock = &self.clock;
         let (to_client, mut from_client) = websocket::open(client, unread, clock).await;
-        let Switched {
+        let SwitchedConnection {
             stream,
             early,
             throttle,

@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName, Response};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use ringwatch_audit::{
-    Auditor, Body as RecordedBody, Encoding, Level, Recording, RequestHead,
+    AuditBody as RecordedBody, Auditor, Encoding, Level, Recording, RequestHead,
     Response as AuditedResponse,
 };
 use ringwatch_http::{Body, EventStream, Tunnel};

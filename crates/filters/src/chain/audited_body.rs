@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use ringwatch_audit::{Body, Recording, Response};
+use ringwatch_audit::{AuditBody, Recording, Response};
 use ringwatch_http::{BoxError, ResponseBody};
 
 /// The part of a body that is kept.
@@ -18,9 +18,9 @@ use ringwatch_http::{BoxError, ResponseBody};
 pub(super) enum Capture {
     Nothing,
     /// The first frame, if it begins as a Status does.
-    Status(Body),
+    Status(AuditBody),
     /// Everything, as far as memory allows.
-    All(Body),
+    All(AuditBody),
 }
 
 impl Capture {
@@ -42,7 +42,7 @@ impl Capture {
         }
     }
 
-    fn take(&mut self) -> Option<Body> {
+    fn take(&mut self) -> Option<AuditBody> {
         match std::mem::replace(self, Self::Nothing) {
             Self::Nothing => None,
             Self::Status(body) | Self::All(body) => Some(body).filter(|it| it.bytes() > 0),

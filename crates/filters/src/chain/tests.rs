@@ -16,16 +16,16 @@ use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch_audit::backend::{
-    BatchOptions, Format, LogFile, LogOptions, LogWriter, Mode, QueueOptions,
+    BackendMode, BatchOptions, LogFile, LogFormat, LogOptions, LogWriter, QueueOptions,
 };
 use ringwatch_audit::{Auditor, Metrics, Policy};
 use ringwatch_authentication::{Authenticator, Peer, TokenFile, TokenWebhook, TokenWebhookConfig};
 use ringwatch_authorization::Authorizer;
-use ringwatch_flowcontrol::Watches;
+use ringwatch_flowcontrol::UserWatches;
 use ringwatch_http::{CancellationFlag, ResponseBody, full};
 use ringwatch_observe::running_requests::RunningRequests;
 use ringwatch_registry::object_counts::ObjectCounts;
-use ringwatch_webhook::{CallError, ClientConfig, ReviewVersion, Target, WebhookClient};
+use ringwatch_webhook::{CallError, ClientConfig, ReviewVersion, WebhookClient, WebhookTarget};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -102,7 +102,7 @@ fn filters(reads_max: u32) -> (Arc<Filters>, Arc<Notify>) {
             in_flight: InFlight::new(reads_max, 1, Duration::from_secs(60)),
             fairness: None,
             sizes: ObjectCounts::default(),
-            watches: Watches::new(1),
+            watches: UserWatches::new(1),
             large_work: LargeWork::on_current_runtime(),
             request_timeout: Duration::from_secs(60),
             metrics: endpoints::Metrics::new(),
@@ -320,7 +320,7 @@ fn asking(client: Arc<dyn WebhookClient>) -> Arc<Authenticator> {
     let config = TokenWebhookConfig {
         to: ClientConfig {
             name: "webhook".to_owned(),
-            target: Target::Url("https://webhook".to_owned()),
+            target: WebhookTarget::Url("https://webhook".to_owned()),
             ca_bundle: None,
             token: None,
             pair: None,
@@ -436,13 +436,18 @@ async fn the_clients_audit_id_is_kept_as_it_is() {
 }
 
 /// Has all requests recorded in a log, and returns what writes it until `end` is cancelled.
-fn audit(filters: &mut Filters, log: &Path, format: Format, end: &CancellationToken) -> LogWriter {
+fn audit(
+    filters: &mut Filters,
+    log: &Path,
+    format: LogFormat,
+    end: &CancellationToken,
+) -> LogWriter {
     let clock = Clock::real();
     let (file, _) = LogFile::open(log, None, clock.clone()).expect("a log");
     let options = LogOptions {
         format,
         queue: QueueOptions {
-            mode: Mode::Batch,
+            mode: BackendMode::Batch,
             events_max: 100,
         },
         batches: BatchOptions {
@@ -473,7 +478,7 @@ async fn slow_requests_tell_how_long_a_denied_impersonation_took() {
         Impersonation::new(nothing_is_allowed, Clock::real(), &mut Registry::default()).into();
     let log = tempfile::NamedTempFile::new().expect("a file");
     let end = CancellationToken::new();
-    let writer = audit(&mut filters, log.path(), Format::Json, &end);
+    let writer = audit(&mut filters, log.path(), LogFormat::Json, &end);
     for (path, impersonates, code) in [
         ("/api/v1/pods?limit=1", true, 403),
         ("/api/v1/pods?limit=2", false, 200),
@@ -503,7 +508,7 @@ async fn panics_and_clients_that_go_are_recorded() {
     let mut filters = Arc::into_inner(filters).expect("the only owner");
     let log = tempfile::NamedTempFile::new().expect("a file");
     let end = CancellationToken::new();
-    let writer = audit(&mut filters, log.path(), Format::Legacy, &end);
+    let writer = audit(&mut filters, log.path(), LogFormat::Legacy, &end);
 
     let panicked = filters.answer(get("/api/v1/panic", "view"), NOBODY, &|_| {});
     assert_eq!(panicked.await.status(), 500);

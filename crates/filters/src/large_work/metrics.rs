@@ -11,19 +11,19 @@ use prometheus_client::registry::Registry;
 use ringwatch_offload::Work;
 
 #[derive(Clone, Debug)]
-pub(super) struct Metrics {
-    pub(super) waits: Family<Labels, Histogram, fn() -> Histogram>,
-    pub(super) runs: Family<Labels, Histogram, fn() -> Histogram>,
+pub(super) struct LargeWorkMetrics {
+    pub(super) waits: Family<LargeWorkLabels, Histogram, fn() -> Histogram>,
+    pub(super) runs: Family<LargeWorkLabels, Histogram, fn() -> Histogram>,
     pub(super) requests: Gauge<i64, AtomicI64>,
-    pub(super) refused: Family<Labels, Counter>,
+    pub(super) refused: Family<LargeWorkLabels, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Labels {
+pub(super) struct LargeWorkLabels {
     work: &'static str,
 }
 
-impl Labels {
+impl LargeWorkLabels {
     pub(super) fn new(work: Work) -> Self {
         let work = match work {
             Work::Body | Work::ProtobufBody => "body",
@@ -35,7 +35,7 @@ impl Labels {
     }
 }
 
-impl Metrics {
+impl LargeWorkMetrics {
     pub(super) fn new() -> Self {
         Self {
             waits: Family::new_with_constructor(buckets),

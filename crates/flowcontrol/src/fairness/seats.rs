@@ -19,44 +19,44 @@ const FLOW_DIVISOR: u32 = 2;
 /// The seats of all priority levels, and the queues of requests that wait for one.
 #[derive(Debug)]
 pub(super) struct Seats {
-    state: Mutex<State>,
+    state: Mutex<SeatState>,
     /// The time after which a taken seat may be given to another request.
     lapse: Duration,
 }
 
 #[derive(Debug)]
-struct State {
+struct SeatState {
     total: u32,
     /// The number of the next request; later ones have larger numbers.
     number: u64,
-    levels: BTreeMap<Arc<str>, Levelled>,
+    levels: BTreeMap<Arc<str>, LevelState>,
 }
 
 /// The executing and waiting requests of one priority level.
 #[derive(Debug, Default)]
-struct Levelled {
+struct LevelState {
     guaranteed: u32,
     taken: u32,
-    held: BTreeMap<u64, Held>,
+    held: BTreeMap<u64, SeatHolder>,
     /// The flows that have or want seats.
-    flows: HashMap<Arc<str>, Queue>,
+    flows: HashMap<Arc<str>, FlowQueue>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct SeatHolder {
     flow: Arc<str>,
     width: u32,
     since: Instant,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct FlowQueue {
     taken: u32,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingRequest>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingRequest {
     number: u64,
     width: u32,
     since: Instant,
@@ -92,7 +92,7 @@ impl Seats {
     /// Creates this number of seats. A seat that has been held for longer than `lapse` is given to another request.
     #[must_use]
     pub(super) fn new(total: u32, lapse: Duration) -> Self {
-        let state = State {
+        let state = SeatState {
             total,
             number: 0,
             levels: BTreeMap::new(),
@@ -164,7 +164,7 @@ impl Seats {
             .flows
             .entry(Arc::clone(&flow));
         let (wake, turn) = oneshot::channel();
-        queue.or_default().waiting.push_back(Waiting {
+        queue.or_default().waiting.push_back(WaitingRequest {
             number,
             width,
             since: now,
@@ -191,7 +191,7 @@ impl Seats {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SeatState> {
         // No change leaves the seats inconsistent if it panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -221,7 +221,7 @@ impl Drop for Seat {
     }
 }
 
-impl State {
+impl SeatState {
     /// Returns the maximum number of seats of a level.
     fn most(&self, level: &str) -> u32 {
         let others = self.levels.iter().filter(|(name, _)| &***name != level);
@@ -252,7 +252,7 @@ impl State {
 
     /// Returns true if a level may take this many more seats for a request: guaranteed ones, or borrowed ones for which
     /// no other level has waited longer. A level without seats always may.
-    fn level_may(&self, level: &str, first: &Waiting) -> bool {
+    fn level_may(&self, level: &str, first: &WaitingRequest) -> bool {
         let own = self.levels.get(level);
         if own.is_none_or(|own| own.taken == 0 || own.taken + first.width <= own.guaranteed) {
             return true;
@@ -265,7 +265,8 @@ impl State {
     /// Gives free seats to the waiting requests of all levels. Levels are visited again after each success, since it
     /// may let others borrow.
     fn seat_all(&mut self) {
-        let waits = |level: &Levelled| level.flows.values().any(|queue| !queue.waiting.is_empty());
+        let waits =
+            |level: &LevelState| level.flows.values().any(|queue| !queue.waiting.is_empty());
         let levels = self.levels.iter().filter(|(_, level)| waits(level));
         let levels: Vec<Arc<str>> = levels.map(|(name, _)| Arc::clone(name)).collect();
         let mut seats = true;
@@ -296,7 +297,7 @@ impl State {
             own.taken += first.width;
             own.held.insert(
                 first.number,
-                Held {
+                SeatHolder {
                     flow,
                     width: first.width,
                     since: first.since,
@@ -317,7 +318,7 @@ impl State {
 
     /// Returns, of the flows that wait and may have more, the one that has the fewest seats, and of those the one that
     /// has waited for longest.
-    fn first(&self, level: &str) -> Option<(&Arc<str>, &Waiting)> {
+    fn first(&self, level: &str) -> Option<(&Arc<str>, &WaitingRequest)> {
         let flows = self.levels.get(level)?.flows.iter();
         let waiting = flows.filter_map(|(flow, queue)| {
             let first = queue.waiting.front()?;

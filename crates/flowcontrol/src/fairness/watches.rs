@@ -9,7 +9,7 @@ use crate::Lane;
 
 /// The watches of each user.
 #[derive(Debug)]
-pub struct Watches {
+pub struct UserWatches {
     /// The most watches that a user may have; 0 for no limit.
     most: u32,
     standing: Arc<Mutex<HashMap<Arc<str>, u32>>>,
@@ -22,7 +22,7 @@ pub struct WatchPlace {
     user: Arc<str>,
 }
 
-impl Watches {
+impl UserWatches {
     /// Creates a limit of this number of watches for each user; 0 for no limit.
     #[must_use]
     pub fn new(most: u32) -> Self {
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_user_has_so_many_watches_and_no_more() {
-        let watches = Watches::new(2);
+        let watches = UserWatches::new(2);
         let user = |name: &str, group: &str| User {
             name: name.to_owned(),
             groups: vec![group.to_owned()],
@@ -95,6 +95,11 @@ mod tests {
         let third = watches.enter(&jane).expect("one is gone");
         drop((second, third));
         assert!(lock(&watches.standing).is_empty(), "nobody is remembered");
-        assert!(Watches::new(0).enter(&jane).expect("no limit").is_none());
+        assert!(
+            UserWatches::new(0)
+                .enter(&jane)
+                .expect("no limit")
+                .is_none()
+        );
     }
 }

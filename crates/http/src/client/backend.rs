@@ -23,7 +23,7 @@ use crate::tunnel::Duplex;
 const KEEP_ALIVE_SECONDS: u64 = 30;
 
 /// The connection over which a request is sent.
-pub type Stream = Box<dyn Duplex>;
+pub type BackendStream = Box<dyn Duplex>;
 
 /// The server to which a request is sent.
 #[derive(Clone, Debug)]
@@ -137,13 +137,13 @@ impl Backend {
     }
 
     /// Connects and does the TLS handshake.
-    pub(super) async fn connect(&self) -> Result<Stream, ExchangeError> {
+    pub(super) async fn connect(&self) -> Result<BackendStream, ExchangeError> {
         let connected = self.clock.timeout(self.connect_timeout, self.shake_hands());
         let late = |_| ExchangeError::TimedOut(self.authority());
         connected.await.map_err(late)?
     }
 
-    async fn shake_hands(&self) -> Result<Stream, ExchangeError> {
+    async fn shake_hands(&self) -> Result<BackendStream, ExchangeError> {
         let tcp = self.connect_tcp().await?;
         let Some(tls) = &self.tls else {
             return Ok(Box::new(tcp));

@@ -12,8 +12,8 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use ringwatch_apimachinery::upgrade::is_upgrade;
 
 use super::backend::{Backend, ExchangeError};
-use super::kept::{KeptConnections, Line, Unanswered};
-use super::switched::Switched;
+use super::kept::{KeptConnections, Line, UnansweredRequest};
+use super::switched::SwitchedConnection;
 use super::throttle::Throttle;
 use crate::body::{BoxError, RequestBody, ResponseBody, full};
 
@@ -23,7 +23,7 @@ pub enum BackendAnswer {
     /// A response, whose body is read as fast as the client takes it.
     Answered(Response<ResponseBody>),
     /// 101: the connection has switched protocols, and its bytes go both ways from now on.
-    Switched(Response<()>, Switched),
+    Switched(Response<()>, SwitchedConnection),
 }
 
 /// Sends the request and waits for the head of the answer. A server may take as long for that as
@@ -51,7 +51,7 @@ pub async fn exchange(
         })));
     }
     let parts = line.switch().await?;
-    let switched = Switched {
+    let switched = SwitchedConnection {
         stream: parts.io.into_inner(),
         early: parts.read_buf,
         throttle: backend.bytes_per_second.map(|bytes_per_second| Throttle {
@@ -75,8 +75,8 @@ async fn answered(
             let again = (changes_nothing && body.is_end_stream()).then(|| parts.clone());
             match line.send(Request::from_parts(parts, body)).await {
                 Ok(answer) => return Ok((answer, line)),
-                Err(Unanswered::Unsent(unsent)) => request = *unsent,
-                Err(Unanswered::Failed(error)) => match again {
+                Err(UnansweredRequest::Unsent(unsent)) => request = *unsent,
+                Err(UnansweredRequest::Failed(error)) => match again {
                     Some(parts) if error.is_incomplete_message() => {
                         request = Request::from_parts(parts, full(""));
                     }
@@ -88,8 +88,8 @@ async fn answered(
     let mut line = Line::connect(backend).await?;
     match line.send(request).await {
         Ok(answer) => Ok((answer, line)),
-        Err(Unanswered::Unsent(_)) => Err(ExchangeError::Closed),
-        Err(Unanswered::Failed(error)) => Err(error.into()),
+        Err(UnansweredRequest::Unsent(_)) => Err(ExchangeError::Closed),
+        Err(UnansweredRequest::Failed(error)) => Err(error.into()),
     }
 }
 

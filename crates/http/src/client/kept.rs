@@ -17,7 +17,7 @@ use hyper::client::conn::http1::{self, Parts, SendRequest};
 use hyper_util::rt::TokioIo;
 use ringwatch::clock::{Clock, Instant};
 
-use super::backend::{Backend, ExchangeError, Stream};
+use super::backend::{Backend, BackendStream, ExchangeError};
 use crate::body::RequestBody;
 
 /// The buffer of a connection, which holds the head of a response and what is read of its body at once.
@@ -27,7 +27,7 @@ const KEPT_MAX: usize = 64;
 /// Maximum time for which a connection is kept: API servers close idle ones after 90 seconds.
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
-type Connection = http1::Connection<TokioIo<Stream>, RequestBody>;
+type Connection = http1::Connection<TokioIo<BackendStream>, RequestBody>;
 
 /// A connection over which one request is sent at a time.
 pub(super) struct Line {
@@ -37,7 +37,7 @@ pub(super) struct Line {
 }
 
 /// The failure to get an answer over a connection.
-pub(super) enum Unanswered {
+pub(super) enum UnansweredRequest {
     /// The connection was closed before any of the request was sent; here it is again.
     Unsent(Box<Request<RequestBody>>),
     Failed(hyper::Error),
@@ -62,11 +62,11 @@ impl Line {
     /// Sends a request, and waits for the head of the answer.
     ///
     /// # Errors
-    /// [`Unanswered`]
+    /// [`UnansweredRequest`]
     pub(super) async fn send(
         &mut self,
         request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, Unanswered> {
+    ) -> Result<Response<Incoming>, UnansweredRequest> {
         let Self { sender, connection } = self;
         let mut answer = pin!(sender.try_send_request(request));
         let answer = poll_fn(|context| {
@@ -84,8 +84,8 @@ impl Line {
         answer
             .await
             .map_err(|mut error| match error.take_message() {
-                Some(request) => Unanswered::Unsent(Box::new(request)),
-                None => Unanswered::Failed(error.into_error()),
+                Some(request) => UnansweredRequest::Unsent(Box::new(request)),
+                None => UnansweredRequest::Failed(error.into_error()),
             })
     }
 
@@ -102,7 +102,7 @@ impl Line {
     ///
     /// # Errors
     /// The connection broke.
-    pub(super) async fn switch(self) -> Result<Parts<TokioIo<Stream>>, ExchangeError> {
+    pub(super) async fn switch(self) -> Result<Parts<TokioIo<BackendStream>>, ExchangeError> {
         let mut connection = self.connection.ok_or(ExchangeError::Closed)?;
         poll_fn(|context| connection.poll_without_shutdown(context)).await?;
         Ok(connection.into_parts())

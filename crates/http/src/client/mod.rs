@@ -12,8 +12,8 @@ mod switched;
 mod throttle;
 
 pub use address::is_proxyable;
-pub use backend::{Backend, ExchangeError, Stream};
+pub use backend::{Backend, BackendStream, ExchangeError};
 pub use exchange::{BackendAnswer, exchange, fetch, fetch_stream, probe};
 pub use kept::KeptConnections;
-pub use switched::Switched;
+pub use switched::SwitchedConnection;
 pub use throttle::Throttle;

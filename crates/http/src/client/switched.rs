@@ -6,28 +6,28 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
-use super::backend::Stream;
+use super::backend::BackendStream;
 use super::throttle::Throttle;
-use crate::tunnel::{Duplex, ProtocolEnd, Upgraded};
+use crate::tunnel::{Duplex, ProtocolEnd, UpgradedProtocol};
 
 /// A connection to a backend that has switched protocols.
-pub struct Switched {
+pub struct SwitchedConnection {
     /// The connection itself.
-    pub stream: Stream,
+    pub stream: BackendStream,
     /// The bytes that the backend has sent behind the head of its response.
     pub early: Bytes,
     /// The rate of each direction; `None` for no limit.
     pub throttle: Option<Throttle>,
 }
 
-impl fmt::Debug for Switched {
+impl fmt::Debug for SwitchedConnection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Switched")
     }
 }
 
 #[async_trait]
-impl Upgraded for Switched {
+impl UpgradedProtocol for SwitchedConnection {
     /// Copies in both directions until one side has ended, as kube-apiserver does; both connections are closed then.
     /// Nothing is read that the other side has no room for.
     async fn run(

@@ -39,7 +39,7 @@ const FIRST_STREAMS_MAX: Duration = Duration::from_secs(60);
 
 /// The reason why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum ConnectionEnd {
     /// The connection is to be closed: open streams are served to their end.
     GoAway,
     /// The client has sent no request in time.
@@ -103,7 +103,7 @@ impl Connections {
         let end = rarely(async {
             tokio::select! {
                 end = self.end(&counted) => end,
-                () = leaving.cancelled() => End::GoAway,
+                () = leaving.cancelled() => ConnectionEnd::GoAway,
             }
         });
         let end = tokio::select! {
@@ -111,9 +111,9 @@ impl Connections {
             end = end => end,
         };
         match end {
-            End::GoAway => connection.as_mut().graceful_shutdown(),
-            End::Silent => return Ok(()),
-            End::Abandoned => return Err(abandonment()),
+            ConnectionEnd::GoAway => connection.as_mut().graceful_shutdown(),
+            ConnectionEnd::Silent => return Ok(()),
+            ConnectionEnd::Abandoned => return Err(abandonment()),
         }
         tokio::select! {
             result = turns.drive(connection) => Ok(result??),
@@ -123,28 +123,28 @@ impl Connections {
     }
 
     /// Completes when the connection should end.
-    async fn end(&self, client: &Client) -> End {
+    async fn end(&self, client: &Client) -> ConnectionEnd {
         let clock = &self.clock;
         tokio::select! {
-            () = self.closing.cancelled() => End::GoAway,
-            () = self.abandoned(&client.outgoing) => End::Abandoned,
-            () = client.outgoing.idle(clock, IDLE) => End::GoAway,
+            () = self.closing.cancelled() => ConnectionEnd::GoAway,
+            () = self.abandoned(&client.outgoing) => ConnectionEnd::Abandoned,
+            () = client.outgoing.idle(clock, IDLE) => ConnectionEnd::GoAway,
             end = self.unwanted(client) => end,
         }
     }
 
     /// Completes when the client has not sent a request in time, or none with valid credentials: it then has to
     /// reconnect, as in kube-apiserver.
-    async fn unwanted(&self, client: &Client) -> End {
+    async fn unwanted(&self, client: &Client) -> ConnectionEnd {
         let standing = &client.peer.standing;
         let first = self.clock.timeout(FIRST_HEAD_MAX, standing.judged());
         if first.await.is_err() && !standing.is_judged() {
-            return End::Silent;
+            return ConnectionEnd::Silent;
         }
         while !standing.is_refused() {
             standing.judged().await;
         }
-        End::GoAway
+        ConnectionEnd::GoAway
     }
 
     /// Completes when a connection may be closed after GOAWAY. A client that never acknowledges would otherwise keep it

@@ -202,7 +202,7 @@ async fn a_client_that_does_not_read_the_end_is_left_as_well() {
 #[tokio::test]
 async fn writes_that_wait_are_noticed() {
     let (mut client, server) = tokio::io::duplex(4);
-    let waiting = Waiting::default();
+    let waiting = WriteBacklog::default();
     let mut io = LayeredIo::new(server, waiting.clone());
     io.write_all(b"four").await.expect("room");
     assert!(!waiting.is_waiting());

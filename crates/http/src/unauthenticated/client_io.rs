@@ -6,14 +6,14 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::Standing;
+use super::ClientStanding;
 use super::standing::Direction;
 use crate::layered_io::{IoLayer, LayeredIo};
 
 /// A socket whose reads and writes count as waiting for the client while they are pending.
-pub(crate) type ClientIo<T> = LayeredIo<T, Standing>;
+pub(crate) type ClientIo<T> = LayeredIo<T, ClientStanding>;
 
-impl IoLayer for Standing {
+impl IoLayer for ClientStanding {
     fn poll_read<T: AsyncRead + Unpin>(
         &mut self,
         inner: Pin<&mut T>,

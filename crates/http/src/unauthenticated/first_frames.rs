@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use ringwatch::budget::Share;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::{FIRST_HEAD_BYTES_MAX, Standing};
+use super::{ClientStanding, FIRST_HEAD_BYTES_MAX};
 use crate::http2_frames::{CONTINUATION, END_HEADERS, HEADER_BYTES, HEADERS, Header};
 use crate::layered_io::IoLayer;
 use crate::preface::PREFACE_BYTES;
@@ -29,7 +29,7 @@ pub(crate) struct FirstFrames(Option<Box<First>>);
 
 #[derive(Debug)]
 struct First {
-    standing: Standing,
+    standing: ClientStanding,
     /// The bytes that have been read and not inspected.
     input: Vec<u8>,
     /// The number of following bytes that pass without inspection.
@@ -47,7 +47,7 @@ struct First {
 impl FirstFrames {
     /// Creates the layer of a connection on which the preface comes next. Its memory is counted by `share`.
     #[must_use]
-    pub(crate) fn new(standing: &Standing, share: Share) -> Self {
+    pub(crate) fn new(standing: &ClientStanding, share: Share) -> Self {
         Self(Some(Box::new(First {
             standing: standing.clone(),
             input: Vec::new(),
@@ -191,14 +191,14 @@ mod tests {
     }
 
     /// Returns the part of a client's bytes that goes on, and the bytes that the memory budget knows of then.
-    fn going_on(sent: &[u8], standing: &Standing) -> (io::Result<Vec<u8>>, u64) {
+    fn going_on(sent: &[u8], standing: &ClientStanding) -> (io::Result<Vec<u8>>, u64) {
         going_on_within(sent, standing, &Ledger::unlimited())
     }
 
     /// Does the same within a memory budget.
     fn going_on_within(
         sent: &[u8],
-        standing: &Standing,
+        standing: &ClientStanding,
         ledger: &Ledger,
     ) -> (io::Result<Vec<u8>>, u64) {
         let share = ledger.share(Account::Connections);
@@ -222,7 +222,7 @@ mod tests {
     const PREFACE: [u8; PREFACE_BYTES] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     #[test]
     fn a_header_block_goes_on_when_it_is_whole() {
-        let standing = Standing::uncounted();
+        let standing = ClientStanding::uncounted();
         let begun = [&PREFACE[..], &frame(SETTINGS, 0, 6)].concat();
         let part = [begun.clone(), frame(HEADERS, 0, 10_000)].concat();
         let (gone_on, held) = going_on(&part, &standing);
@@ -241,7 +241,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_waits_for_the_judgement_goes_on_with_it() {
-        let standing = Standing::uncounted();
+        let standing = ClientStanding::uncounted();
         let sent = [
             &PREFACE[..],
             &frame(HEADERS, END_HEADERS, 100),
@@ -271,16 +271,16 @@ mod tests {
         let mut objects = ledger.share(Account::Objects);
         objects.set(2 << 20);
         let sent = [&PREFACE[..], &frame(HEADERS, END_HEADERS, 100)].concat();
-        let (gone_on, _) = going_on_within(&sent, &Standing::uncounted(), &ledger);
+        let (gone_on, _) = going_on_within(&sent, &ClientStanding::uncounted(), &ledger);
         assert_eq!(gone_on.expect("a request"), sent);
         let sent = [&PREFACE[..], &frame(HEADERS, 0, 10_000)].concat();
-        let (gone_on, _) = going_on_within(&sent, &Standing::uncounted(), &ledger);
+        let (gone_on, _) = going_on_within(&sent, &ClientStanding::uncounted(), &ledger);
         assert!(gone_on.is_err());
     }
 
     #[test]
     fn what_follows_the_judgement_goes_on() {
-        let standing = Standing::uncounted();
+        let standing = ClientStanding::uncounted();
         standing.refuse();
         let all = [
             &PREFACE[..],
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_header_block_without_end_ends_the_connection() {
-        let standing = Standing::uncounted();
+        let standing = ClientStanding::uncounted();
         let mut sent = [&PREFACE[..], &frame(HEADERS, 0, 10_000)].concat();
         for _ in 0..FIRST_HEAD_BYTES_MAX / 10_000 {
             sent.extend(frame(CONTINUATION, 0, 10_000));
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn frames_without_bytes_do_not_make_a_block_endless() {
-        let standing = Standing::uncounted();
+        let standing = ClientStanding::uncounted();
         let mut sent = [&PREFACE[..], &frame(HEADERS, 0, 0)].concat();
         for _ in 0..FIRST_HEAD_BYTES_MAX / HEADER_BYTES {
             sent.extend(frame(CONTINUATION, 0, 0));

@@ -16,7 +16,7 @@ use ringwatch::budget::Share;
 use ringwatch::clock::{Clock, Timer};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::{FIRST_HEAD_BYTES_MAX, FIRST_HEAD_MAX, Standing};
+use super::{ClientStanding, FIRST_HEAD_BYTES_MAX, FIRST_HEAD_MAX};
 use crate::head_refusal::HeadRefusal;
 use crate::layered_io::IoLayer;
 
@@ -25,11 +25,11 @@ const COVERED_BYTES: u64 = 8 << 10;
 
 /// A connection's heads. Clones are of the same connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Heads(Arc<Mutex<Head>>);
+pub(crate) struct Heads(Arc<Mutex<FirstHead>>);
 
 /// The head that is being read.
 #[derive(Debug)]
-struct Head {
+struct FirstHead {
     /// True while a head is read; false while a request's body is.
     reading: bool,
     /// The number of bytes of the head that have been read.
@@ -48,7 +48,7 @@ impl Heads {
     /// Spends from the account of a share.
     #[must_use]
     pub(crate) fn new(share: Share) -> Self {
-        Self(Arc::new(Mutex::new(Head {
+        Self(Arc::new(Mutex::new(FirstHead {
             reading: true,
             bytes: 0,
             has_target: false,
@@ -80,15 +80,15 @@ impl Heads {
         head.refusal.filter(|_| head.bytes > 0)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Head> {
+    fn lock(&self) -> MutexGuard<'_, FirstHead> {
         // A head is whole after each of its changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Head {
+impl FirstHead {
     /// Counts bytes that have come.
-    fn grow(&mut self, more: usize, standing: &Standing) -> io::Result<()> {
+    fn grow(&mut self, more: usize, standing: &ClientStanding) -> io::Result<()> {
         self.bytes += more as u64;
         let unknown = !standing.is_authenticated();
         if unknown && self.bytes > FIRST_HEAD_BYTES_MAX as u64 {
@@ -139,14 +139,14 @@ impl Head {
 #[derive(Debug)]
 pub(crate) struct FirstHeads {
     heads: Heads,
-    standing: Standing,
+    standing: ClientStanding,
     clock: Clock,
 }
 
 impl FirstHeads {
     /// Creates the layer of a connection.
     #[must_use]
-    pub(crate) fn new(heads: &Heads, standing: &Standing, clock: &Clock) -> Self {
+    pub(crate) fn new(heads: &Heads, standing: &ClientStanding, clock: &Clock) -> Self {
         Self {
             heads: heads.clone(),
             standing: standing.clone(),

@@ -34,8 +34,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 pub(crate) use client_io::ClientIo;
 pub(crate) use first_frames::FirstFrames;
 pub(crate) use first_heads::{FirstHeads, Heads};
+pub(crate) use standing::ClientStanding;
 pub use standing::Judgement;
-pub(crate) use standing::Standing;
 
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::Network;
@@ -82,11 +82,11 @@ impl ConnectionLimits {
 
 /// The connections without an authenticated client. Clones are the same.
 #[derive(Clone)]
-pub struct Unauthenticated(Arc<Shared>);
+pub struct UnauthenticatedConnections(Arc<Limiter>);
 
-struct Shared {
+struct Limiter {
     limits: ConnectionLimits,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
     /// Notified when a place has become free. For one waiting task, the one that accepts connections.
     freed: Notify,
     /// The places of authenticated connections.
@@ -98,9 +98,9 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     /// The connections by network and by number; later ones have larger numbers. No network is empty.
-    by_network: HashMap<Network, BTreeMap<u64, Standing>>,
+    by_network: HashMap<Network, BTreeMap<u64, ClientStanding>>,
     /// The number of connections that are in `by_network`.
     count: usize,
     /// The number of connections that there have been, which is the number of the newest one.
@@ -109,27 +109,27 @@ struct Open {
 
 /// The place of a connection among the unauthenticated ones.
 #[derive(Clone, Debug)]
-struct Place {
-    all: Unauthenticated,
+struct ConnectionSlot {
+    all: UnauthenticatedConnections,
     network: Network,
     number: u64,
 }
 
 /// A connection's entry among the unauthenticated ones; free again when dropped.
 #[derive(Debug)]
-pub(crate) struct Entered(Standing);
+pub(crate) struct EnteredConnection(ClientStanding);
 
 /// The decision about a new connection.
 #[derive(Debug)]
-enum Entry {
-    Entered(Entered),
+enum EntryDecision {
+    Entered(EnteredConnection),
     /// All places are taken, and no client may be cut off.
     Full,
     /// The address has too many connections.
     Refused,
 }
 
-impl std::fmt::Debug for Unauthenticated {
+impl std::fmt::Debug for UnauthenticatedConnections {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Each connection leads back here.
         let count = self.lock().count;
@@ -138,11 +138,11 @@ impl std::fmt::Debug for Unauthenticated {
     }
 }
 
-impl Unauthenticated {
+impl UnauthenticatedConnections {
     /// Creates the limiter, without connections.
     #[must_use]
     pub fn new(limits: ConnectionLimits, clock: &Clock) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(Limiter {
             limits,
             open: Mutex::default(),
             freed: Notify::new(),
@@ -174,16 +174,16 @@ impl Unauthenticated {
     }
 
     /// Takes a place for a new connection from an address, as soon as there is one; `None` if the address has too many.
-    pub(crate) async fn enter(&self, address: IpAddr) -> Option<Entered> {
+    pub(crate) async fn enter(&self, address: IpAddr) -> Option<EnteredConnection> {
         let network = Network::from(address);
         loop {
             match self.try_enter(network) {
-                Entry::Entered(entered) => return Some(entered),
-                Entry::Refused => {
+                EntryDecision::Entered(entered) => return Some(entered),
+                EntryDecision::Refused => {
                     self.0.refused.inc();
                     return None;
                 }
-                Entry::Full => {
+                EntryDecision::Full => {
                     tokio::select! {
                         () = self.0.freed.notified() => {}
                         () = self.0.clock.sleep(LOOK_PERIOD) => {}
@@ -193,7 +193,7 @@ impl Unauthenticated {
         }
     }
 
-    fn try_enter(&self, network: Network) -> Entry {
+    fn try_enter(&self, network: Network) -> EntryDecision {
         let limits = self.0.limits;
         let now = self.0.clock.now();
         let mut open = self.lock();
@@ -202,53 +202,58 @@ impl Unauthenticated {
             match open.longest_waiting_of(network, now) {
                 Some(number) => self.shed(&mut open, network, number),
                 // While the server is busy with them, accepting more would not help.
-                None if open.any_waits_for_server(network, now) => return Entry::Full,
-                None => return Entry::Refused,
+                None if open.any_waits_for_server(network, now) => return EntryDecision::Full,
+                None => return EntryDecision::Refused,
             }
         } else if open.count >= limits.unauthenticated {
             match open.longest_waiting(now) {
                 Some((network, number)) => self.shed(&mut open, network, number),
-                None => return Entry::Full,
+                None => return EntryDecision::Full,
             }
         }
         open.entered += 1;
         let number = open.entered;
         let all = self.clone();
-        let place = Place {
+        let place = ConnectionSlot {
             all,
             network,
             number,
         };
-        let standing = Standing::new(Some(place));
+        let standing = ClientStanding::new(Some(place));
         let own = open.by_network.entry(network).or_default();
         own.insert(number, standing.clone());
         open.count += 1;
         self.0.count.inc();
-        Entry::Entered(Entered(standing))
+        EntryDecision::Entered(EnteredConnection(standing))
     }
 
-    fn shed(&self, open: &mut Open, network: Network, number: u64) {
+    fn shed(&self, open: &mut OpenConnections, network: Network, number: u64) {
         if let Some(standing) = self.remove(open, network, number) {
             self.0.shed.inc();
             standing.shed();
         }
     }
 
-    fn remove(&self, open: &mut Open, network: Network, number: u64) -> Option<Standing> {
+    fn remove(
+        &self,
+        open: &mut OpenConnections,
+        network: Network,
+        number: u64,
+    ) -> Option<ClientStanding> {
         let removed = open.remove(network, number)?;
         self.0.count.dec();
         self.0.freed.notify_one();
         Some(removed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
         // The state is consistent after each change, so poison is ignored.
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
-    fn remove(&mut self, network: Network, number: u64) -> Option<Standing> {
+impl OpenConnections {
+    fn remove(&mut self, network: Network, number: u64) -> Option<ClientStanding> {
         let own = self.by_network.get_mut(&network)?;
         let removed = own.remove(&number)?;
         if own.is_empty() {
@@ -283,7 +288,7 @@ impl Open {
 /// Returns how long the server has waited for its client on the connection that has waited longest, of those that may
 /// be cut off, and the connection's number: the oldest of several.
 fn longest_waiting(
-    connections: &BTreeMap<u64, Standing>,
+    connections: &BTreeMap<u64, ClientStanding>,
     now: Instant,
 ) -> Option<(Duration, Reverse<u64>)> {
     let waits = connections.iter().filter_map(|(number, standing)| {
@@ -293,7 +298,7 @@ fn longest_waiting(
     waits.max()
 }
 
-impl Place {
+impl ConnectionSlot {
     fn now(&self) -> Instant {
         self.all.0.clock.now()
     }
@@ -313,15 +318,15 @@ impl Place {
     }
 }
 
-impl Entered {
+impl EnteredConnection {
     /// Returns the connection's standing, which outlives this guard in clones.
     #[must_use]
-    pub(crate) fn standing(&self) -> &Standing {
+    pub(crate) fn standing(&self) -> &ClientStanding {
         &self.0
     }
 }
 
-impl Drop for Entered {
+impl Drop for EnteredConnection {
     fn drop(&mut self) {
         self.0.end();
     }

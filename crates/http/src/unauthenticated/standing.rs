@@ -9,25 +9,25 @@ use std::time::Duration;
 use ringwatch::clock::Instant;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
-use super::Place;
+use super::ConnectionSlot;
 
 /// The standing of a connection's client. Clones are of the same connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Standing(Arc<Shared>);
+pub(crate) struct ClientStanding(Arc<StandingCell>);
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct StandingCell {
     /// Set once, when a request has been authenticated and there was a place for the connection.
     authenticated: AtomicBool,
     /// The place among the unauthenticated connections; `None` for a connection that no limit counts.
-    place: Option<Place>,
-    state: Mutex<State>,
+    place: Option<ConnectionSlot>,
+    state: Mutex<StandingState>,
     /// Notified when a request has been authenticated or refused. For one waiting task, the connection's.
     judged: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StandingState {
     /// True once a request has been authenticated or refused.
     judged: bool,
     /// True once a request came without valid credentials, after which an HTTP/2 connection ends.
@@ -73,15 +73,15 @@ pub(super) enum Direction {
     Out,
 }
 
-impl Standing {
+impl ClientStanding {
     /// Returns the standing of a connection that no limit counts, such as one within the process.
     #[must_use]
     pub(crate) fn uncounted() -> Self {
         Self::new(None)
     }
 
-    pub(super) fn new(place: Option<Place>) -> Self {
-        Self(Arc::new(Shared {
+    pub(super) fn new(place: Option<ConnectionSlot>) -> Self {
+        Self(Arc::new(StandingCell {
             authenticated: AtomicBool::new(false),
             place,
             state: Mutex::default(),
@@ -158,7 +158,7 @@ impl Standing {
         Poll::Pending
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut StandingState)) {
         let mut state = self.lock();
         state.judged = true;
         change(&mut state);
@@ -170,14 +170,14 @@ impl Standing {
 
     /// Records that a request is being answered, until the returned guard is dropped.
     #[must_use]
-    pub(crate) fn answer(&self) -> Answer {
+    pub(crate) fn answer(&self) -> OpenAnswer {
         let mut state = self.lock();
         state.answering += 1;
         if let Some(place) = &self.0.place {
             state.end_wait(place.now());
         }
         drop(state);
-        Answer(self.clone())
+        OpenAnswer(self.clone())
     }
 
     /// Polls the socket for what comes from the client or goes to it, and notes whether the client is waited for.
@@ -245,29 +245,29 @@ impl Standing {
         tasks.for_each(Waker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StandingState> {
         self.0.lock()
     }
 }
 
 /// A request that is being answered; while one is, the client waits for the server.
 #[derive(Debug)]
-pub(crate) struct Answer(Standing);
+pub(crate) struct OpenAnswer(ClientStanding);
 
-impl Drop for Answer {
+impl Drop for OpenAnswer {
     fn drop(&mut self) {
         self.0.lock().answering -= 1;
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl StandingCell {
+    fn lock(&self) -> MutexGuard<'_, StandingState> {
         // A state is whole after each of its changes.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl StandingState {
     /// Returns the tasks that wait for the socket. It wakes both, since it does not say in which direction it is ready.
     fn tasks(&mut self) -> impl Iterator<Item = Waker> + use<> {
         self.reader.take().into_iter().chain(self.writer.take())
@@ -280,7 +280,7 @@ impl State {
     }
 }
 
-impl Wake for Shared {
+impl Wake for StandingCell {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

@@ -16,8 +16,8 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
     authenticated: 2,
 };
 
-fn places() -> Unauthenticated {
-    Unauthenticated::new(LIMITS, &Clock::real())
+fn places() -> UnauthenticatedConnections {
+    UnauthenticatedConnections::new(LIMITS, &Clock::real())
 }
 
 fn address(text: &str) -> IpAddr {
@@ -26,14 +26,14 @@ fn address(text: &str) -> IpAddr {
 
 /// A connection and its client.
 struct Connection {
-    entered: Entered,
+    entered: EnteredConnection,
     io: ClientIo<DuplexStream>,
     client: DuplexStream,
 }
 
 impl Connection {
     /// Returns a new connection, if there is a place for it now.
-    fn open(places: &Unauthenticated, from: &str) -> Option<Self> {
+    fn open(places: &UnauthenticatedConnections, from: &str) -> Option<Self> {
         let entered = places.enter(address(from)).now_or_never().flatten()?;
         let (client, server) = tokio::io::duplex(64);
         let io = ClientIo::new(server, entered.standing().clone());
@@ -269,8 +269,8 @@ fn whoever_waits_for_the_judgement_is_woken() {
     let task = Arc::new(Task::default());
     let waker = Waker::from(task.clone());
     let mut context = Context::from_waker(&waker);
-    for judge in [Standing::refuse, Standing::authenticate] {
-        let standing = Standing::uncounted();
+    for judge in [ClientStanding::refuse, ClientStanding::authenticate] {
+        let standing = ClientStanding::uncounted();
         let before = task.0.load(Ordering::SeqCst);
         assert!(standing.poll_judged(&mut context).is_pending());
         judge(&standing);

@@ -13,23 +13,23 @@ use bytes::Buf;
 use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::sync::{Mutex, MutexGuard};
 
-use super::ready::Ready;
-use super::slot::{End, Slot, State as SlotState};
+use super::ready::ReadyList;
+use super::slot::{LockedSlot as SlotState, Slot, StreamEnd};
 use crate::body::BoxError;
 use crate::outgoing::{Chunk, CountedBody};
 
 /// The watches of a connection that are about to go over. Clones are of the same connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Handovers(Arc<Shared>);
+pub(crate) struct Handovers(Arc<BodyCell>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    ready: Arc<Ready<Mutex<SlotState>>>,
+struct BodyCell {
+    state: Mutex<BodyState>,
+    ready: Arc<ReadyList<Mutex<SlotState>>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BodyState {
     /// True once the client's window is known to be large enough.
     open: bool,
     /// The watch whose empty frame is on its way.
@@ -45,14 +45,14 @@ struct State {
 impl Handovers {
     /// Wraps the body of a watch, which goes over to the connection if the client's windows allow it.
     pub(crate) fn watch(&self, body: CountedBody) -> StreamBody {
-        StreamBody(Phase::Offered {
+        StreamBody(BodyPhase::Offered {
             handovers: self.clone(),
             body: Some(body),
             waiting: None,
         })
     }
 
-    pub(super) fn ready(&self) -> &Ready<Mutex<SlotState>> {
+    pub(super) fn ready(&self) -> &ReadyList<Mutex<SlotState>> {
         &self.0.ready
     }
 
@@ -136,7 +136,7 @@ impl Handovers {
         next.flatten().into_iter().for_each(Waker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BodyState> {
         // The state is consistent after each of its changes, so poison is ignored.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,10 +144,10 @@ impl Handovers {
 
 /// The body of a response over HTTP/2.
 #[derive(Debug)]
-pub(crate) struct StreamBody(Phase);
+pub(crate) struct StreamBody(BodyPhase);
 
 #[derive(Debug)]
-enum Phase {
+enum BodyPhase {
     /// hyper writes it.
     Own(CountedBody),
     /// It is to go over to the connection, once it is its turn.
@@ -166,7 +166,7 @@ enum Phase {
 impl From<CountedBody> for StreamBody {
     /// Wraps a body that hyper writes.
     fn from(body: CountedBody) -> Self {
-        Self(Phase::Own(body))
+        Self(BodyPhase::Own(body))
     }
 }
 
@@ -180,14 +180,14 @@ impl Body for StreamBody {
     ) -> Poll<Option<Result<Frame<Chunk>, BoxError>>> {
         loop {
             let next = match &mut self.0 {
-                Phase::Own(body) => match ready!(Pin::new(body).poll_frame(context)) {
+                BodyPhase::Own(body) => match ready!(Pin::new(body).poll_frame(context)) {
                     // An empty frame means that a watch goes over.
                     Some(Ok(frame)) if frame.data_ref().is_some_and(|it| !it.has_remaining()) => {
                         continue;
                     }
                     other => return Poll::Ready(other),
                 },
-                Phase::Offered {
+                BodyPhase::Offered {
                     handovers,
                     body,
                     waiting,
@@ -196,23 +196,23 @@ impl Body for StreamBody {
                     let (slot, body) = (slot, body.take());
                     match (slot, body) {
                         (Some(slot), _) => {
-                            self.0 = Phase::Announced(handovers.clone(), slot);
+                            self.0 = BodyPhase::Announced(handovers.clone(), slot);
                             let empty = Frame::data(Chunk::empty());
                             return Poll::Ready(Some(Ok(empty)));
                         }
-                        (None, Some(body)) => Phase::Own(body),
-                        (None, None) => Phase::Ended,
+                        (None, Some(body)) => BodyPhase::Own(body),
+                        (None, None) => BodyPhase::Ended,
                     }
                 }
-                Phase::Announced(_, slot) => match ready!(slot.poll_end(context)) {
-                    End::Returned(body) => Phase::Own(body),
-                    End::Whole => Phase::Ended,
-                    End::Failed(error) => {
-                        self.0 = Phase::Ended;
+                BodyPhase::Announced(_, slot) => match ready!(slot.poll_end(context)) {
+                    StreamEnd::Returned(body) => BodyPhase::Own(body),
+                    StreamEnd::Whole => BodyPhase::Ended,
+                    StreamEnd::Failed(error) => {
+                        self.0 = BodyPhase::Ended;
                         return Poll::Ready(Some(Err(error)));
                     }
                 },
-                Phase::Ended => return Poll::Ready(None),
+                BodyPhase::Ended => return Poll::Ready(None),
             };
             self.0 = next;
         }
@@ -220,15 +220,15 @@ impl Body for StreamBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Phase::Own(body) => body.is_end_stream(),
-            Phase::Offered { .. } | Phase::Announced(..) => false,
-            Phase::Ended => true,
+            BodyPhase::Own(body) => body.is_end_stream(),
+            BodyPhase::Offered { .. } | BodyPhase::Announced(..) => false,
+            BodyPhase::Ended => true,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Phase::Own(body) => body.size_hint(),
+            BodyPhase::Own(body) => body.size_hint(),
             _ => SizeHint::default(),
         }
     }
@@ -238,8 +238,8 @@ impl Drop for StreamBody {
     /// Ends the watch: its stream is reset or at its end.
     fn drop(&mut self) {
         match &self.0 {
-            Phase::Announced(handovers, slot) => handovers.abandon(slot),
-            Phase::Offered {
+            BodyPhase::Announced(handovers, slot) => handovers.abandon(slot),
+            BodyPhase::Offered {
                 handovers,
                 waiting: Some(waker),
                 ..
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(woken(&watches), [1, 1, 1]);
         for watch in &mut watches {
             assert!(poll(watch));
-            assert!(matches!(watch.0.0, Phase::Own(_)));
+            assert!(matches!(watch.0.0, BodyPhase::Own(_)));
         }
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::windows::{Update, WINDOW_BYTES_MAX};
-use super::{STREAMS_MAX, Watches};
+use super::{ConnectionWatches, STREAMS_MAX};
 use crate::http2_frames::{
-    ACK, CONTINUATION, END_HEADERS, HEADERS, Header, Position, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+    ACK, CONTINUATION, END_HEADERS, FramePosition, HEADERS, Header, RST_STREAM, SETTINGS,
+    WINDOW_UPDATE,
 };
 use crate::preface::PREFACE_BYTES;
 
@@ -38,8 +39,8 @@ enum Grant {
 
 /// The position in the client's bytes.
 #[derive(Debug)]
-pub(super) struct Incoming {
-    position: Position,
+pub(super) struct IncomingBytes {
+    position: FramePosition,
     /// The number of bytes of the preface that are to come.
     preface: usize,
     /// The frame whose payload is being collected; it is passed on when it is complete.
@@ -52,10 +53,10 @@ pub(super) struct Incoming {
     in_header_block: bool,
 }
 
-impl Default for Incoming {
+impl Default for IncomingBytes {
     fn default() -> Self {
         Self {
-            position: Position::default(),
+            position: FramePosition::default(),
             preface: PREFACE_BYTES,
             header: None,
             payload: Vec::new(),
@@ -65,7 +66,7 @@ impl Default for Incoming {
     }
 }
 
-impl Watches {
+impl ConnectionWatches {
     /// Takes bytes of the client and appends those that h2 is to get.
     ///
     /// # Errors

@@ -33,12 +33,12 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use body::Handovers;
-use incoming::Incoming;
+use incoming::IncomingBytes;
 use slot::Slot;
 use windows::Windows;
 
 use crate::http2_frames::{
-    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADER_BYTES, HEADERS, Header, Position,
+    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, FramePosition, HEADER_BYTES, HEADERS, Header,
     RST_STREAM, SETTINGS,
 };
 
@@ -56,7 +56,7 @@ const TURN_KEPT_MAX: usize = 16;
 
 /// A stream that is open.
 #[derive(Debug, Default)]
-struct Stream {
+struct OpenStream {
     /// The bytes that the client has granted beyond the initial window, before a watch goes over.
     credit: i64,
     /// The watch, once it has gone over.
@@ -65,18 +65,18 @@ struct Stream {
 
 /// The watches of a connection, and the frames between which theirs are written.
 #[derive(Debug)]
-pub(super) struct Watches {
+pub(super) struct ConnectionWatches {
     handovers: Handovers,
     windows: Windows,
-    streams: HashMap<u32, Stream>,
+    streams: HashMap<u32, OpenStream>,
     /// The watches whose turn it is, exchanged with the list of ready ones.
     turn: VecDeque<Arc<Slot>>,
     /// The streams of the watches that wait for the connection's window, each once.
     starved: Vec<u32>,
-    outgoing: Position,
+    outgoing: FramePosition,
     /// True if h2 writes a header block, between whose frames no other may be.
     in_header_block: bool,
-    incoming: Incoming,
+    incoming: IncomingBytes,
     /// True if h2 is to get a part of the watches' window when it next reads.
     refill_due: bool,
     /// The number of bytes that h2 has written since the watches had their turn.
@@ -85,14 +85,14 @@ pub(super) struct Watches {
 
 /// The work that is left after the ready watches were asked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Progress {
+pub(super) enum FrameProgress {
     /// Nothing until something wakes the task.
     Done,
     /// There is more, once the gathered bytes are written.
     Full,
 }
 
-impl Watches {
+impl ConnectionWatches {
     pub(super) fn new(handovers: Handovers) -> Self {
         Self {
             handovers,
@@ -100,9 +100,9 @@ impl Watches {
             streams: HashMap::new(),
             turn: VecDeque::new(),
             starved: Vec::new(),
-            outgoing: Position::default(),
+            outgoing: FramePosition::default(),
             in_header_block: false,
-            incoming: Incoming::default(),
+            incoming: IncomingBytes::default(),
             refill_due: false,
             since_turn: 0,
         }
@@ -226,10 +226,10 @@ impl Watches {
         context: &mut Context<'_>,
         out: &mut Vec<u8>,
         bytes_max: usize,
-    ) -> Progress {
+    ) -> FrameProgress {
         if self.outgoing.left > 0 || self.in_header_block {
             // h2 waits for room to write the rest.
-            return Progress::Done;
+            return FrameProgress::Done;
         }
         self.since_turn = 0;
         loop {
@@ -239,26 +239,31 @@ impl Watches {
                     if self.turn.capacity() > TURN_KEPT_MAX {
                         self.turn = VecDeque::new();
                     }
-                    return Progress::Done;
+                    return FrameProgress::Done;
                 }
                 continue;
             };
-            if self.write_one(&slot, out, bytes_max) == Progress::Full {
+            if self.write_one(&slot, out, bytes_max) == FrameProgress::Full {
                 self.turn.push_front(slot);
-                return Progress::Full;
+                return FrameProgress::Full;
             }
         }
     }
 
     /// Appends frames of one watch. `Full` if the next does not fit.
-    fn write_one(&mut self, slot: &Arc<Slot>, out: &mut Vec<u8>, bytes_max: usize) -> Progress {
+    fn write_one(
+        &mut self,
+        slot: &Arc<Slot>,
+        out: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> FrameProgress {
         slot.taken();
         let waker = Waker::from(Arc::clone(slot));
         let mut context = Context::from_waker(&waker);
         let mut state = slot.lock();
         for _ in 0..FRAMES_AT_ONCE_MAX {
             if !state.poll_chunk(&mut context) {
-                return Progress::Done;
+                return FrameProgress::Done;
             }
             let of_stream = self.windows.initial() + state.credit;
             let of_connection = self.windows.of_watches();
@@ -272,10 +277,10 @@ impl Watches {
                     state.starved = true;
                     self.starved.push(state.stream);
                 }
-                return Progress::Done;
+                return FrameProgress::Done;
             };
             if out.len() + HEADER_BYTES + bytes > bytes_max {
-                return Progress::Full;
+                return FrameProgress::Full;
             }
             let header = Header {
                 length: bytes,
@@ -297,11 +302,11 @@ impl Watches {
         }
         drop(state);
         waker.wake();
-        Progress::Done
+        FrameProgress::Done
     }
 }
 
-impl Drop for Watches {
+impl Drop for ConnectionWatches {
     /// Empties the list of ready watches, which they and their wakers keep alive.
     fn drop(&mut self) {
         self.handovers.ready().close();

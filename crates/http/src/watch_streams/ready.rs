@@ -8,11 +8,11 @@ use std::task::{Wake, Waker};
 use ringwatch::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
 /// The ready entries of a connection, each at most once.
-pub(super) struct Ready<T>(Mutex<List<T>>);
+pub(super) struct ReadyList<T>(Mutex<List<T>>);
 
 struct List<T> {
     /// Each watch of the connection at most once, and those that have ended since they were woken.
-    entries: VecDeque<Arc<Entry<T>>>,
+    entries: VecDeque<Arc<ReadyEntry<T>>>,
     /// The connection's task, if it waits.
     task: Option<Waker>,
     /// True once the connection has ended. An entry on the list would keep it and itself alive.
@@ -20,14 +20,14 @@ struct List<T> {
 }
 
 /// A watch of the connection. Waking it puts it on the list.
-pub(super) struct Entry<T> {
-    ready: Arc<Ready<T>>,
+pub(super) struct ReadyEntry<T> {
+    ready: Arc<ReadyList<T>>,
     /// True while it is on the list.
     queued: AtomicBool,
     pub(super) content: T,
 }
 
-impl<T> Default for Ready<T> {
+impl<T> Default for ReadyList<T> {
     fn default() -> Self {
         Self(Mutex::new(List {
             entries: VecDeque::new(),
@@ -37,21 +37,21 @@ impl<T> Default for Ready<T> {
     }
 }
 
-impl<T> fmt::Debug for Ready<T> {
+impl<T> fmt::Debug for ReadyList<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Ready").finish_non_exhaustive()
     }
 }
 
-impl<T> fmt::Debug for Entry<T> {
+impl<T> fmt::Debug for ReadyEntry<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Entry").finish_non_exhaustive()
     }
 }
 
-impl<T> Ready<T> {
+impl<T> ReadyList<T> {
     /// Adds an entry, and wakes the connection if it waits. Drops the entry if the connection has ended.
-    fn push(&self, entry: Arc<Entry<T>>) {
+    fn push(&self, entry: Arc<ReadyEntry<T>>) {
         let mut list = self.lock();
         if list.closed {
             return;
@@ -65,7 +65,7 @@ impl<T> Ready<T> {
     }
 
     /// Exchanges the list for an empty one. If it is empty, the task is woken when it is not any more.
-    pub(super) fn take(&self, empty: &mut VecDeque<Arc<Entry<T>>>, task: &Waker) {
+    pub(super) fn take(&self, empty: &mut VecDeque<Arc<ReadyEntry<T>>>, task: &Waker) {
         let mut list = self.lock();
         if list.entries.is_empty() {
             list.task = Some(task.clone());
@@ -94,9 +94,9 @@ impl<T> Ready<T> {
     }
 }
 
-impl<T> Entry<T> {
+impl<T> ReadyEntry<T> {
     /// Creates an entry that is not on the list.
-    pub(super) fn new(ready: Arc<Ready<T>>, content: T) -> Self {
+    pub(super) fn new(ready: Arc<ReadyList<T>>, content: T) -> Self {
         Self {
             ready,
             queued: AtomicBool::new(false),
@@ -111,7 +111,7 @@ impl<T> Entry<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Wake for Entry<T> {
+impl<T: Send + Sync + 'static> Wake for ReadyEntry<T> {
     fn wake(self: Arc<Self>) {
         // Synchronises with the swap in `taken`.
         if !self.queued.swap(true, Ordering::AcqRel) {

@@ -8,16 +8,16 @@ use bytes::Buf;
 use hyper::body::Body;
 use ringwatch::sync::{Mutex, MutexGuard};
 
-use super::ready::{Entry, Ready};
+use super::ready::{ReadyEntry, ReadyList};
 use crate::body::BoxError;
 use crate::outgoing::{Chunk, CountedBody};
 
 /// A watch that its connection writes. Waking it puts it on the connection's list of ready watches.
-pub(super) type Slot = Entry<Mutex<State>>;
+pub(super) type Slot = ReadyEntry<Mutex<LockedSlot>>;
 
 /// The state behind the lock. The stream's task takes it only when the watch begins and ends.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct LockedSlot {
     /// The number of the stream; 0 before the connection has learnt it.
     pub(super) stream: u32,
     /// The window of the stream without the initial window: what was granted less what was sent.
@@ -29,14 +29,14 @@ pub(super) struct State {
     /// The part of a chunk for which there was no window.
     pending: Option<Chunk>,
     /// The end of the watch, for the stream's task.
-    end: Option<End>,
+    end: Option<StreamEnd>,
     /// The stream's task, which waits for the end.
     task: Option<Waker>,
 }
 
 /// The end of a watch as the stream's task sees it.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum StreamEnd {
     /// All events are written: h2 is to end the stream.
     Whole,
     /// The body has failed: h2 is to reset the stream.
@@ -47,8 +47,8 @@ pub(super) enum End {
 
 impl Slot {
     /// Creates a watch with this body, of a stream that is not known yet.
-    pub(super) fn of(ready: &Arc<Ready<Mutex<State>>>, body: CountedBody) -> Self {
-        let state = State {
+    pub(super) fn of(ready: &Arc<ReadyList<Mutex<LockedSlot>>>, body: CountedBody) -> Self {
+        let state = LockedSlot {
             stream: 0,
             credit: 0,
             starved: false,
@@ -60,7 +60,7 @@ impl Slot {
         Self::new(Arc::clone(ready), Mutex::new(state))
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, LockedSlot> {
         // The state is consistent after each of its changes, so poison is ignored.
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,7 +69,7 @@ impl Slot {
     pub(super) fn give_back(&self) {
         let mut state = self.lock();
         let body = state.body.take().map(CountedBody::among_others);
-        let end = body.map(End::Returned);
+        let end = body.map(StreamEnd::Returned);
         state.finish(end);
     }
 
@@ -83,7 +83,7 @@ impl Slot {
     }
 
     /// Completes when the connection has written all events, or does not write them.
-    pub(super) fn poll_end(&self, context: &mut Context<'_>) -> Poll<End> {
+    pub(super) fn poll_end(&self, context: &mut Context<'_>) -> Poll<StreamEnd> {
         let mut state = self.lock();
         if let Some(end) = state.end.take() {
             return Poll::Ready(end);
@@ -96,7 +96,7 @@ impl Slot {
     }
 }
 
-impl State {
+impl LockedSlot {
     /// Returns true if there is a chunk to write, or a part of one.
     pub(super) fn poll_chunk(&mut self, context: &mut Context<'_>) -> bool {
         while self.pending.is_none() {
@@ -109,8 +109,8 @@ impl State {
                     // No watch has trailers.
                     self.pending = frame.into_data().ok().filter(Buf::has_remaining);
                 }
-                Poll::Ready(Some(Err(error))) => self.finish(Some(End::Failed(error))),
-                Poll::Ready(None) => self.finish(Some(End::Whole)),
+                Poll::Ready(Some(Err(error))) => self.finish(Some(StreamEnd::Failed(error))),
+                Poll::Ready(None) => self.finish(Some(StreamEnd::Whole)),
             }
         }
         true
@@ -146,7 +146,7 @@ impl State {
         }
     }
 
-    fn finish(&mut self, end: Option<End>) {
+    fn finish(&mut self, end: Option<StreamEnd>) {
         self.body = None;
         self.end = end;
         if let Some(task) = self.task.take() {

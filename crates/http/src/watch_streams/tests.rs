@@ -25,9 +25,9 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the watches of a connection with a window of 1 MiB.
-fn with_window() -> (Handovers, Watches) {
+fn with_window() -> (Handovers, ConnectionWatches) {
     let handovers = Handovers::default();
-    let mut watches = Watches::new(handovers.clone());
+    let mut watches = ConnectionWatches::new(handovers.clone());
     let mut begun = vec![0; PREFACE_BYTES];
     begun.extend(frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 20).to_be_bytes()));
     watches.receive(&begun, &mut Vec::new()).expect("frames");
@@ -35,7 +35,7 @@ fn with_window() -> (Handovers, Watches) {
 }
 
 /// Returns the watches of a connection with a window of 1 MiB, of which they have used their part.
-fn without_window() -> (Handovers, Watches) {
+fn without_window() -> (Handovers, ConnectionWatches) {
     let (handovers, mut watches) = with_window();
     let all = watches.windows.of_watches();
     watches.windows.sent_by_watch(all);
@@ -58,7 +58,7 @@ fn a_watch_that_is_reset_does_not_wait_for_the_window_of_the_connection() {
         watches.pass(&frame(DATA, 0, stream, b""), &mut out, 1 << 14);
         assert_eq!(
             watches.write(&mut context, &mut out, 1 << 14),
-            Progress::Done
+            FrameProgress::Done
         );
         assert!(out.is_empty(), "there is no window");
         let reset = frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]);
@@ -121,7 +121,7 @@ fn a_connection_that_ends_frees_its_ready_watches() {
 
 #[test]
 fn h2_reads_once_it_is_to_get_a_part_of_the_watches_window() {
-    let mut watches = Watches::new(Handovers::default());
+    let mut watches = ConnectionWatches::new(Handovers::default());
     let mut begun = vec![0; PREFACE_BYTES];
     begun.extend(frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 20).to_be_bytes()));
     watches.receive(&begun, &mut Vec::new()).expect("frames");
@@ -144,7 +144,7 @@ fn h2_reads_once_it_is_to_get_a_part_of_the_watches_window() {
 
 /// Begins a watch that goes over to the connection.
 fn begin(
-    (handovers, watches): (&Handovers, &mut Watches),
+    (handovers, watches): (&Handovers, &mut ConnectionWatches),
     stream: u32,
     content: ResponseBody,
 ) -> body::StreamBody {
@@ -162,7 +162,7 @@ fn begin(
 /// Returns how many bytes of events each of two streams was written.
 fn written(mut out: &[u8]) -> [usize; 2] {
     let mut written = [0, 0];
-    let mut position = Position::default();
+    let mut position = FramePosition::default();
     while !out.is_empty() {
         let (taken, header) = position.take_header(out);
         let header = header.expect("whole frames");
@@ -189,7 +189,7 @@ fn watches_that_starve_again_and_again_get_all_their_events() {
         let mut out = Vec::new();
         assert_eq!(
             watches.write(&mut context, &mut out, 1 << 14),
-            Progress::Done
+            FrameProgress::Done
         );
         assert!(out.is_empty(), "there is no window");
         let update = frame(WINDOW_UPDATE, 0, 0, &GRANT.to_be_bytes());
@@ -236,7 +236,7 @@ fn an_event_that_comes_while_its_watch_is_looked_at_is_written() {
 }
 
 /// Returns how many bytes of events the watches write to stream 1 until they wait.
-fn drained(watches: &mut Watches) -> usize {
+fn drained(watches: &mut ConnectionWatches) -> usize {
     let mut all = 0;
     loop {
         let mut out = Vec::new();

@@ -7,7 +7,7 @@ const CHUNK_BYTES_MAX: usize = 1 << 30;
 
 /// The position of the reader of a body.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Body {
+pub(super) enum ChunkedBody {
     /// In the line with a chunk's size.
     Size { bytes: usize },
     /// In what may follow the size on its line.
@@ -22,7 +22,7 @@ pub(super) enum Body {
     Plain,
 }
 
-impl Body {
+impl ChunkedBody {
     /// Returns the reader of a chunked body, at its beginning.
     pub(super) fn chunked() -> Self {
         Self::Size { bytes: 0 }
@@ -106,7 +106,7 @@ mod tests {
     fn chunks_are_read_however_they_are_cut() {
         let whole = b"5\r\nhello\r\nB;x=y\r\n, it is me.\r\n0\r\n\r\n";
         for step in 1..whole.len() {
-            let (mut body, mut data, mut goes_on) = (Body::chunked(), Vec::new(), true);
+            let (mut body, mut data, mut goes_on) = (ChunkedBody::chunked(), Vec::new(), true);
             for part in whole.chunks(step) {
                 let take = |some: &[u8]| {
                     data.extend_from_slice(some);
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn what_is_no_size_is_refused() {
         for wrong in [&b"x\r\n"[..], b"FFFFFFFFFFFFFFFF\r\n"] {
-            assert!(Body::chunked().read(wrong, |_| Ok(())).is_err());
+            assert!(ChunkedBody::chunked().read(wrong, |_| Ok(())).is_err());
         }
     }
 }

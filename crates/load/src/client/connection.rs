@@ -8,9 +8,9 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use ringwatch_tls::target::USER_AGENT;
 
-use super::request::{Request, Response};
-use super::status::Failure;
-use super::stream::Stream;
+use super::request::{ClientRequest, Response};
+use super::status::StatusFailure;
+use super::stream::ByteStream;
 use super::{Client, ClientError, HttpVersion, within_bound};
 
 /// A stream may be sent this much ahead, as client-go allows.
@@ -58,7 +58,7 @@ fn unanswered(error: hyper::Error) -> ClientError {
 impl Connection {
     /// Begins to speak HTTP. What drives the connection is a task that ends with it; how it ended
     /// shows in the next request.
-    pub(super) async fn over(client: &Client, stream: Stream) -> Result<Self, ClientError> {
+    pub(super) async fn over(client: &Client, stream: ByteStream) -> Result<Self, ClientError> {
         let io = TokioIo::new(stream);
         let sender = match client.http {
             HttpVersion::One => {
@@ -96,7 +96,10 @@ impl Connection {
     }
 
     /// Asks and waits for the whole answer, whatever its status.
-    pub(crate) async fn request(&mut self, request: Request) -> Result<Response, ClientError> {
+    pub(crate) async fn request(
+        &mut self,
+        request: ClientRequest,
+    ) -> Result<Response, ClientError> {
         within_bound(async {
             let accept = request.accept.media_type();
             let answer = self.send(request, accept).await?;
@@ -115,11 +118,11 @@ impl Connection {
         accept: &str,
     ) -> Result<Incoming, ClientError> {
         within_bound(async {
-            let answer = self.send(Request::get(path), accept).await?;
+            let answer = self.send(ClientRequest::get(path), accept).await?;
             let status = answer.status();
             if !status.is_success() {
                 let body = answer.into_body().collect().await.map_err(broken)?;
-                return Err(Failure::read(&body.to_bytes()).into_error(status.as_u16()));
+                return Err(StatusFailure::read(&body.to_bytes()).into_error(status.as_u16()));
             }
             Ok(answer.into_body())
         })
@@ -128,7 +131,7 @@ impl Connection {
 
     async fn send(
         &mut self,
-        request: Request,
+        request: ClientRequest,
         accept: &str,
     ) -> Result<http::Response<Incoming>, ClientError> {
         let authority = &self.client.target.authority;

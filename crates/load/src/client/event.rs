@@ -5,9 +5,9 @@ use prost::Message;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::field::{Field, leading_number, position};
+use super::field::{DigitField, leading_number, position};
 use super::protobuf::{RawExtension, WatchEvent};
-use super::status::Failure;
+use super::status::StatusFailure;
 use super::{ClientError, Encoding, frames, protobuf};
 
 /// The fields of a WatchEvent in protobuf, of a RawExtension in it, and of an object's metadata.
@@ -21,7 +21,7 @@ const METADATA_VERSION: u32 = 6;
 const INITIAL_EVENTS_END: &[u8] = b"k8s.io/initial-events-end";
 
 thread_local! {
-    static VERSION: Field = const { Field::new(br#""resourceVersion":""#) };
+    static VERSION: DigitField = const { DigitField::new(br#""resourceVersion":""#) };
 }
 
 /// The type of a watch event.
@@ -36,7 +36,7 @@ pub(crate) enum EventKind {
 
 /// An event as it lies in the buffer it was read into.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Event<'a> {
+pub(crate) struct ReceivedEvent<'a> {
     pub(crate) kind: EventKind,
     /// The object as it was sent: JSON, or protobuf with its envelope.
     pub(crate) object: &'a [u8],
@@ -87,7 +87,7 @@ impl EventKind {
     }
 }
 
-impl<'a> Event<'a> {
+impl<'a> ReceivedEvent<'a> {
     /// Reads a frame of a watch.
     pub(super) fn parse(frame: &'a [u8], encoding: Encoding) -> Result<Self, ClientError> {
         let read = match encoding {
@@ -117,7 +117,7 @@ impl<'a> Event<'a> {
 
     /// Returns the Status of an event of the type `ERROR`.
     pub(crate) fn failure(&self) -> ClientError {
-        Failure::read(self.object).into_error(0)
+        StatusFailure::read(self.object).into_error(0)
     }
 
     /// Returns true for the bookmark that ends the initial events.
@@ -142,7 +142,7 @@ impl<'a> Event<'a> {
 }
 
 impl OwnedEvent {
-    /// Encodes the event as a frame of a watch: what [`Event::parse`] reads, with its delimiter.
+    /// Encodes the event as a frame of a watch: what [`ReceivedEvent::parse`] reads, with its delimiter.
     pub(crate) fn frame(&self) -> Vec<u8> {
         let kind = self.kind.name();
         match self.encoding {
@@ -163,8 +163,8 @@ impl OwnedEvent {
     }
 
     /// Returns the event in the form that is handed over without copying.
-    pub(crate) fn borrowed(&self) -> Event<'_> {
-        Event {
+    pub(crate) fn borrowed(&self) -> ReceivedEvent<'_> {
+        ReceivedEvent {
             kind: self.kind,
             object: &self.object,
             encoding: self.encoding,
@@ -208,7 +208,7 @@ mod tests {
             format!(r#"{{"type":"MODIFIED","object":{object}}}"#),
             format!(r#" {{ "object" : {object} , "type" : "MODIFIED" }}"#),
         ] {
-            let event = Event::parse(line.as_bytes(), Encoding::Json).expect("an event");
+            let event = ReceivedEvent::parse(line.as_bytes(), Encoding::Json).expect("an event");
             assert_eq!(event.kind, EventKind::Modified);
             assert_eq!(event.object, object.as_bytes());
             assert_eq!(event.revision(), Some(7));
@@ -233,7 +233,7 @@ mod tests {
             }),
         };
         let frame = frame.encode_to_vec();
-        let event = Event::parse(&frame, Encoding::Protobuf).expect("an event");
+        let event = ReceivedEvent::parse(&frame, Encoding::Protobuf).expect("an event");
         assert_eq!(event.kind, EventKind::Deleted);
         assert_eq!(event.revision(), Some(7));
         assert_eq!(event.object, object);
@@ -252,7 +252,7 @@ mod tests {
             };
             let frame = event.frame();
             let inside = &frame[delimiters.0..frame.len() - delimiters.1];
-            let read = Event::parse(inside, encoding).expect("an event");
+            let read = ReceivedEvent::parse(inside, encoding).expect("an event");
             assert_eq!((read.kind, read.object), (EventKind::Deleted, &object[..]));
         }
     }
@@ -261,17 +261,17 @@ mod tests {
     fn what_is_no_event_is_refused() {
         for frame in [&b""[..], b"{}", b"{\"type\":\"ADDED\"}", b"\x0a\xff"] {
             for encoding in [Encoding::Json, Encoding::Protobuf] {
-                assert!(Event::parse(frame, encoding).is_err());
+                assert!(ReceivedEvent::parse(frame, encoding).is_err());
             }
         }
         let line = br#"{"type":"OTHER","object":{}}"#;
-        assert!(Event::parse(line, Encoding::Json).is_err());
+        assert!(ReceivedEvent::parse(line, Encoding::Json).is_err());
     }
 
     #[test]
     fn a_gone_position_is_told_apart() {
         let line = br#"{"type":"ERROR","object":{"kind":"Status","message":"too old","code":410}}"#;
-        let event = Event::parse(line, Encoding::Json).expect("an event");
+        let event = ReceivedEvent::parse(line, Encoding::Json).expect("an event");
         assert!(event.failure().is_gone());
     }
 }

@@ -4,12 +4,12 @@ use std::cell::Cell;
 
 /// A marker whose value is digits.
 #[derive(Debug)]
-pub(crate) struct Field {
+pub(crate) struct DigitField {
     marker: &'static [u8],
     last: Cell<usize>,
 }
 
-impl Field {
+impl DigitField {
     /// Returns the search for a marker, which may stand anywhere the first time.
     pub(crate) const fn new(marker: &'static [u8]) -> Self {
         Self {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_marker_is_found_where_it_was_and_where_it_went() {
-        let field = Field::new(b"\"v\":\"");
+        let field = DigitField::new(b"\"v\":\"");
         for (text, number) in [
             (&b"{\"v\":\"12\"}"[..], Some(12)),
             (b"{\"v\":\"13\"}", Some(13)),

@@ -41,15 +41,15 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub(crate) use connection::Connection;
-pub(crate) use event::{Event, EventKind, OwnedEvent};
-pub(crate) use field::{Field, leading_number};
+pub(crate) use event::{EventKind, OwnedEvent, ReceivedEvent};
+pub(crate) use field::{DigitField, leading_number};
 pub(crate) use list_head::ListHead;
-pub(crate) use request::{Content, Request, Response};
-pub(crate) use status::Failure;
+pub(crate) use request::{ClientRequest, RequestContent, Response};
+pub(crate) use status::StatusFailure;
 pub(crate) use watch::Watch;
 
-use super::target::{Target, TargetError};
-use stream::{Buffers, Stream};
+use super::target::{LoadTarget, TargetError};
+use stream::{Buffers, ByteStream};
 pub use stream::{Connect, Transport};
 
 /// Connecting, and every request, must be done within this time.
@@ -98,9 +98,9 @@ impl Encoding {
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     /// The server of this connection.
-    target: Arc<Target>,
+    target: Arc<LoadTarget>,
     /// All servers, and the number of connections that were made to them.
-    servers: Arc<(Vec<Arc<Target>>, AtomicUsize)>,
+    servers: Arc<(Vec<Arc<LoadTarget>>, AtomicUsize)>,
     tls: Option<Arc<ClientConfig>>,
     http: HttpVersion,
     /// Makes the connections, if not the system.
@@ -139,7 +139,7 @@ impl Client {
     ///
     /// # Errors
     /// The credentials cannot be used.
-    pub(crate) fn new(target: Target, http: HttpVersion) -> Result<Self, TargetError> {
+    pub(crate) fn new(target: LoadTarget, http: HttpVersion) -> Result<Self, TargetError> {
         Self::of_cluster(target, Vec::new(), http)
     }
 
@@ -148,8 +148,8 @@ impl Client {
     /// # Errors
     /// The credentials cannot be used.
     pub(crate) fn of_cluster(
-        first: Target,
-        others: Vec<Target>,
+        first: LoadTarget,
+        others: Vec<LoadTarget>,
         http: HttpVersion,
     ) -> Result<Self, TargetError> {
         let first = Arc::new(first);
@@ -171,7 +171,7 @@ impl Client {
 
     /// Returns a client whose connections somebody else makes, and over which it speaks without TLS.
     pub(crate) fn over(connect: Arc<dyn Connect>, token: String, http: HttpVersion) -> Self {
-        let target = Arc::new(Target::unnamed(token));
+        let target = Arc::new(LoadTarget::unnamed(token));
         Self {
             servers: Arc::new((vec![Arc::clone(&target)], AtomicUsize::new(0))),
             target,
@@ -200,7 +200,7 @@ impl Client {
     pub(crate) async fn connect(&self) -> Result<Connection, ClientError> {
         let connecting = async {
             let client = self.turned();
-            let stream = Stream::connect(&client, Buffers::Usual).await?;
+            let stream = ByteStream::connect(&client, Buffers::Usual).await?;
             Connection::over(&client, stream).await
         };
         within_bound(connecting).await
@@ -228,7 +228,7 @@ impl Client {
     ) -> Result<Watch, ClientError> {
         let opening = async {
             let client = self.turned();
-            let stream = Stream::connect(&client, buffers).await?;
+            let stream = ByteStream::connect(&client, buffers).await?;
             match self.http {
                 HttpVersion::One => Watch::over(&client, stream, path, encoding).await,
                 HttpVersion::Two => {

@@ -50,7 +50,7 @@ pub(super) struct RawExtension {
 
 /// `meta/v1.Status`.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Status {
+pub(super) struct StatusMessage {
     #[prost(string, tag = "3")]
     pub(super) message: String,
     #[prost(string, tag = "4")]
@@ -126,7 +126,7 @@ pub(crate) struct SecretList {
 
 /// `core/v1.Pod`.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Pod {
+pub(crate) struct PodMessage {
     #[prost(message, optional, tag = "1")]
     pub(crate) metadata: Option<ObjectMeta>,
     #[prost(message, optional, tag = "2")]
@@ -213,9 +213,9 @@ mod tests {
 
     #[test]
     fn broken_messages_hold_nothing() {
-        let status = Status {
+        let status = StatusMessage {
             message: "one".to_owned(),
-            ..Status::default()
+            ..StatusMessage::default()
         };
         let message = status.encode_to_vec();
         assert_eq!(bytes(&message, 3), Some(&b"one"[..]));

@@ -3,22 +3,22 @@
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
-use super::status::Failure;
+use super::status::StatusFailure;
 use super::{ClientError, Encoding};
 
 /// A request to the server: method, path and query, body, and the accepted encoding.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct ClientRequest {
     pub(super) method: Method,
     /// Path and query.
     pub(super) path: String,
-    pub(super) content: Option<Content>,
+    pub(super) content: Option<RequestContent>,
     pub(super) accept: Encoding,
 }
 
 /// A body and its media type.
 #[derive(Clone, Debug)]
-pub(crate) struct Content {
+pub(crate) struct RequestContent {
     pub(crate) media_type: &'static str,
     pub(crate) bytes: Bytes,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Response {
     pub(crate) body: Bytes,
 }
 
-impl Content {
+impl RequestContent {
     /// Returns a document in JSON as a body.
     pub(crate) fn json(document: &serde_json::Value) -> Self {
         Self {
@@ -40,21 +40,21 @@ impl Content {
     }
 }
 
-impl Request {
+impl ClientRequest {
     pub(crate) fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path.into(), None)
     }
 
-    pub(crate) fn post(path: impl Into<String>, content: Content) -> Self {
+    pub(crate) fn post(path: impl Into<String>, content: RequestContent) -> Self {
         Self::new(Method::POST, path.into(), Some(content))
     }
 
-    pub(crate) fn put(path: impl Into<String>, content: Content) -> Self {
+    pub(crate) fn put(path: impl Into<String>, content: RequestContent) -> Self {
         Self::new(Method::PUT, path.into(), Some(content))
     }
 
     /// Returns a PATCH request; the media type of the content says which kind of patch it is.
-    pub(crate) fn patch(path: impl Into<String>, content: Content) -> Self {
+    pub(crate) fn patch(path: impl Into<String>, content: RequestContent) -> Self {
         Self::new(Method::PATCH, path.into(), Some(content))
     }
 
@@ -62,7 +62,7 @@ impl Request {
         Self::new(Method::DELETE, path.into(), None)
     }
 
-    fn new(method: Method, path: String, content: Option<Content>) -> Self {
+    fn new(method: Method, path: String, content: Option<RequestContent>) -> Self {
         Self {
             method,
             path,
@@ -73,7 +73,7 @@ impl Request {
 
     /// Returns the request with this body.
     #[must_use]
-    pub(crate) fn with(mut self, content: Content) -> Self {
+    pub(crate) fn with(mut self, content: RequestContent) -> Self {
         self.content = Some(content);
         self
     }
@@ -92,6 +92,6 @@ impl Response {
         if self.status.is_success() {
             return Ok(self.body);
         }
-        Err(Failure::read(&self.body).into_error(self.status.as_u16()))
+        Err(StatusFailure::read(&self.body).into_error(self.status.as_u16()))
     }
 }

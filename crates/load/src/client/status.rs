@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::ClientError;
-use super::protobuf::{Status, decode_enveloped};
+use super::protobuf::{StatusMessage, decode_enveloped};
 
 /// The most bytes that are shown of a message that is no Status.
 const SHOWN_BYTES_MAX: usize = 200;
@@ -11,7 +11,7 @@ const SHOWN_BYTES_MAX: usize = 200;
 /// A Status, as far as it matters here.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Failure {
+pub(crate) struct StatusFailure {
     pub(crate) code: u16,
     pub(crate) message: String,
     pub(crate) reason: String,
@@ -25,10 +25,10 @@ pub(crate) struct Details {
     pub(crate) name: String,
 }
 
-impl Failure {
+impl StatusFailure {
     /// Reads a body, whatever it is.
     pub(crate) fn read(body: &[u8]) -> Self {
-        if let Some(status) = decode_enveloped::<Status>(body) {
+        if let Some(status) = decode_enveloped::<StatusMessage>(body) {
             return Self {
                 code: status.code.try_into().unwrap_or_default(),
                 message: status.message,
@@ -64,9 +64,10 @@ mod tests {
 
     #[test]
     fn refusals_are_read_in_every_form() {
-        let json = Failure::read(br#"{"kind":"Status","message":"no","reason":"Gone","code":410}"#);
+        let json =
+            StatusFailure::read(br#"{"kind":"Status","message":"no","reason":"Gone","code":410}"#);
         assert_eq!((json.code, json.message.as_str()), (410, "no"));
-        let status = Status {
+        let status = StatusMessage {
             message: "no".to_owned(),
             reason: "NotFound".to_owned(),
             details: Some(StatusDetails {
@@ -74,13 +75,13 @@ mod tests {
             }),
             code: 410,
         };
-        let binary = Failure::read(&envelope("v1", "Status", &status));
+        let binary = StatusFailure::read(&envelope("v1", "Status", &status));
         assert_eq!((binary.code, binary.message.as_str()), (410, "no"));
         assert_eq!(
             (binary.reason.as_str(), binary.details.name.as_str()),
             ("NotFound", "n")
         );
-        let text = Failure::read(b"too many\nrequests\n");
+        let text = StatusFailure::read(b"too many\nrequests\n");
         assert_eq!(text.message, "too many requests");
         assert_eq!(text.into_error(429).to_string(), "429 too many requests");
     }

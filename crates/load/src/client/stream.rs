@@ -46,14 +46,14 @@ impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> Transport for T {}
 
 /// A byte stream to the server: over TLS, plain, or of the caller's making.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) enum ByteStream {
     Plain(TcpStream),
     /// Boxed, since it is much larger than the other.
     Tls(Box<TlsStream<TcpStream>>),
     Made(Box<dyn Transport>),
 }
 
-impl Stream {
+impl ByteStream {
     /// Connects to the client's target.
     pub(super) async fn connect(client: &Client, buffers: Buffers) -> Result<Self, ClientError> {
         Self::open(client, buffers)
@@ -92,7 +92,7 @@ impl Stream {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for ByteStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -106,7 +106,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for ByteStream {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

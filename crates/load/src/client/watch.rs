@@ -14,11 +14,11 @@ use hyper::body::Incoming;
 use ringwatch_tls::target::USER_AGENT;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 
-use super::chunks::Body;
-use super::event::{Event, EventKind, OwnedEvent};
+use super::chunks::ChunkedBody;
+use super::event::{EventKind, OwnedEvent, ReceivedEvent};
 use super::frames::Frames;
-use super::status::Failure;
-use super::stream::Stream;
+use super::status::StatusFailure;
+use super::stream::ByteStream;
 use super::{Client, ClientError, Connection, Encoding};
 
 /// The number of bytes that are read at once.
@@ -34,7 +34,7 @@ thread_local! {
 /// An open watch. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    source: Source,
+    source: WatchSource,
     frames: Frames,
     encoding: Encoding,
     /// Read, and not asked for yet.
@@ -42,9 +42,12 @@ pub(crate) struct Watch {
 }
 
 #[derive(Debug)]
-enum Source {
+enum WatchSource {
     /// A connection of its own.
-    Own { stream: Stream, body: Body },
+    Own {
+        stream: ByteStream,
+        body: ChunkedBody,
+    },
     /// A stream of a connection, which must not end before it.
     Shared {
         body: Incoming,
@@ -59,7 +62,7 @@ impl Connection {
         path: &str,
         encoding: Encoding,
     ) -> Result<Watch, ClientError> {
-        let source = Source::Shared {
+        let source = WatchSource::Shared {
             body: self.stream(path, encoding.stream_type()).await?,
             _connection: self.another(),
         };
@@ -68,7 +71,7 @@ impl Connection {
 }
 
 impl Watch {
-    fn new(source: Source, encoding: Encoding) -> Self {
+    fn new(source: WatchSource, encoding: Encoding) -> Self {
         Self {
             source,
             frames: Frames::new(encoding),
@@ -80,7 +83,7 @@ impl Watch {
     /// Asks for a watch over HTTP/1.1 on a connection that it has to itself.
     pub(super) async fn over(
         client: &Client,
-        mut stream: Stream,
+        mut stream: ByteStream,
         path: &str,
         encoding: Encoding,
     ) -> Result<Self, ClientError> {
@@ -105,26 +108,26 @@ impl Watch {
                 return Err(ClientError::Malformed("no head of an answer"));
             }
         };
-        let answer = Head::read(&head[..end])?;
+        let answer = ResponseHead::read(&head[..end])?;
         if answer.status != 200 {
             let text = answer.refusal(&head[end..], &mut stream).await;
-            return Err(Failure::read(&text).into_error(answer.status));
+            return Err(StatusFailure::read(&text).into_error(answer.status));
         }
         let body = answer.body;
-        let mut watch = Self::new(Source::Own { stream, body }, encoding);
+        let mut watch = Self::new(WatchSource::Own { stream, body }, encoding);
         watch.keep(&head[end..])?;
         Ok(watch)
     }
 
     /// Keeps events that came with the head.
     fn keep(&mut self, bytes: &[u8]) -> Result<(), ClientError> {
-        let Source::Own { body, .. } = &mut self.source else {
+        let WatchSource::Own { body, .. } = &mut self.source else {
             return Ok(());
         };
         let (frames, waiting, encoding) = (&mut self.frames, &mut self.waiting, self.encoding);
         body.read(bytes, |data| {
             frames.read(data, |frame| {
-                waiting.push_back(Event::parse(frame, encoding)?.kept());
+                waiting.push_back(ReceivedEvent::parse(frame, encoding)?.kept());
                 Ok(())
             })
         })?;
@@ -139,7 +142,7 @@ impl Watch {
     /// here.
     pub(crate) async fn read(
         &mut self,
-        mut take: impl FnMut(Event<'_>),
+        mut take: impl FnMut(ReceivedEvent<'_>),
     ) -> Result<bool, ClientError> {
         if !self.waiting.is_empty() {
             for event in self.waiting.drain(..) {
@@ -150,16 +153,17 @@ impl Watch {
         let (frames, encoding) = (&mut self.frames, self.encoding);
         let mut take = |data: &[u8]| {
             frames.read(data, |frame| {
-                take(Event::parse(frame, encoding)?);
+                take(ReceivedEvent::parse(frame, encoding)?);
                 Ok(())
             })
         };
         match &mut self.source {
             // The connection may stay open for other requests, so nothing would come any more.
-            Source::Own {
-                body: Body::Last, ..
+            WatchSource::Own {
+                body: ChunkedBody::Last,
+                ..
             } => Ok(false),
-            Source::Own { stream, body } => {
+            WatchSource::Own { stream, body } => {
                 poll_fn(|context| {
                     SCRATCH.with_borrow_mut(|scratch| {
                         let mut buffer = ReadBuf::new(scratch);
@@ -172,7 +176,7 @@ impl Watch {
                 })
                 .await
             }
-            Source::Shared { body, .. } => match body.frame().await {
+            WatchSource::Shared { body, .. } => match body.frame().await {
                 None => Ok(false),
                 Some(Err(error)) => Err(ClientError::Broken(error.to_string())),
                 Some(Ok(frame)) => {
@@ -207,13 +211,13 @@ impl Watch {
 }
 
 /// The parts of the head of an HTTP/1.1 answer that matter here.
-struct Head {
+struct ResponseHead {
     status: u16,
-    body: Body,
+    body: ChunkedBody,
     length: Option<usize>,
 }
 
-impl Head {
+impl ResponseHead {
     fn read(head: &[u8]) -> Result<Self, ClientError> {
         let text = String::from_utf8_lossy(head).to_ascii_lowercase();
         let status = text
@@ -227,16 +231,16 @@ impl Head {
         Ok(Self {
             status: status.ok_or(ClientError::Malformed("not an answer of HTTP/1.1"))?,
             body: if text.contains("transfer-encoding: chunked") {
-                Body::chunked()
+                ChunkedBody::chunked()
             } else {
-                Body::Plain
+                ChunkedBody::Plain
             },
             length,
         })
     }
 
     /// Returns the body of a refusal, as far as it matters.
-    async fn refusal(&self, begun: &[u8], stream: &mut Stream) -> Vec<u8> {
+    async fn refusal(&self, begun: &[u8], stream: &mut ByteStream) -> Vec<u8> {
         let (mut body, mut text) = (self.body, Vec::new());
         let mut bytes = begun.to_vec();
         loop {
@@ -266,7 +270,7 @@ mod tests {
 
     use super::*;
     use crate::client::HttpVersion;
-    use crate::target::{Credentials, Target};
+    use crate::target::{Credentials, LoadTarget};
 
     /// A server may send the last events together with the end, and keep the connection.
     #[tokio::test]
@@ -274,7 +278,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.expect("a free port");
         let address = listener.local_addr().expect("its address");
-        let target = Target {
+        let target = LoadTarget {
             address,
             authority: address.to_string(),
             server_name: address.ip().to_string(),

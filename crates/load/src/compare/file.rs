@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::Side;
 use super::error::SavedError;
-use crate::outcome::{FORMAT, Outcome};
+use crate::outcome::{FORMAT, ScenarioReport};
 
 /// No outcome is longer: a day of a hundred runs is a tenth of it.
 const OUTCOME_BYTES_MAX: u64 = 1 << 28;
 
 /// The part that every format has.
 #[derive(Deserialize)]
-struct Head {
+struct FormatHead {
     format: Option<Value>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn read(path: &Path) -> Result<Side, SavedError> {
         path: path.to_owned(),
         error,
     };
-    let head: Head = serde_json::from_slice(&bytes).map_err(not_an_outcome)?;
+    let head: FormatHead = serde_json::from_slice(&bytes).map_err(not_an_outcome)?;
     match head.format {
         Some(found) if found != FORMAT => {
             let (path, found) = (path.to_owned(), found.to_string());
@@ -39,7 +39,7 @@ pub(crate) fn read(path: &Path) -> Result<Side, SavedError> {
         // What has none fails below, with a better reason.
         _ => {}
     }
-    let outcome: Outcome = serde_json::from_slice(&bytes).map_err(not_an_outcome)?;
+    let outcome: ScenarioReport = serde_json::from_slice(&bytes).map_err(not_an_outcome)?;
     let name = path.display().to_string();
     Ok(Side { name, outcome })
 }
@@ -80,7 +80,7 @@ mod tests {
     fn what_was_written_is_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.json");
-        let outcome = Outcome::new(
+        let outcome = ScenarioReport::new(
             "fanout",
             String::new(),
             BTreeMap::new(),

@@ -11,7 +11,7 @@ use super::{Comparison, SavedError, read};
 /// Less than 20 % apart, or ranges that overlap, is a tie. An outcome that failed scores zero, and
 /// the exit code is 1.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Flags {
+pub(crate) struct CompareFlags {
     /// A file that --json printed or --save wrote.
     left: PathBuf,
     /// The same of another server, setting or time.
@@ -25,7 +25,7 @@ pub(crate) struct ShowFlags {
     pub(crate) outcome: PathBuf,
 }
 
-impl Flags {
+impl CompareFlags {
     /// Reads both and puts them side by side.
     ///
     /// # Errors

@@ -17,9 +17,9 @@ use serde_json::Value;
 
 pub(crate) use self::error::SavedError;
 pub(crate) use self::file::read;
-pub(crate) use self::flags::{Flags, ShowFlags};
+pub(crate) use self::flags::{CompareFlags, ShowFlags};
 pub(crate) use self::text::text;
-use super::outcome::{Better, Figure, Outcome};
+use super::outcome::{Better, Figure, ScenarioReport};
 use super::output::parameter;
 
 /// Medians that lie closer together than this are a tie, however small their ranges.
@@ -29,7 +29,7 @@ const TIE_RATIO_MAX: f64 = 1.2;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Side {
     pub(crate) name: String,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ScenarioReport,
 }
 
 /// Two outcomes of one scenario side by side, figure by figure.
@@ -37,14 +37,14 @@ pub(crate) struct Side {
 pub(crate) struct Comparison {
     pub(crate) left: Side,
     pub(crate) right: Side,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<ComparedFigure>,
     /// The differences in the settings.
     pub(crate) differences: Vec<Difference>,
 }
 
 /// A figure of both outcomes, and which of them is better.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct ComparedFigure {
     pub(crate) name: String,
     pub(crate) unit: String,
     pub(crate) better: Better,
@@ -52,13 +52,13 @@ pub(crate) struct Row {
     pub(crate) right: Option<Figure>,
     /// The right one's median over the left one's, where that means something.
     pub(crate) ratio: Option<f64>,
-    pub(crate) standing: Standing,
+    pub(crate) standing: BetterSide,
 }
 
 /// The outcome that is better in a figure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Standing {
+pub(crate) enum BetterSide {
     Left,
     Right,
     /// The gap is small or the ranges overlap.
@@ -95,7 +95,7 @@ impl Comparison {
             .collect();
         let rows = names
             .into_iter()
-            .filter_map(|name| Row::new(name, &left.outcome, &right.outcome))
+            .filter_map(|name| ComparedFigure::new(name, &left.outcome, &right.outcome))
             .collect();
         let differences = differences(&left.outcome, &right.outcome);
         Ok(Self {
@@ -112,23 +112,23 @@ impl Comparison {
     }
 }
 
-impl Row {
-    fn new(name: &str, left: &Outcome, right: &Outcome) -> Option<Self> {
+impl ComparedFigure {
+    fn new(name: &str, left: &ScenarioReport, right: &ScenarioReport) -> Option<Self> {
         let [a, b] = [left, right].map(|outcome| outcome.summary.get(name));
         let any = a.or(b)?;
         let comparable = a
             .zip(b)
             .filter(|(a, b)| a.unit == b.unit && a.better == b.better);
         let standing = match (left.has_passed(), right.has_passed(), comparable) {
-            _ if any.better == Better::Neither => Standing::Unknown,
+            _ if any.better == Better::Neither => BetterSide::Unknown,
             (true, true, Some((a, b))) => standing(a, b),
-            (true, false, _) if a.is_some() => Standing::Left,
-            (false, true, _) if b.is_some() => Standing::Right,
-            _ => Standing::Unknown,
+            (true, false, _) if a.is_some() => BetterSide::Left,
+            (false, true, _) if b.is_some() => BetterSide::Right,
+            _ => BetterSide::Unknown,
         };
         let both_passed = left.has_passed() && right.has_passed();
         let ratio = comparable.filter(|(a, _)| both_passed && a.median != 0.0);
-        let scored = |figure: Option<&Figure>, outcome: &Outcome| {
+        let scored = |figure: Option<&Figure>, outcome: &ScenarioReport| {
             figure.map(|figure| {
                 if outcome.has_passed() {
                     figure.clone()
@@ -165,20 +165,20 @@ fn zero(figure: &Figure) -> Figure {
     }
 }
 
-fn standing(left: &Figure, right: &Figure) -> Standing {
+fn standing(left: &Figure, right: &Figure) -> BetterSide {
     let overlap = left.min <= right.max && right.min <= left.max;
     let (low, high) = (left.median.min(right.median), left.median.max(right.median));
     if overlap || high <= low * TIE_RATIO_MAX {
-        return Standing::Tie;
+        return BetterSide::Tie;
     }
     match (left.better, left.median < right.median) {
-        (Better::Lower, true) | (Better::Higher, false) => Standing::Left,
-        (Better::Lower, false) | (Better::Higher, true) => Standing::Right,
-        (Better::Neither, _) => Standing::Unknown,
+        (Better::Lower, true) | (Better::Higher, false) => BetterSide::Left,
+        (Better::Lower, false) | (Better::Higher, true) => BetterSide::Right,
+        (Better::Neither, _) => BetterSide::Unknown,
     }
 }
 
-fn differences(left: &Outcome, right: &Outcome) -> Vec<Difference> {
+fn differences(left: &ScenarioReport, right: &ScenarioReport) -> Vec<Difference> {
     let names: BTreeSet<&String> = left.setting.keys().chain(right.setting.keys()).collect();
     let of = |name: &String| Difference {
         name: name.clone(),

@@ -6,7 +6,7 @@ use super::*;
 use crate::outcome::Run;
 
 /// Returns an outcome whose runs have these values as a latency and as a rate.
-fn outcome(values: &[f64]) -> Outcome {
+fn outcome(values: &[f64]) -> ScenarioReport {
     let run = |value: &f64| {
         let mut run = Run {
             expected: 5,
@@ -19,13 +19,13 @@ fn outcome(values: &[f64]) -> Outcome {
     };
     let runs = values.iter().map(run).collect();
     let setting = BTreeMap::from([("watchers".to_owned(), 1_000.into())]);
-    Outcome::new("fanout", "now".to_owned(), setting, runs, Vec::new())
+    ScenarioReport::new("fanout", "now".to_owned(), setting, runs, Vec::new())
 }
 
-fn failed(values: &[f64]) -> Outcome {
+fn failed(values: &[f64]) -> ScenarioReport {
     let mut runs = outcome(values).runs;
     runs[0].received = 4;
-    Outcome::new(
+    ScenarioReport::new(
         "fanout",
         "now".to_owned(),
         BTreeMap::new(),
@@ -34,7 +34,7 @@ fn failed(values: &[f64]) -> Outcome {
     )
 }
 
-fn compare(left: Outcome, right: Outcome) -> Comparison {
+fn compare(left: ScenarioReport, right: ScenarioReport) -> Comparison {
     let side = |name: &str, outcome| Side {
         name: name.to_owned(),
         outcome,
@@ -42,7 +42,7 @@ fn compare(left: Outcome, right: Outcome) -> Comparison {
     Comparison::new(side("a.json", left), side("b.json", right)).expect("one scenario")
 }
 
-fn standings(left: Outcome, right: Outcome) -> [Standing; 2] {
+fn standings(left: ScenarioReport, right: ScenarioReport) -> [BetterSide; 2] {
     let rows = compare(left, right).rows;
     ["latency", "rate"].map(|name| {
         let row = rows.iter().find(|row| row.name == name);
@@ -55,11 +55,11 @@ fn less_latency_and_more_rate_are_better() {
     let [few, many] = [outcome(&[1.0, 1.1]), outcome(&[2.0, 2.1])];
     assert_eq!(
         standings(few.clone(), many.clone()),
-        [Standing::Left, Standing::Right]
+        [BetterSide::Left, BetterSide::Right]
     );
     assert_eq!(
         standings(many.clone(), few.clone()),
-        [Standing::Right, Standing::Left]
+        [BetterSide::Right, BetterSide::Left]
     );
     let rows = compare(few, many).rows;
     let ratio = rows[0].ratio.expect("a ratio");
@@ -68,23 +68,26 @@ fn less_latency_and_more_rate_are_better() {
 
 #[test]
 fn small_gaps_and_overlapping_ranges_are_ties() {
-    let tie = [Standing::Tie; 2];
+    let tie = [BetterSide::Tie; 2];
     assert_eq!(standings(outcome(&[1.0]), outcome(&[1.19])), tie);
     assert_eq!(
         standings(outcome(&[1.0, 1.0, 3.0]), outcome(&[2.5, 2.5, 2.5])),
         tie
     );
     assert_eq!(standings(outcome(&[0.0]), outcome(&[0.0])), tie);
-    let apart = [Standing::Left, Standing::Right];
+    let apart = [BetterSide::Left, BetterSide::Right];
     assert_eq!(standings(outcome(&[1.0]), outcome(&[1.21])), apart);
 }
 
 #[test]
 fn what_failed_scores_zero_and_is_never_better() {
     let [good, bad] = [outcome(&[9.0, 9.0]), failed(&[1.0, 1.0])];
-    assert_eq!(standings(good.clone(), bad.clone()), [Standing::Left; 2]);
-    assert_eq!(standings(bad.clone(), good.clone()), [Standing::Right; 2]);
-    assert_eq!(standings(bad.clone(), bad.clone()), [Standing::Unknown; 2]);
+    assert_eq!(standings(good.clone(), bad.clone()), [BetterSide::Left; 2]);
+    assert_eq!(standings(bad.clone(), good.clone()), [BetterSide::Right; 2]);
+    assert_eq!(
+        standings(bad.clone(), bad.clone()),
+        [BetterSide::Unknown; 2]
+    );
     let comparison = compare(good, bad);
     let right = comparison.rows[0].right.as_ref().expect("a figure");
     assert_eq!((right.median, right.max), (0.0, 0.0));
@@ -106,7 +109,7 @@ fn a_figure_of_one_alone_is_shown_and_not_judged() {
         .expect("a row");
     assert_eq!(
         (row.standing, row.ratio, &row.right),
-        (Standing::Unknown, None, &None)
+        (BetterSide::Unknown, None, &None)
     );
 }
 

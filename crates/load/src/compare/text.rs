@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Comparison, Row, Side, Standing};
-use crate::outcome::{Figure, Verdict};
+use super::{BetterSide, ComparedFigure, Comparison, Side};
+use crate::outcome::{Figure, ScenarioVerdict};
 use crate::output::Column::{Left, Right};
 use crate::output::columns;
 use crate::output::number::digits;
@@ -52,7 +52,7 @@ fn write_side(out: &mut String, side: &Side) -> std::fmt::Result {
     for warning in &side.outcome.warnings {
         writeln!(out, "warning: {name}: {warning}")?;
     }
-    let Verdict::Failed { reasons } = &side.outcome.verdict else {
+    let ScenarioVerdict::Failed { reasons } = &side.outcome.verdict else {
         return writeln!(out, "{name} passed");
     };
     writeln!(out, "{name} FAILED, so it scores zero")?;
@@ -65,12 +65,12 @@ fn write_side(out: &mut String, side: &Side) -> std::fmt::Result {
     }
 }
 
-fn cells(row: &Row, left: &Side, right: &Side) -> [String; 5] {
+fn cells(row: &ComparedFigure, left: &Side, right: &Side) -> [String; 5] {
     let better = match row.standing {
-        Standing::Left => left.name.clone(),
-        Standing::Right => right.name.clone(),
-        Standing::Tie => "tie".to_owned(),
-        Standing::Unknown => "-".to_owned(),
+        BetterSide::Left => left.name.clone(),
+        BetterSide::Right => right.name.clone(),
+        BetterSide::Tie => "tie".to_owned(),
+        BetterSide::Unknown => "-".to_owned(),
     };
     [
         about(row),
@@ -82,7 +82,7 @@ fn cells(row: &Row, left: &Side, right: &Side) -> [String; 5] {
 }
 
 /// Returns a figure's name, its unit and which values are better.
-fn about(row: &Row) -> String {
+fn about(row: &ComparedFigure) -> String {
     let better = row.better.word().map(|word| format!("{word} is better"));
     let unit = Some(row.unit.clone()).filter(|unit| !unit.is_empty());
     let notes: Vec<String> = [unit, better].into_iter().flatten().collect();

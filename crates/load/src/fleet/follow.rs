@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use super::group::{Group, Mode};
+use super::group::{GroupMode, WatcherGroup};
 use super::shared_connections::SharedConnections;
 use crate::client::{Client, ClientError, Watch};
 use crate::time::wall_nanos;
@@ -18,7 +18,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// A watcher of a group: a task that opens a watch, reads it, and opens it anew when its group resumes.
 pub(super) struct Follower {
     pub(super) client: Client,
-    pub(super) group: Arc<Group>,
+    pub(super) group: Arc<WatcherGroup>,
     pub(super) watcher: usize,
     /// The connections of the group and the number of its own among them, if it shares one.
     pub(super) shared: Option<(Arc<SharedConnections>, usize)>,
@@ -26,7 +26,7 @@ pub(super) struct Follower {
 }
 
 /// The reason why a watch ended, which says what its watcher does next.
-enum End {
+enum FollowEnd {
     /// The group went away; wait until it comes back.
     Away,
     /// The position is gone, so the watcher ends.
@@ -42,7 +42,7 @@ impl Follower {
         loop {
             let mut changed = pin!(group.mode_changed().notified());
             changed.as_mut().enable();
-            if group.mode() == Mode::Away {
+            if group.mode() == GroupMode::Away {
                 changed.await;
                 continue;
             }
@@ -56,18 +56,18 @@ impl Follower {
                 Err(error) if error.is_gone() => {
                     group.count_gone();
                     group.fault(format!("watcher {}: {error}", self.watcher));
-                    (End::Over, false)
+                    (FollowEnd::Over, false)
                 }
-                Err(error) => (End::Broken(error.to_string()), false),
+                Err(error) => (FollowEnd::Broken(error.to_string()), false),
             };
             match end {
-                End::Over => return,
-                End::Away => {}
-                End::Broken(why) if !group.spec.resumes => {
+                FollowEnd::Over => return,
+                FollowEnd::Away => {}
+                FollowEnd::Broken(why) if !group.spec.resumes => {
                     return group.fault(format!("watcher {}: {why}", self.watcher));
                 }
-                End::Broken(_) if was_open => group.count_resumed(),
-                End::Broken(_) => tokio::time::sleep(RETRY_PAUSE).await,
+                FollowEnd::Broken(_) if was_open => group.count_resumed(),
+                FollowEnd::Broken(_) => tokio::time::sleep(RETRY_PAUSE).await,
             }
         }
     }
@@ -89,15 +89,15 @@ impl Follower {
     }
 
     /// Reads events until the watch ends or its group goes away.
-    async fn read(&self, mut watch: Watch) -> End {
+    async fn read(&self, mut watch: Watch) -> FollowEnd {
         let group = &self.group;
         let mut changed = pin!(group.mode_changed().notified());
         changed.as_mut().enable();
         loop {
             match group.mode() {
-                Mode::Reads => {}
-                Mode::Away => return End::Away,
-                Mode::Stalls => {
+                GroupMode::Reads => {}
+                GroupMode::Away => return FollowEnd::Away,
+                GroupMode::Stalls => {
                     changed.as_mut().await;
                     changed.set(group.mode_changed().notified());
                     changed.as_mut().enable();
@@ -118,7 +118,7 @@ impl Follower {
                 read = take => Some(read),
             };
             if flow.is_break() {
-                return End::Over;
+                return FollowEnd::Over;
             }
             match read {
                 None => {
@@ -126,8 +126,8 @@ impl Follower {
                     changed.as_mut().enable();
                 }
                 Some(Ok(true)) => {}
-                Some(Ok(false)) => return End::Broken("the watch ended".to_owned()),
-                Some(Err(error)) => return End::Broken(error.to_string()),
+                Some(Ok(false)) => return FollowEnd::Broken("the watch ended".to_owned()),
+                Some(Err(error)) => return FollowEnd::Broken(error.to_string()),
             }
         }
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::position::{Position, Sees};
+use super::position::{Sees, WatcherPosition};
 use super::until;
-use crate::client::{Encoding, Event, EventKind, OwnedEvent};
+use crate::client::{Encoding, EventKind, OwnedEvent, ReceivedEvent};
 use crate::measure::Recorder;
 use crate::payload::Stamp;
 
@@ -36,7 +36,7 @@ pub(crate) struct WatchSpec {
 /// The behaviour of all watchers of a group.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(usize)]
-pub(crate) enum Mode {
+pub(crate) enum GroupMode {
     /// Reads whatever comes.
     Reads,
     /// Stays connected and reads nothing.
@@ -47,14 +47,14 @@ pub(crate) enum Mode {
 
 /// Watchers that behave alike, their positions, and what they have counted.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct WatcherGroup {
     pub(crate) spec: WatchSpec,
     mode: AtomicUsize,
     /// True if connections that are opened have small buffers, so that the server feels a client that stalls.
     small_buffers: AtomicBool,
     mode_changed: Notify,
     /// The counts of the watchers of each thread.
-    parts: Vec<Part>,
+    parts: Vec<GroupThread>,
     live: AtomicUsize,
     bookmarks: AtomicUsize,
     resumed: AtomicUsize,
@@ -67,8 +67,8 @@ pub(crate) struct Group {
 }
 
 #[derive(Debug)]
-struct Part {
-    positions: Mutex<Vec<Position>>,
+struct GroupThread {
+    positions: Mutex<Vec<WatcherPosition>>,
     recorder: Arc<Recorder>,
 }
 
@@ -90,11 +90,12 @@ impl fmt::Debug for WatchSpec {
     }
 }
 
-impl Group {
+impl WatcherGroup {
     /// Returns a group of watchers that are not open yet, dealt out to so many threads.
     pub(super) fn new(spec: WatchSpec, threads: usize) -> Self {
-        let position = |watcher: usize| Position::new(spec.sees, watcher, spec.revision, spec.next);
-        let part = |thread: usize| Part {
+        let position =
+            |watcher: usize| WatcherPosition::new(spec.sees, watcher, spec.revision, spec.next);
+        let part = |thread: usize| GroupThread {
             positions: Mutex::new(
                 (thread..spec.watchers)
                     .step_by(threads)
@@ -106,7 +107,7 @@ impl Group {
         Self {
             parts: (0..threads).map(part).collect(),
             spec,
-            mode: AtomicUsize::new(Mode::Reads as usize),
+            mode: AtomicUsize::new(GroupMode::Reads as usize),
             small_buffers: AtomicBool::new(false),
             mode_changed: Notify::new(),
             live: AtomicUsize::default(),
@@ -169,11 +170,11 @@ impl Group {
         received.sum()
     }
 
-    pub(super) fn mode(&self) -> Mode {
+    pub(super) fn mode(&self) -> GroupMode {
         match self.mode.load(Ordering::Relaxed) {
-            0 => Mode::Reads,
-            1 => Mode::Stalls,
-            _ => Mode::Away,
+            0 => GroupMode::Reads,
+            1 => GroupMode::Stalls,
+            _ => GroupMode::Away,
         }
     }
 
@@ -191,10 +192,10 @@ impl Group {
     }
 
     /// Sets the mode of its watchers. Those that are to go away have gone when this returns, or it is a fault.
-    pub(crate) async fn set_mode(&self, mode: Mode) {
+    pub(crate) async fn set_mode(&self, mode: GroupMode) {
         self.mode.store(mode as usize, Ordering::Relaxed);
         self.mode_changed.notify_waiters();
-        if mode == Mode::Away && !self.until_live(0, AWAY_SECONDS_MAX).await {
+        if mode == GroupMode::Away && !self.until_live(0, AWAY_SECONDS_MAX).await {
             self.fault(format!("{} watchers do not go away", self.live()));
         }
     }
@@ -258,7 +259,7 @@ impl Group {
         first
     }
 
-    /// Sets whether the events of the first watcher are kept from here on, for [`Group::take_kept`].
+    /// Sets whether the events of the first watcher are kept from here on, for [`WatcherGroup::take_kept`].
     pub(crate) fn set_keeping(&self, keeps: bool) {
         self.keeps.store(keeps, Ordering::Relaxed);
     }
@@ -275,7 +276,7 @@ impl Group {
     }
 
     /// Returns the positions of all watchers of this one's thread.
-    fn positions(&self, watcher: usize) -> MutexGuard<'_, Vec<Position>> {
+    fn positions(&self, watcher: usize) -> MutexGuard<'_, Vec<WatcherPosition>> {
         let part = &self.parts[watcher % self.parts.len()];
         part.positions
             .lock()
@@ -284,7 +285,12 @@ impl Group {
 
     /// Takes an event that a watcher read at `now`, in nanoseconds since 1970. Breaks if the watch is over and cannot
     /// be resumed.
-    pub(super) fn take(&self, watcher: usize, event: &Event<'_>, now: u64) -> ControlFlow<()> {
+    pub(super) fn take(
+        &self,
+        watcher: usize,
+        event: &ReceivedEvent<'_>,
+        now: u64,
+    ) -> ControlFlow<()> {
         if event.kind == EventKind::Error {
             let failure = event.failure();
             if failure.is_gone() {
@@ -335,7 +341,7 @@ impl Group {
 mod tests {
     use super::*;
 
-    fn group(watchers: usize) -> Group {
+    fn group(watchers: usize) -> WatcherGroup {
         let spec = WatchSpec {
             watchers,
             path: Box::new(|watcher| format!("/watch?watcher={watcher}")),
@@ -345,7 +351,7 @@ mod tests {
             next: 1,
             resumes: false,
         };
-        Group::new(spec, 2)
+        WatcherGroup::new(spec, 2)
     }
 
     fn event(kind: EventKind, object: String) -> OwnedEvent {
@@ -366,7 +372,7 @@ mod tests {
         event(EventKind::Modified, object)
     }
 
-    fn take(group: &Group, watcher: usize, event: &OwnedEvent) -> ControlFlow<()> {
+    fn take(group: &WatcherGroup, watcher: usize, event: &OwnedEvent) -> ControlFlow<()> {
         group.take(watcher, &event.borrowed(), 1_000_005)
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, oneshot};
 
-pub(crate) use group::{Group, Mode, WatchSpec};
+pub(crate) use group::{GroupMode, WatchSpec, WatcherGroup};
 pub(crate) use position::Sees;
 
 use super::client::{Client, HttpVersion};
@@ -77,7 +77,7 @@ impl Fleet {
     }
 
     /// Opens a group of watchers and waits until all of them watch.
-    pub(crate) async fn open(&self, spec: WatchSpec) -> Result<Arc<Group>, LoadError> {
+    pub(crate) async fn open(&self, spec: WatchSpec) -> Result<Arc<WatcherGroup>, LoadError> {
         let group = self.begin(spec);
         let watchers = group.watchers();
         let at_most = Duration::from_secs(OPENED_SECONDS_MAX);
@@ -96,8 +96,8 @@ impl Fleet {
     }
 
     /// Begins to open a group of watchers.
-    pub(crate) fn begin(&self, spec: WatchSpec) -> Arc<Group> {
-        let group = Arc::new(Group::new(spec, self.threads.len()));
+    pub(crate) fn begin(&self, spec: WatchSpec) -> Arc<WatcherGroup> {
+        let group = Arc::new(WatcherGroup::new(spec, self.threads.len()));
         let shared = self.client.http() == HttpVersion::Two;
         let streams = if shared { self.streams } else { 1 };
         let connections = SharedConnections::new(group.watchers().div_ceil(streams));
@@ -117,7 +117,7 @@ impl Fleet {
     }
 
     /// Returns the gauges to observe while these groups receive.
-    pub(crate) fn gauges(groups: &[Arc<Group>]) -> Gauges {
+    pub(crate) fn gauges(groups: &[Arc<WatcherGroup>]) -> Gauges {
         let recorders = groups.iter().flat_map(|group| group.recorders());
         Gauges {
             recorders: recorders.collect(),

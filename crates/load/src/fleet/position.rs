@@ -17,7 +17,7 @@ pub(crate) enum Sees {
 
 /// The position of a watcher: its version, and the number of the next event of each object.
 #[derive(Clone, Debug)]
-pub(crate) struct Position {
+pub(crate) struct WatcherPosition {
     /// The version of the last event.
     pub(crate) revision: u64,
     /// The index of the first object that it sees.
@@ -26,7 +26,7 @@ pub(crate) struct Position {
     next: Box<[u32]>,
 }
 
-impl Position {
+impl WatcherPosition {
     /// Returns the position of a watcher that has seen everything up to this version, after which `next` numbers the
     /// next event of every object.
     pub(crate) fn new(sees: Sees, watcher: usize, revision: u64, next: u32) -> Self {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn events_come_once_and_in_order_for_each_object() {
-        let mut position = Position::new(Sees::All(2), 7, 10, 1);
+        let mut position = WatcherPosition::new(Sees::All(2), 7, 10, 1);
         for (object, number) in [(0, 1), (1, 1), (0, 2)] {
             assert_eq!(position.take(stamp(object, number)), Ok(()));
         }
@@ -136,18 +136,21 @@ mod tests {
 
     #[test]
     fn what_never_came_is_told() {
-        let mut position = Position::new(Sees::All(2), 7, 10, 1);
+        let mut position = WatcherPosition::new(Sees::All(2), 7, 10, 1);
         assert_eq!(position.missing(0, &[1, 1]), None);
         position.take(stamp(1, 1)).expect("the next");
         assert_eq!(position.missing(0, &[1, 2]), None);
         let missing = position.missing(0, &[1, 4]).expect("something");
         assert!(missing.contains("events 2 to 3 of object 1"), "{missing}");
-        assert_eq!(Position::new(Sees::Own, 7, 10, 1).missing(0, &[5, 5]), None);
+        assert_eq!(
+            WatcherPosition::new(Sees::Own, 7, 10, 1).missing(0, &[5, 5]),
+            None
+        );
     }
 
     #[test]
     fn an_end_follows_the_last_write() {
-        let mut position = Position::new(Sees::All(1), 0, 10, 1);
+        let mut position = WatcherPosition::new(Sees::All(1), 0, 10, 1);
         assert!(position.take_end(stamp(0, 1)).is_err());
         position.take(stamp(0, 1)).expect("the next");
         assert_eq!(position.take_end(stamp(0, 1)), Ok(()));
@@ -156,14 +159,14 @@ mod tests {
 
     #[test]
     fn a_selective_watcher_sees_its_own() {
-        let mut position = Position::new(Sees::Own, 7, 10, 1);
+        let mut position = WatcherPosition::new(Sees::Own, 7, 10, 1);
         assert_eq!(position.take(stamp(7, 1)), Ok(()));
         assert!(position.take(stamp(6, 1)).is_err());
     }
 
     #[test]
     fn versions_rise_and_bookmarks_never_fall() {
-        let mut position = Position::new(Sees::All(1), 0, 10, 1);
+        let mut position = WatcherPosition::new(Sees::All(1), 0, 10, 1);
         assert_eq!(position.advance(12), Ok(()));
         assert!(position.advance(12).is_err());
         assert_eq!(position.bookmark(12), Ok(()));

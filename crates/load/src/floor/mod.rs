@@ -31,7 +31,7 @@ use crate::error::LoadError;
 use crate::measure::thread_cpu;
 use crate::payload::Stamp;
 use crate::schedule::Schedule;
-use crate::target::{Credentials, Target};
+use crate::target::{Credentials, LoadTarget};
 use crate::time::Instant;
 use server::Server;
 
@@ -63,12 +63,12 @@ impl Protocol {
 
 /// Work for the floor's thread, and where it says how it went.
 struct Order {
-    work: Work,
+    work: FloorWork,
     /// Receives the processor time of the work.
     done: oneshot::Sender<io::Result<Duration>>,
 }
 
-enum Work {
+enum FloorWork {
     /// Take so many connections, each of which asks for its watches.
     Watches(usize),
     /// Write to all watches.
@@ -106,7 +106,7 @@ impl Floor {
         let made = rcgen::generate_simple_self_signed([address.to_string()]);
         let made = made.map_err(|error| failed(io::Error::other(error)))?;
         let listener = TcpListener::bind((address, 0)).map_err(failed)?;
-        let target = Target {
+        let target = LoadTarget {
             address: listener.local_addr().map_err(failed)?,
             authority: address.to_string(),
             server_name: address.to_string(),
@@ -168,7 +168,7 @@ impl Floor {
                  --streams"
             )));
         }
-        self.order(Work::Watches(count / streams)).await?;
+        self.order(FloorWork::Watches(count / streams)).await?;
         Ok(())
     }
 
@@ -182,7 +182,7 @@ impl Floor {
         events: &[OwnedEvent],
         schedule: Schedule,
     ) -> Result<Duration, LoadError> {
-        self.order(Work::Deliver(batches(events, schedule, self.protocol)))
+        self.order(FloorWork::Deliver(batches(events, schedule, self.protocol)))
             .await
     }
 
@@ -196,14 +196,14 @@ impl Floor {
         connections: usize,
         bodies: Vec<Bytes>,
     ) -> Result<Duration, LoadError> {
-        let work = Work::Answer {
+        let work = FloorWork::Answer {
             connections,
             bodies,
         };
         self.order(work).await
     }
 
-    async fn order(&self, work: Work) -> Result<Duration, LoadError> {
+    async fn order(&self, work: FloorWork) -> Result<Duration, LoadError> {
         let ended = || failed(io::Error::other("its thread has ended"));
         let (done, is_done) = oneshot::channel();
         let order = Order { work, done };
@@ -219,12 +219,12 @@ fn failed(error: io::Error) -> LoadError {
     }
 }
 
-fn carry_out(server: &mut Server, work: Work) -> io::Result<Duration> {
+fn carry_out(server: &mut Server, work: FloorWork) -> io::Result<Duration> {
     let before = thread_cpu();
     match work {
-        Work::Watches(count) => server.take_watches(count)?,
-        Work::Deliver(batches) => server.deliver(&batches)?,
-        Work::Answer {
+        FloorWork::Watches(count) => server.take_watches(count)?,
+        FloorWork::Deliver(batches) => server.deliver(&batches)?,
+        FloorWork::Answer {
             connections,
             bodies,
         } => return server.answer(connections, &bodies),

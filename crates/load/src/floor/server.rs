@@ -30,11 +30,11 @@ pub(super) struct Server {
     listener: TcpListener,
     tls: Arc<ServerConfig>,
     protocol: Protocol,
-    watches: Vec<Watches>,
+    watches: Vec<FloorWatches>,
 }
 
 /// The watches of a connection.
-struct Watches {
+struct FloorWatches {
     connection: Connection,
     /// Their streams; none over HTTP/1.1.
     streams: Vec<u32>,
@@ -76,7 +76,7 @@ impl Server {
     }
 
     /// Answers the requests of a connection's watches with the head of each.
-    fn take(&self, tcp: TcpStream) -> io::Result<Watches> {
+    fn take(&self, tcp: TcpStream) -> io::Result<FloorWatches> {
         let mut connection = self.shake_hands(tcp)?;
         let streams = match self.protocol {
             Protocol::Http1 => {
@@ -88,7 +88,7 @@ impl Server {
             }
             Protocol::Http2 { streams } => http2::take_streams(&mut connection, streams)?,
         };
-        Ok(Watches {
+        Ok(FloorWatches {
             connection,
             streams,
         })
@@ -99,7 +99,7 @@ impl Server {
         let mut copies = Vec::new();
         for batch in batches {
             thread::sleep(batch.due.saturating_duration_since(now()));
-            for Watches {
+            for FloorWatches {
                 connection,
                 streams,
             } in &mut self.watches

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tokio::try_join;
 
 use super::*;
-use crate::client::{Encoding, EventKind, Request};
+use crate::client::{ClientRequest, Encoding, EventKind};
 
 /// Returns an event of the write with this number.
 fn event(encoding: Encoding, number: u32) -> OwnedEvent {
@@ -110,7 +110,7 @@ async fn requests_are_answered_with_the_bodies_in_turn() {
     let asking = async {
         let mut connection = floor.client().connect().await?;
         for wanted in ["one", "two", "one"] {
-            let answer = connection.request(Request::get("/")).await?;
+            let answer = connection.request(ClientRequest::get("/")).await?;
             assert_eq!(answer.success()?, wanted);
         }
         Ok(())

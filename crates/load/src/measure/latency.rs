@@ -21,12 +21,12 @@ pub(crate) struct Latencies(Histogram<u64>);
 
 /// The counts of one thread, or of one group of clients. It is locked once for all the events that came together.
 #[derive(Debug, Default)]
-pub(crate) struct Recorder(Mutex<Recorded>);
+pub(crate) struct Recorder(Mutex<RecordedCounts>);
 
 /// Counts since the last look, and since the run began.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Recorded {
-    /// Latencies since the last [`Recorded::look`].
+pub(crate) struct RecordedCounts {
+    /// Latencies since the last [`RecordedCounts::look`].
     fresh: Latencies,
     /// Latencies of the run up to the last look.
     run: Latencies,
@@ -76,7 +76,7 @@ impl Latencies {
 
 impl Recorder {
     /// Locks the counts, so that several are read or written together.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Recorded> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, RecordedCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,7 +91,7 @@ impl Recorder {
     }
 }
 
-impl Recorded {
+impl RecordedCounts {
     /// Counts a latency in nanoseconds.
     pub(crate) fn record(&mut self, nanos: u64) {
         self.fresh.record(nanos);

@@ -8,7 +8,7 @@ use super::latency::{Latencies, Recorder};
 use super::process::{Usage, own_cpu};
 use super::server::Probe;
 use crate::outcome::Second;
-use crate::output::Progress;
+use crate::output::ProgressLine;
 use crate::time::{Instant, now};
 
 /// The time between two updates of the shown progress, and the number of updates in a second of the series.
@@ -63,7 +63,7 @@ impl Gauges {
 pub(crate) async fn observe<T>(
     gauges: &Gauges,
     probe: &Probe,
-    progress: &Progress,
+    progress: &ProgressLine,
     doing: impl Future<Output = T>,
 ) -> (T, Observation) {
     gauges.clear();

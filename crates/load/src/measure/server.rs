@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use super::process::Usage;
-use crate::client::{Client, ClientError, Connection, Request};
+use crate::client::{Client, ClientError, ClientRequest, Connection};
 
 const CPU_METRIC: &str = "process_cpu_seconds_total";
 const MEMORY_METRIC: &str = "process_resident_memory_bytes";
@@ -83,7 +83,7 @@ async fn scrape(
         Some(connection) => connection,
         None => connection.insert(client.connect().await?),
     };
-    let answer = connection.request(Request::get("/metrics")).await?;
+    let answer = connection.request(ClientRequest::get("/metrics")).await?;
     let body = answer.success()?;
     Ok(String::from_utf8_lossy(&body).into_owned())
 }

@@ -11,4 +11,4 @@ mod progress;
 pub(crate) mod table;
 
 pub(crate) use columns::{Column, columns};
-pub(crate) use progress::Progress;
+pub(crate) use progress::ProgressLine;

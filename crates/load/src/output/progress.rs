@@ -16,13 +16,13 @@ const RATE_TIME: Duration = Duration::from_secs(1);
 
 /// The line that shows the progress of a step.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     bar: ProgressBar,
     /// The instant at which rates were shown last, and the numbers of what had been sent and received then.
     shown: Cell<(Instant, u64, u64)>,
 }
 
-impl Progress {
+impl ProgressLine {
     /// Starts the line of a step of so many events or answers; 0 if nobody knows how many. The line goes when it is
     /// dropped.
     pub(crate) fn start(what: &str, expected: u64) -> Self {
@@ -77,7 +77,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

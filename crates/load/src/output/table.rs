@@ -9,17 +9,17 @@ use super::Column::{Left, Right};
 use super::columns;
 use super::number::{count, digits};
 use super::parameter;
-use crate::outcome::{Figure, Outcome, Run, Verdict};
+use crate::outcome::{Figure, Run, ScenarioReport, ScenarioVerdict};
 
 /// Writes an outcome as lines of text: setting, figures, warnings, verdict.
-pub(crate) fn table(outcome: &Outcome) -> String {
+pub(crate) fn table(outcome: &ScenarioReport) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = write(&mut out, outcome);
     out
 }
 
-fn write(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+fn write(out: &mut String, outcome: &ScenarioReport) -> std::fmt::Result {
     let runs = outcome.runs.len();
     let plural = if runs == 1 { "" } else { "s" };
     let (scenario, started) = (&outcome.scenario, &outcome.started);
@@ -38,11 +38,11 @@ fn write(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let total = |of: fn(&Run) -> u64| count(outcome.runs.iter().map(of).sum());
     let (received, expected) = (total(|run| run.received), total(|run| run.expected));
     match &outcome.verdict {
-        Verdict::Passed => writeln!(
+        ScenarioVerdict::Passed => writeln!(
             out,
             "passed: {received} of {expected} events and answers came, once and in order"
         ),
-        Verdict::Failed { reasons } => {
+        ScenarioVerdict::Failed { reasons } => {
             writeln!(
                 out,
                 "FAILED: {received} of {expected} events and answers came; the figures of a run that failed are zero"
@@ -55,7 +55,7 @@ fn write(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 }
 
 /// Returns a line for each figure: its median and range, or the one value that there is.
-fn figures(outcome: &Outcome) -> Vec<String> {
+fn figures(outcome: &ScenarioReport) -> Vec<String> {
     let better = |figure: &Figure| figure.better.word().unwrap_or_default().to_owned();
     if outcome.runs.len() == 1 {
         let row = |(name, figure): (&String, &Figure)| {
@@ -128,7 +128,7 @@ mod tests {
             ..Run::default()
         };
         run.lower("p99", "ms", 3.25);
-        let outcome = Outcome::new(
+        let outcome = ScenarioReport::new(
             "fanout",
             "now".to_owned(),
             BTreeMap::new(),

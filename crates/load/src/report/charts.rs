@@ -3,7 +3,7 @@
 use super::chart::{Chart, Curve, Point};
 use super::scale::{Percentiles, Scale};
 use super::timeline::Timeline;
-use crate::outcome::{Latency, Outcome, Run, Second};
+use crate::outcome::{Latency, Run, ScenarioReport, Second};
 use crate::output::number::short;
 use crate::units::mebibytes;
 
@@ -17,7 +17,7 @@ const WITH_PID: &str = "over time with --pid alone";
 const RATE_SECONDS_MIN: f64 = 0.5;
 
 /// An outcome and what it is called.
-pub(super) type Named<'a> = (&'a str, &'a Outcome);
+pub(super) type NamedReport<'a> = (&'a str, &'a ScenarioReport);
 
 /// A quantity of a second. The second may be shorter or longer than one: its length comes along.
 type Quantity = fn(&Second, f64) -> Option<f64>;
@@ -105,7 +105,7 @@ const SERVER_PROCESSORS: OverTime = OverTime {
 };
 
 /// Returns the charts of an outcome.
-pub(super) fn outcome_charts(outcome: &Outcome) -> Vec<Chart> {
+pub(super) fn outcome_charts(outcome: &ScenarioReport) -> Vec<Chart> {
     let axis = axis_of_percentiles(&[outcome]);
     let curve = |(number, run): (usize, &Run)| Curve {
         label: format!("run {}", number + 1),
@@ -127,9 +127,9 @@ pub(super) fn outcome_charts(outcome: &Outcome) -> Vec<Chart> {
 }
 
 /// Returns the charts of two outcomes.
-pub(super) fn comparison_charts(outcomes: [Named<'_>; 2]) -> Vec<Chart> {
+pub(super) fn comparison_charts(outcomes: [NamedReport<'_>; 2]) -> Vec<Chart> {
     let axis = axis_of_percentiles(&outcomes.map(|(_, outcome)| outcome));
-    let curve = |(colour, (name, outcome)): (usize, Named<'_>)| {
+    let curve = |(colour, (name, outcome)): (usize, NamedReport<'_>)| {
         let runs = outcome.runs.iter().enumerate();
         let lines = runs.filter_map(|(number, run)| percentile_line(number, run, axis));
         Curve {
@@ -186,7 +186,7 @@ fn percentiles(curves: Vec<Curve>, axis: Percentiles) -> Chart {
 }
 
 /// Returns one axis for all curves of a chart.
-fn axis_of_percentiles(outcomes: &[&Outcome]) -> Percentiles {
+fn axis_of_percentiles(outcomes: &[&ScenarioReport]) -> Percentiles {
     let runs = outcomes.iter().flat_map(|outcome| &outcome.runs);
     let latencies = runs.filter_map(|run| run.latency.as_ref());
     let points = latencies.flat_map(significant);
@@ -212,7 +212,7 @@ fn percentile_line(number: usize, run: &Run, axis: Percentiles) -> Option<Vec<Po
 }
 
 impl OverTime {
-    pub(crate) fn of_one(&self, outcome: &Outcome) -> Chart {
+    pub(crate) fn of_one(&self, outcome: &ScenarioReport) -> Chart {
         let timeline = Timeline::new(&[outcome]);
         let quantities = self.quantities.iter().enumerate();
         let curve = |(colour, (label, quantity)): (usize, &(&str, Quantity))| Curve {
@@ -225,7 +225,7 @@ impl OverTime {
         self.chart(quantities.map(curve).collect(), &timeline, &[outcome])
     }
 
-    pub(crate) fn of_two(&self, outcomes: [Named<'_>; 2]) -> Chart {
+    pub(crate) fn of_two(&self, outcomes: [NamedReport<'_>; 2]) -> Chart {
         let both = outcomes.map(|(_, outcome)| outcome);
         let timeline = Timeline::new(&both);
         let mut curves = Vec::new();
@@ -243,7 +243,12 @@ impl OverTime {
         self.chart(curves, &timeline, &both)
     }
 
-    fn chart(&self, curves: Vec<Curve>, timeline: &Timeline, outcomes: &[&Outcome]) -> Chart {
+    fn chart(
+        &self,
+        curves: Vec<Curve>,
+        timeline: &Timeline,
+        outcomes: &[&ScenarioReport],
+    ) -> Chart {
         let values = values(&curves);
         let scale = if self.is_amount {
             Scale::linear(&values)
@@ -262,7 +267,12 @@ impl OverTime {
     }
 
     /// Returns a line for each stretch without a gap.
-    fn lines(&self, outcome: &Outcome, quantity: Quantity, timeline: &Timeline) -> Vec<Vec<Point>> {
+    fn lines(
+        &self,
+        outcome: &ScenarioReport,
+        quantity: Quantity,
+        timeline: &Timeline,
+    ) -> Vec<Vec<Point>> {
         let mut lines = Vec::new();
         for (number, run) in outcome.runs.iter().enumerate() {
             let mut line = Vec::new();
@@ -308,7 +318,7 @@ mod tests {
 
     use super::*;
 
-    fn outcome(p99: &[Option<f64>]) -> Outcome {
+    fn outcome(p99: &[Option<f64>]) -> ScenarioReport {
         let second = |(number, p99_ms): (usize, &Option<f64>)| Second {
             at: number as f64 + 1.0,
             received: 10,
@@ -324,7 +334,7 @@ mod tests {
             series: p99.iter().enumerate().map(second).collect(),
             ..Run::default()
         };
-        Outcome::new(
+        ScenarioReport::new(
             "test",
             String::new(),
             BTreeMap::new(),

@@ -1,12 +1,12 @@
 //! The figures of a page: those of one outcome as tiles, those of two as a table.
 
 use super::html::Html;
-use crate::compare::{Comparison, Row, Standing};
-use crate::outcome::{Better, Figure, Outcome};
+use crate::compare::{BetterSide, ComparedFigure, Comparison};
+use crate::outcome::{Better, Figure, ScenarioReport};
 use crate::output::number::{digits, short};
 
 /// Writes a tile for each figure: its median, its range, and where each run lies.
-pub(super) fn tiles(page: &mut Html, outcome: &Outcome) {
+pub(super) fn tiles(page: &mut Html, outcome: &ScenarioReport) {
     page.raw("<section class=\"tiles\">\n");
     for (name, figure) in &outcome.summary {
         page.raw("<div class=\"tile\"><h3>")
@@ -82,7 +82,10 @@ pub(super) fn comparison(page: &mut Html, comparison: &Comparison) {
             .text(&row.unit);
         direction(page, row.better);
         page.raw("</small></th>");
-        for (figure, standing) in [(&row.left, Standing::Left), (&row.right, Standing::Right)] {
+        for (figure, standing) in [
+            (&row.left, BetterSide::Left),
+            (&row.right, BetterSide::Right),
+        ] {
             page.raw(if row.standing == standing {
                 "<td class=\"better\">"
             } else {
@@ -113,12 +116,12 @@ fn side(page: &mut Html, figure: Option<&Figure>) {
     }
 }
 
-fn standing(page: &mut Html, row: &Row, left: &str, right: &str) {
+fn standing(page: &mut Html, row: &ComparedFigure, left: &str, right: &str) {
     match row.standing {
-        Standing::Left => page.raw("<td class=\"c0 winner\">").text(left),
-        Standing::Right => page.raw("<td class=\"c1 winner\">").text(right),
-        Standing::Tie => page.raw("<td>tie"),
-        Standing::Unknown => page.raw("<td>\u{2013}"),
+        BetterSide::Left => page.raw("<td class=\"c0 winner\">").text(left),
+        BetterSide::Right => page.raw("<td class=\"c1 winner\">").text(right),
+        BetterSide::Tie => page.raw("<td>tie"),
+        BetterSide::Unknown => page.raw("<td>\u{2013}"),
     };
     page.raw("</td>");
 }

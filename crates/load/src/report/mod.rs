@@ -14,7 +14,7 @@ mod timeline;
 use self::chart::Chart;
 use self::html::Html;
 use crate::compare::{Comparison, Side};
-use crate::outcome::{Outcome, Verdict};
+use crate::outcome::{ScenarioReport, ScenarioVerdict};
 use crate::output::number::{count, short};
 use crate::output::parameter;
 
@@ -22,7 +22,7 @@ use crate::output::parameter;
 const SHOWN_MAX: usize = 50;
 
 /// Writes the page of an outcome, which loads nothing from the network.
-pub(crate) fn page(outcome: &Outcome) -> String {
+pub(crate) fn page(outcome: &ScenarioReport) -> String {
     let mut page = begin(&format!("ringwatch load: {}", outcome.scenario));
     page.raw("<header><p class=\"kicker\">ringwatch load</p><h1>")
         .text(&outcome.scenario);
@@ -96,7 +96,7 @@ fn begin(title: &str) -> Html {
     page
 }
 
-fn end(mut page: Html, outcomes: &[&Outcome]) -> String {
+fn end(mut page: Html, outcomes: &[&ScenarioReport]) -> String {
     let mut versions: Vec<&str> = outcomes.iter().map(|it| it.ringwatch.as_str()).collect();
     versions.dedup();
     page.raw("<footer>measured by ringwatch ")
@@ -106,7 +106,7 @@ fn end(mut page: Html, outcomes: &[&Outcome]) -> String {
 }
 
 /// Writes the verdict; a failure cannot be overlooked.
-fn verdict(page: &mut Html, outcome: &Outcome, name: Option<&str>) {
+fn verdict(page: &mut Html, outcome: &ScenarioReport, name: Option<&str>) {
     let received = count(outcome.runs.iter().map(|run| run.received).sum());
     let expected = count(outcome.runs.iter().map(|run| run.expected).sum());
     let passed = outcome.has_passed();
@@ -122,10 +122,10 @@ fn verdict(page: &mut Html, outcome: &Outcome, name: Option<&str>) {
         .raw("</h2><p>");
     page.text(&received).raw(" of ").text(&expected);
     match &outcome.verdict {
-        Verdict::Passed => {
+        ScenarioVerdict::Passed => {
             page.raw(" events and answers came, once and in order</p>");
         }
-        Verdict::Failed { reasons } => {
+        ScenarioVerdict::Failed { reasons } => {
             page.raw(
                 " events and answers came. The figures of a run that failed are zero.</p><ul>",
             );
@@ -174,7 +174,7 @@ fn write_charts(page: &mut Html, charts: &[Chart]) {
     page.raw("</section>\n");
 }
 
-fn runs(page: &mut Html, outcome: &Outcome) {
+fn runs(page: &mut Html, outcome: &ScenarioReport) {
     page.raw(
         "<h2>Runs</h2>\n<section class=\"scroll\"><table><thead><tr><th>run</th><th>seconds</th>",
     );
@@ -202,7 +202,7 @@ fn runs(page: &mut Html, outcome: &Outcome) {
     page.raw("</tbody></table></section>\n");
 }
 
-fn setting(page: &mut Html, outcome: &Outcome) {
+fn setting(page: &mut Html, outcome: &ScenarioReport) {
     page.raw("<h2>Setting</h2>\n<dl>");
     for (name, value) in &outcome.setting {
         page.raw("<div><dt>")
@@ -221,11 +221,11 @@ mod tests {
     use super::*;
     use crate::outcome::Run;
 
-    fn outcome(run: Run) -> Outcome {
+    fn outcome(run: Run) -> ScenarioReport {
         let setting =
             BTreeMap::from([("<watchers>".to_owned(), "<script>alert(1)</script>".into())]);
         let warnings = vec!["<img src=x>".to_owned()];
-        Outcome::new(
+        ScenarioReport::new(
             "<b>fanout",
             "<i>now".to_owned(),
             setting,

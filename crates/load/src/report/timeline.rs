@@ -1,7 +1,7 @@
 //! The horizontal axis of time: all runs, one after the other.
 
 use super::scale::{Tick, round_step};
-use crate::outcome::{Outcome, Run};
+use crate::outcome::{Run, ScenarioReport};
 use crate::output::number::short;
 
 /// The number of times that an axis names, roughly.
@@ -25,7 +25,7 @@ pub(super) struct Slot {
 }
 
 impl Timeline {
-    pub(super) fn new(outcomes: &[&Outcome]) -> Self {
+    pub(super) fn new(outcomes: &[&ScenarioReport]) -> Self {
         let runs = outcomes.iter().map(|outcome| outcome.runs.len()).max();
         let length = |number| {
             let runs = outcomes
@@ -50,7 +50,7 @@ impl Timeline {
     }
 
     /// Returns the parts of the time axis, one for each run.
-    pub(super) fn slots(&self, outcomes: &[&Outcome]) -> Vec<Slot> {
+    pub(super) fn slots(&self, outcomes: &[&ScenarioReport]) -> Vec<Slot> {
         let slot = |(number, length): (usize, &f64)| {
             let mut runs = outcomes
                 .iter()
@@ -107,13 +107,13 @@ mod tests {
 
     use super::*;
 
-    fn outcome(lengths: &[f64]) -> Outcome {
+    fn outcome(lengths: &[f64]) -> ScenarioReport {
         let run = |seconds: &f64| Run {
             seconds: *seconds,
             ..Run::default()
         };
         let runs = lengths.iter().map(run).collect();
-        Outcome::new("test", String::new(), BTreeMap::new(), runs, Vec::new())
+        ScenarioReport::new("test", String::new(), BTreeMap::new(), runs, Vec::new())
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::schedule::Schedule;
 
 /// Many watchers of the same objects, written to in bursts.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct BurstFlags {
     #[command(flatten)]
     #[serde(flatten)]
     watchers: WatcherFlags,
@@ -43,7 +43,7 @@ pub(crate) struct Flags {
     floor: FloorFlags,
 }
 
-impl Flags {
+impl BurstFlags {
     fn turns(&self, duration: Duration) -> Turns {
         let every = self.every.as_secs_f64().max(0.001);
         Turns {
@@ -54,7 +54,7 @@ impl Flags {
     }
 }
 
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &BurstFlags) -> Result<Vec<Run>, LoadError> {
     let writes = WriteFlags {
         writers: flags.writes,
         size: flags.size.clone(),

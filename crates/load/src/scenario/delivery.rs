@@ -9,13 +9,13 @@ use super::baseline::Baseline;
 use super::floor_runs::FloorRuns;
 use super::parameters::{ObjectFlags, SizeFlags, WriteFlags};
 use super::phases::Phases;
-use super::receivers::{Delivered, Receivers, Turns};
+use super::receivers::{DeliveryResult, Receivers, Turns};
 use crate::context::{Context, Length};
 use crate::error::LoadError;
-use crate::fleet::{Fleet, Group, Sees, ThreadLoad, WatchSpec};
+use crate::fleet::{Fleet, Sees, ThreadLoad, WatchSpec, WatcherGroup};
 use crate::measure::{Gauges, Observation};
 use crate::outcome::Run;
-use crate::payload::Kind;
+use crate::payload::ObjectKind;
 use crate::schedule::Schedule;
 use crate::units::{mebibytes, micros};
 use crate::writer::{LATENESS_MS_MAX, Objects, Writers};
@@ -34,7 +34,7 @@ pub(super) const CREATORS: u32 = 8;
 pub(super) struct Delivery<'a> {
     pub(super) context: &'a Context,
     pub(super) fleet: Fleet,
-    pub(super) groups: Vec<Arc<Group>>,
+    pub(super) groups: Vec<Arc<WatcherGroup>>,
     pub(super) writers: Writers,
     pub(super) objects: Objects,
     /// The revision from which a watch gets every later event, of which this is each object's first.
@@ -49,7 +49,7 @@ impl<'a> Delivery<'a> {
         context: &'a Context,
         flags: &WriteFlags,
     ) -> Result<Self, LoadError> {
-        Self::prepare_objects(context, Kind::ConfigMaps, flags, flags.writers).await
+        Self::prepare_objects(context, ObjectKind::ConfigMaps, flags, flags.writers).await
     }
 
     /// Creates as many config maps to be read as the flags say.
@@ -61,13 +61,13 @@ impl<'a> Delivery<'a> {
             writers: CREATORS,
             size: flags.size.clone(),
         };
-        Self::prepare_objects(context, Kind::ConfigMaps, &writes, flags.objects).await
+        Self::prepare_objects(context, ObjectKind::ConfigMaps, &writes, flags.objects).await
     }
 
     /// Creates `count` objects of a kind, as large as the flags say, with nobody who watches.
     pub(super) async fn prepare_objects(
         context: &'a Context,
-        kind: Kind,
+        kind: ObjectKind,
         WriteFlags { writers, size }: &WriteFlags,
         count: u32,
     ) -> Result<Self, LoadError> {
@@ -116,7 +116,10 @@ impl<'a> Delivery<'a> {
     }
 
     /// Opens watchers of all objects and waits until they watch.
-    pub(super) async fn watch_all(&mut self, watchers: u32) -> Result<Arc<Group>, LoadError> {
+    pub(super) async fn watch_all(
+        &mut self,
+        watchers: u32,
+    ) -> Result<Arc<WatcherGroup>, LoadError> {
         let spec = self.spec(watchers, Sees::All(self.objects.count));
         self.watch(spec).await
     }
@@ -125,14 +128,14 @@ impl<'a> Delivery<'a> {
     pub(super) async fn watch_all_and_resume(
         &mut self,
         watchers: u32,
-    ) -> Result<Arc<Group>, LoadError> {
+    ) -> Result<Arc<WatcherGroup>, LoadError> {
         let mut spec = self.spec(watchers, Sees::All(self.objects.count));
         spec.resumes = true;
         self.watch(spec).await
     }
 
     /// Opens watchers and waits until they watch.
-    pub(super) async fn watch(&mut self, spec: WatchSpec) -> Result<Arc<Group>, LoadError> {
+    pub(super) async fn watch(&mut self, spec: WatchSpec) -> Result<Arc<WatcherGroup>, LoadError> {
         let opening = self.fleet.open(spec);
         let gauges = Gauges::default();
         let (group, _) = self
@@ -145,7 +148,7 @@ impl<'a> Delivery<'a> {
     }
 
     /// Returns how many events so many writes to all objects in turn make for these groups.
-    fn events_of(&self, groups: &[Arc<Group>], writes: u64) -> u64 {
+    fn events_of(&self, groups: &[Arc<WatcherGroup>], writes: u64) -> u64 {
         let count = u64::from(self.objects.count);
         let each = writes / count;
         let rest = writes % count;
@@ -270,7 +273,7 @@ impl<'a> Delivery<'a> {
         what: &str,
         schedule: impl Fn() -> Schedule,
         writes: u64,
-    ) -> Result<Delivered, LoadError> {
+    ) -> Result<DeliveryResult, LoadError> {
         let groups = self.groups.clone();
         let turns = Turns::one(writes);
         self.observe_turns(what, &groups, schedule, turns).await
@@ -280,10 +283,10 @@ impl<'a> Delivery<'a> {
     pub(super) async fn observe_turns(
         &mut self,
         what: &str,
-        groups: &[Arc<Group>],
+        groups: &[Arc<WatcherGroup>],
         schedule: impl Fn() -> Schedule,
         turns: Turns,
-    ) -> Result<Delivered, LoadError> {
+    ) -> Result<DeliveryResult, LoadError> {
         let events = self.events_of(groups, turns.writes);
         self.writers.begin();
         let (writers, objects) = (&mut self.writers, &self.objects);
@@ -302,9 +305,9 @@ impl<'a> Delivery<'a> {
 
     /// Returns the run of what was delivered to all groups: figures, faults, series. Warns if the figures are
     /// doubtful.
-    pub(super) fn assess(&self, delivered: Delivered) -> Run {
+    pub(super) fn assess(&self, delivered: DeliveryResult) -> Run {
         self.doubt(&delivered);
-        let Delivered {
+        let DeliveryResult {
             expected,
             seen,
             threads,
@@ -361,7 +364,7 @@ impl<'a> Delivery<'a> {
     }
 
     /// Warns of what makes the figures doubtful.
-    fn doubt(&self, delivered: &Delivered) {
+    fn doubt(&self, delivered: &DeliveryResult) {
         delivered.doubt_client(self.context);
         if let Some(late) = self.writers.late_ms() {
             self.context.warn(format!(
@@ -393,7 +396,7 @@ impl<'a> Delivery<'a> {
 }
 
 /// Returns how many watchers see a write to an object.
-fn watchers_of(groups: &[Arc<Group>], object: u32) -> u64 {
+fn watchers_of(groups: &[Arc<WatcherGroup>], object: u32) -> u64 {
     let seeing = groups.iter().map(|group| match group.spec.sees {
         Sees::All(_) => group.watchers() as u64,
         Sees::Own => u64::from((object as usize) < group.watchers()),

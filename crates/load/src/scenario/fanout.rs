@@ -14,7 +14,7 @@ use crate::schedule::Schedule;
 
 /// Many watchers of the same objects, written to at a steady rate.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct FanoutFlags {
     #[command(flatten)]
     #[serde(flatten)]
     load: SteadyFlags,
@@ -24,7 +24,7 @@ pub(crate) struct Flags {
     floor: FloorFlags,
 }
 
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &FanoutFlags) -> Result<Vec<Run>, LoadError> {
     let SteadyFlags {
         watchers,
         rate,

@@ -8,11 +8,11 @@ use std::time::Duration;
 use futures::future::try_join;
 
 use super::parameters::FloorFlags;
-use super::receivers::{Delivered, Receivers, Turns};
+use super::receivers::{DeliveryResult, Receivers, Turns};
 use crate::client::OwnedEvent;
 use crate::context::Context;
 use crate::error::LoadError;
-use crate::fleet::{Fleet, Group, WatchSpec};
+use crate::fleet::{Fleet, WatchSpec, WatcherGroup};
 use crate::floor::Floor;
 use crate::outcome::Run;
 use crate::schedule::Schedule;
@@ -29,9 +29,9 @@ struct Replay {
     floor: Floor,
     fleet: Fleet,
     /// The watchers of the floor.
-    group: Arc<Group>,
+    group: Arc<WatcherGroup>,
     /// The watchers of the server, whose events are delivered again.
-    served: Arc<Group>,
+    served: Arc<WatcherGroup>,
 }
 
 impl FloorRuns {
@@ -53,7 +53,7 @@ impl FloorRuns {
         turns: Turns,
         event_bytes: u64,
         spec: WatchSpec,
-        served: Arc<Group>,
+        served: Arc<WatcherGroup>,
     ) -> Result<Self, LoadError> {
         if !flags.floor {
             return Ok(Self::none());
@@ -148,7 +148,7 @@ impl Replay {
         events: &[OwnedEvent],
         turns: Turns,
         schedule: impl Fn() -> Schedule,
-    ) -> Result<(Delivered, Duration), LoadError> {
+    ) -> Result<(DeliveryResult, Duration), LoadError> {
         let receivers = Receivers {
             context,
             fleet: &self.fleet,
@@ -169,7 +169,7 @@ impl Replay {
     }
 }
 
-fn add_figures(run: &mut Run, delivered: &Delivered, cpu: Duration) {
+fn add_figures(run: &mut Run, delivered: &DeliveryResult, cpu: Duration) {
     let seen = &delivered.seen;
     let each = micros(cpu) / seen.received.max(1) as f64;
     run.note("floor CPU per delivery", "us", each);

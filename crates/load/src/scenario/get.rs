@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::delivery::Delivery;
 use super::parameters::WriteFlags;
-use crate::client::Request;
+use crate::client::ClientRequest;
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::flags::rate;
@@ -19,7 +19,7 @@ use crate::schedule::Schedule;
 
 /// Reads of one object: any version (resourceVersion=0), and the newest.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct GetFlags {
     /// Reads per second.
     #[arg(long, value_name = "RATE", default_value = "500", value_parser = rate)]
     rate: f64,
@@ -37,7 +37,7 @@ pub(crate) struct Flags {
 /// The kinds of reads that are measured: the name in figures, and the query.
 const KINDS: [(&str, &str); 2] = [("rv=0", "?resourceVersion=0"), ("consistent", "")];
 
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &GetFlags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare(context, &flags.writes).await?;
     let mut clients = Clients::connect(&context.client, flags.clients).await?;
     let length = context.length;
@@ -63,7 +63,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
 async fn one_run(
     delivery: &Delivery<'_>,
     clients: &mut Clients,
-    flags: &Flags,
+    flags: &GetFlags,
     what: &str,
     phase: Duration,
 ) -> Result<Run, LoadError> {
@@ -74,7 +74,7 @@ async fn one_run(
         let object = |number: u64| (number % u64::from(objects.count)) as u32;
         let make = |number| {
             let path = format!("{}/{}{query}", objects.collection, name(object(number)));
-            Request::get(path).accepting(encoding)
+            ClientRequest::get(path).accepting(encoding)
         };
         // Nothing is written meanwhile, so every read must give the version of the creation.
         let check = |number, bodies: &[Bytes]| {

@@ -12,7 +12,7 @@ use super::growth::Growth;
 use super::parameters::{SizeFlags, WatcherFlags, WriteFlags};
 use crate::context::{Context, Length};
 use crate::error::LoadError;
-use crate::fleet::{Fleet, Mode, Sees};
+use crate::fleet::{Fleet, GroupMode, Sees};
 use crate::measure::Gauges;
 use crate::outcome::Run;
 use crate::schedule::Schedule;
@@ -32,25 +32,29 @@ const WRITES: WriteFlags = WriteFlags {
 
 /// Many watchers and nothing to tell them: what each costs in memory, and to open.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct IdleFlags {
     #[command(flatten)]
     #[serde(flatten)]
     watchers: WatcherFlags,
 }
 
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &IdleFlags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare(context, &WRITES).await?;
     let mut runs = Vec::new();
     for what in context.length.names() {
         runs.push(one_run(&mut delivery, flags, &what).await?);
         for group in std::mem::take(&mut delivery.groups) {
-            group.set_mode(Mode::Away).await;
+            group.set_mode(GroupMode::Away).await;
         }
     }
     Ok(runs)
 }
 
-async fn one_run(delivery: &mut Delivery<'_>, flags: &Flags, what: &str) -> Result<Run, LoadError> {
+async fn one_run(
+    delivery: &mut Delivery<'_>,
+    flags: &IdleFlags,
+    what: &str,
+) -> Result<Run, LoadError> {
     let context = delivery.context;
     delivery.begin_anew().await?;
     let duration = context.length.duration;

@@ -11,13 +11,13 @@ use serde::Serialize;
 
 use super::delivery::Delivery;
 use super::parameters::{FloorFlags, ObjectFlags};
-use crate::client::{Encoding, ListHead, Request};
+use crate::client::{ClientRequest, Encoding, ListHead};
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::flags::rate;
 use crate::floor::{Floor, Protocol};
 use crate::outcome::Run;
-use crate::payload::{Kind, Stamp};
+use crate::payload::{ObjectKind, Stamp};
 use crate::requests::{Answers, Clients, Pace};
 
 /// The number of objects for which the processor time is given.
@@ -30,7 +30,7 @@ const REVISION_TIME: Duration = Duration::from_secs(20);
 /// Lists in all forms, one after the other: any version (resourceVersion=0), the newest, an exact
 /// one, and in pages; in JSON and in protobuf.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct ListFlags {
     #[command(flatten)]
     #[serde(flatten)]
     objects: ObjectFlags,
@@ -56,17 +56,22 @@ pub(crate) struct Flags {
 
 /// The way in which a list is asked for.
 #[derive(Clone, Copy, Debug)]
-enum Form {
+enum ListForm {
     Any,
     Newest,
     Exact,
     Paged,
 }
 
-const FORMS: [Form; 4] = [Form::Any, Form::Newest, Form::Exact, Form::Paged];
+const FORMS: [ListForm; 4] = [
+    ListForm::Any,
+    ListForm::Newest,
+    ListForm::Exact,
+    ListForm::Paged,
+];
 const ENCODINGS: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
 
-impl Form {
+impl ListForm {
     fn name(self) -> &'static str {
         match self {
             Self::Any => "rv=0",
@@ -86,7 +91,7 @@ impl Form {
     }
 }
 
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &ListFlags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare_to_read(context, &flags.objects).await?;
     let clients = Clients::connect(&context.client, flags.clients).await?;
     let floor = flags.floor.floor.then(|| Floor::start(Protocol::Http1));
@@ -113,7 +118,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
 
 /// The clients that list, and the floor that answers them the same if there is to be one.
 struct Listing<'a> {
-    flags: &'a Flags,
+    flags: &'a ListFlags,
     clients: Clients,
     floor: Option<Floor>,
 }
@@ -185,7 +190,7 @@ struct Lists {
     revisions: RefCell<Vec<u64>>,
     /// Objects on a page.
     page: u32,
-    form: Form,
+    form: ListForm,
     encoding: Encoding,
     /// The pages of the last list that was whole.
     last: RefCell<Vec<Bytes>>,
@@ -215,7 +220,7 @@ impl Lists {
 
     /// Has exact lists ask for the newest version from here on.
     async fn renew_revision(&self, context: &Context) -> Result<(), LoadError> {
-        let revision = context.revision(Kind::ConfigMaps).await?;
+        let revision = context.revision(ObjectKind::ConfigMaps).await?;
         self.revisions.borrow_mut().push(revision);
         Ok(())
     }
@@ -230,15 +235,15 @@ impl Lists {
         }
     }
 
-    fn first(&self) -> Request {
+    fn first(&self) -> ClientRequest {
         let revision = self.revisions.borrow().last().copied().unwrap_or_default();
         let query = self.form.query(revision, self.page);
         let path = format!("{}{query}", self.collection);
-        Request::get(path).accepting(self.encoding)
+        ClientRequest::get(path).accepting(self.encoding)
     }
 
     /// Looks at the last of the pages so far: there must be every object in the end, and all pages of one version.
-    fn check(&self, pages: &[Bytes]) -> Result<Option<Request>, String> {
+    fn check(&self, pages: &[Bytes]) -> Result<Option<ClientRequest>, String> {
         let head = |page: &Bytes| {
             ListHead::read(page, self.encoding)
                 .ok_or_else(|| "an answer that is no list".to_owned())
@@ -250,7 +255,7 @@ impl Lists {
             return Err(format!("a page of version {last} after one of {first}"));
         }
         let revisions = self.revisions.borrow();
-        if matches!(self.form, Form::Exact) && !revisions.contains(&last.revision) {
+        if matches!(self.form, ListForm::Exact) && !revisions.contains(&last.revision) {
             let revision = last.revision;
             return Err(format!(
                 "a list of version {revision}, for which nobody asked"
@@ -267,7 +272,7 @@ impl Lists {
             let (collection, page) = (&self.collection, self.page);
             let path = format!("{collection}?limit={page}&continue={next}");
             // Tokens are made of characters that may stand in a query.
-            return Ok(Some(Request::get(path).accepting(self.encoding)));
+            return Ok(Some(ClientRequest::get(path).accepting(self.encoding)));
         }
         let found: usize = pages.iter().map(|page| Stamp::count(page)).sum();
         let objects = self.objects;
@@ -290,7 +295,7 @@ mod tests {
             objects: 3,
             revisions: RefCell::default(),
             page: 2,
-            form: Form::Paged,
+            form: ListForm::Paged,
             encoding: Encoding::Json,
             last: RefCell::default(),
         };

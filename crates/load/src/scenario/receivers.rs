@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::context::Context;
 use crate::error::LoadError;
-use crate::fleet::{Fleet, Group, ThreadLoad, until};
+use crate::fleet::{Fleet, ThreadLoad, WatcherGroup, until};
 use crate::measure::{Latencies, Observation, too_busy};
 use crate::schedule::Schedule;
 use crate::time::{nanos, now};
@@ -34,12 +34,12 @@ pub(super) struct Turns {
 pub(super) struct Receivers<'a> {
     pub(super) context: &'a Context,
     pub(super) fleet: &'a Fleet,
-    pub(super) groups: &'a [Arc<Group>],
+    pub(super) groups: &'a [Arc<WatcherGroup>],
 }
 
 /// The result of a delivery: how many events there had to be, and what was measured.
 #[derive(Debug)]
-pub(super) struct Delivered {
+pub(super) struct DeliveryResult {
     pub(super) expected: u64,
     pub(super) seen: Observation,
     pub(super) threads: ThreadLoad,
@@ -76,7 +76,7 @@ impl Receivers<'_> {
         events: u64,
         schedule: impl Fn() -> Schedule,
         mut write: impl AsyncFnMut(Schedule, &AtomicUsize) -> Result<(), LoadError>,
-    ) -> Result<Delivered, LoadError> {
+    ) -> Result<DeliveryResult, LoadError> {
         let expected = events * u64::from(turns.count);
         let gauges = Fleet::gauges(self.groups);
         let sent = Arc::clone(&gauges.sent);
@@ -96,7 +96,7 @@ impl Receivers<'_> {
         };
         let observing = self.context.observe(what, expected, &gauges, delivering);
         let ((drains, seen), threads) = self.fleet.measure_threads(observing).await;
-        Ok(Delivered {
+        Ok(DeliveryResult {
             expected,
             seen,
             threads,
@@ -105,7 +105,7 @@ impl Receivers<'_> {
     }
 }
 
-impl Delivered {
+impl DeliveryResult {
     /// Warns if the client was so busy or so late that the figures are partly its own.
     pub(super) fn doubt_client(&self, context: &Context) {
         let Self { seen, threads, .. } = self;
@@ -129,7 +129,7 @@ impl Delivered {
 
 /// Waits until so many events have come. When something is known to be lost, waiting for it is of
 /// little use.
-pub(super) async fn all_received(groups: &[Arc<Group>], expected: u64) {
+pub(super) async fn all_received(groups: &[Arc<WatcherGroup>], expected: u64) {
     let received = || groups.iter().map(|group| group.received()).sum::<u64>();
     let all_came = || received() >= expected;
     let is_faulty = || groups.iter().any(|group| group.has_faults());

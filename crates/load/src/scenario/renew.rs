@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::delivery::Delivery;
 use super::parameters::{SizeFlags, WriteFlags};
-use crate::client::{ClientError, Content, Encoding, Request};
+use crate::client::{ClientError, ClientRequest, Encoding, RequestContent};
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::outcome::Run;
@@ -21,7 +21,7 @@ use crate::requests::{Answers, Clients, Pace};
 
 /// Renewals of Leases, each client's own again and again, as fast as they are answered.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct RenewFlags {
     /// Clients that renew, each with a connection.
     #[arg(long, value_name = "N", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -37,7 +37,7 @@ const NANOS_PER_MICRO: u64 = 1_000;
 const SECONDS: u64 = 1_893_456_000;
 const SECONDS_TEXT: &str = "2030-01-01T00:00:00";
 
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &RenewFlags) -> Result<Vec<Run>, LoadError> {
     let nothing = WriteFlags {
         writers: 1,
         size: SizeFlags::DEFAULT,
@@ -87,11 +87,11 @@ impl Leases {
         let mut connection = context.client.connect().await?;
         let mut newest = Vec::new();
         for number in 0..count {
-            let content = Content {
+            let content = RequestContent {
                 media_type: encoding.media_type(),
                 bytes: encoded(encoding, &lease(number)).map_err(failed())?,
             };
-            let request = Request::post(collection.clone(), content).accepting(encoding);
+            let request = ClientRequest::post(collection.clone(), content).accepting(encoding);
             let answer = connection.request(request).await;
             let body = answer
                 .and_then(|answer| answer.success())
@@ -120,12 +120,12 @@ impl Leases {
             // A body without the time is sent as it is, and its answer is refused below.
             overwrite(body, &self.time(*time), &self.time(next));
             *time = next;
-            let content = Content {
+            let content = RequestContent {
                 media_type: self.encoding.media_type(),
                 bytes: Bytes::copy_from_slice(body),
             };
             let path = format!("{}/{}", self.collection, name(place as u32));
-            Request::put(path, content).accepting(self.encoding)
+            ClientRequest::put(path, content).accepting(self.encoding)
         };
         let check = |number, bodies: &[Bytes]| {
             let place = place(number);

@@ -11,7 +11,7 @@ use super::delivery::Delivery;
 use super::parameters::SteadyFlags;
 use crate::context::{Context, Length};
 use crate::error::LoadError;
-use crate::fleet::Group;
+use crate::fleet::WatcherGroup;
 use crate::outcome::Run;
 use crate::schedule::Schedule;
 use crate::shell_command;
@@ -27,7 +27,7 @@ const BACK_SECONDS_MAX: u64 = 60;
 
 /// Watchers and writers, and a server that is restarted in between.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct RestartFlags {
     /// Command that restarts the server; run by a shell halfway through the run. It must end by itself.
     #[arg(long, value_name = "COMMAND")]
     command: String,
@@ -37,7 +37,7 @@ pub(crate) struct Flags {
     load: SteadyFlags,
 }
 
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &RestartFlags) -> Result<Vec<Run>, LoadError> {
     let SteadyFlags {
         watchers,
         rate,
@@ -57,8 +57,8 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
 
 async fn one_run(
     delivery: &mut Delivery<'_>,
-    group: &Arc<Group>,
-    flags: &Flags,
+    group: &Arc<WatcherGroup>,
+    flags: &RestartFlags,
     what: &str,
 ) -> Result<Run, LoadError> {
     let (resumed, gone) = (group.resumed(), group.gone());

@@ -11,7 +11,7 @@ use super::parameters::{WatcherFlags, WriteFlags};
 use super::receivers::{Turns, all_received};
 use crate::context::{Context, Length};
 use crate::error::LoadError;
-use crate::fleet::{Fleet, Group, Mode};
+use crate::fleet::{Fleet, GroupMode, WatcherGroup};
 use crate::outcome::Run;
 use crate::schedule::Schedule;
 use crate::time::now;
@@ -27,7 +27,7 @@ const BACK_SECONDS_MAX: u64 = 60;
 
 /// Watchers that go away, miss some events, and come back all at once.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct ResumeFlags {
     #[command(flatten)]
     #[serde(flatten)]
     watchers: WatcherFlags,
@@ -42,7 +42,7 @@ pub(crate) struct Flags {
     writes: WriteFlags,
 }
 
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &ResumeFlags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare(context, &flags.writes).await?;
     let watchers = flags.watchers.watchers;
     let group = delivery.watch_all_and_resume(watchers).await?;
@@ -57,12 +57,12 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
 
 async fn one_run(
     delivery: &mut Delivery<'_>,
-    group: &Arc<Group>,
+    group: &Arc<WatcherGroup>,
     behind: u32,
     what: &str,
 ) -> Result<Run, LoadError> {
     let watchers = group.watchers();
-    group.set_mode(Mode::Away).await;
+    group.set_mode(GroupMode::Away).await;
     let schedule = || Schedule::bursts(behind, Duration::ZERO);
     let turns = Turns::one(u64::from(behind));
     // Nobody is there to wait for.
@@ -74,7 +74,7 @@ async fn one_run(
     let gauges = Fleet::gauges(&delivery.groups);
     let coming_back = async {
         let from = now();
-        group.set_mode(Mode::Reads).await;
+        group.set_mode(GroupMode::Reads).await;
         group.until_live(watchers, BACK_SECONDS_MAX).await;
         let live = from.elapsed();
         all_received(&[Arc::clone(group)], expected).await;

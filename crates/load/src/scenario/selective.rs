@@ -11,12 +11,12 @@ use crate::error::LoadError;
 use crate::flags::rate;
 use crate::fleet::Sees;
 use crate::outcome::Run;
-use crate::payload::{Kind, node};
+use crate::payload::{ObjectKind, node};
 
 /// Watchers that each select the pods of one node by a field selector. What an event costs should not
 /// depend on how many they are.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct SelectiveFlags {
     #[command(flatten)]
     #[serde(flatten)]
     watchers: WatcherFlags,
@@ -35,8 +35,8 @@ pub(crate) struct Flags {
     writes: WriteFlags,
 }
 
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
-    let kind = Kind::Pods;
+pub(crate) async fn run(context: &Context, flags: &SelectiveFlags) -> Result<Vec<Run>, LoadError> {
+    let kind = ObjectKind::Pods;
     let mut delivery = Delivery::prepare_objects(context, kind, &flags.writes, flags.pods).await?;
     let mut spec = delivery.spec(flags.watchers.watchers, Sees::Own);
     let collection = delivery.objects.collection.clone();

@@ -13,11 +13,11 @@ use serde::Serialize;
 
 use super::delivery::Delivery;
 use super::parameters::WriteFlags;
-use super::receivers::{Delivered, Turns, all_received};
+use super::receivers::{DeliveryResult, Turns, all_received};
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::flags::rate;
-use crate::fleet::{Fleet, Group, Mode};
+use crate::fleet::{Fleet, GroupMode, WatcherGroup};
 use crate::outcome::Run;
 use crate::schedule::Schedule;
 use crate::time::now;
@@ -28,7 +28,7 @@ const RECONNECT_SECONDS_MAX: u64 = 60;
 
 /// Watchers of which some stop reading for half of each run.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct SlowFlags {
     /// Watchers that read all the time.
     #[arg(long, value_name = "N", default_value_t = 500,
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -50,11 +50,11 @@ pub(crate) struct Flags {
 
 /// The watchers that read all the time, and those that stop.
 struct Groups {
-    reading: Arc<Group>,
-    stalling: Arc<Group>,
+    reading: Arc<WatcherGroup>,
+    stalling: Arc<WatcherGroup>,
 }
 
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &SlowFlags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare(context, &flags.writes).await?;
     let groups = Groups {
         reading: delivery.watch_all(flags.watchers).await?,
@@ -80,8 +80,8 @@ async fn one_run(
     what: &str,
 ) -> Result<Run, LoadError> {
     let ended_before = groups.stalling.resumed();
-    let calm = half(delivery, groups, Mode::Reads, rate, what).await?;
-    let stalled = half(delivery, groups, Mode::Stalls, rate, what).await?;
+    let calm = half(delivery, groups, GroupMode::Reads, rate, what).await?;
+    let stalled = half(delivery, groups, GroupMode::Stalls, rate, what).await?;
     let mut tails = Vec::new();
     for percentile in [99.0, 99.9] {
         let at = |half: &Half| half.readers.seen.latencies.at(percentile);
@@ -113,7 +113,7 @@ async fn one_run(
 /// The measurements of one half of a run.
 struct Half {
     /// The delivery to the watchers that read all the time.
-    readers: Delivered,
+    readers: DeliveryResult,
     others_expected: u64,
     others_received: u64,
     /// The time that the others took until they had everything too.
@@ -123,14 +123,14 @@ struct Half {
 async fn half(
     delivery: &mut Delivery<'_>,
     groups: &Groups,
-    mode: Mode,
+    mode: GroupMode,
     rate: f64,
     what: &str,
 ) -> Result<Half, LoadError> {
     let Groups { reading, stalling } = groups;
-    stalling.set_mode(Mode::Away).await;
-    stalling.set_small_buffers(mode == Mode::Stalls);
-    stalling.set_mode(Mode::Reads).await;
+    stalling.set_mode(GroupMode::Away).await;
+    stalling.set_small_buffers(mode == GroupMode::Stalls);
+    stalling.set_mode(GroupMode::Reads).await;
     if !stalling
         .until_live(stalling.watchers(), RECONNECT_SECONDS_MAX)
         .await
@@ -151,7 +151,7 @@ async fn half(
         .observe_turns(what, &those, schedule, turns)
         .await?;
     let from = now();
-    stalling.set_mode(Mode::Reads).await;
+    stalling.set_mode(GroupMode::Reads).await;
     let others_expected = turns.writes * stalling.watchers() as u64;
     all_received(&[Arc::clone(stalling)], others_expected).await;
     Ok(Half {

@@ -14,7 +14,7 @@ use super::delivery::{CREATORS, Delivery};
 use super::parameters::ObjectFlags;
 use super::phases::add_client;
 use super::receivers::LATE_MAX;
-use crate::client::{Client, ClientError, Encoding, EventKind, ListHead, Request, Watch};
+use crate::client::{Client, ClientError, ClientRequest, Encoding, EventKind, ListHead, Watch};
 use crate::context::{Context, Length};
 use crate::error::LoadError;
 use crate::measure::{Gauges, Latencies, Recorder};
@@ -35,7 +35,7 @@ const FAULTS_SHOWN_MAX: usize = 5;
 
 /// Clients that list everything and watch from there, all at once, in both ways that there are.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct StormFlags {
     /// Number of clients.
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -91,7 +91,7 @@ impl Way {
     }
 }
 
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &StormFlags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare_to_read(context, &flags.objects).await?;
     delivery.idle(context.length.duration).await;
     let mut runs = Vec::new();
@@ -108,7 +108,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
 /// Lets all clients begin at once, then writes once more, which each must get as its first event.
 async fn storm(
     delivery: &mut Delivery<'_>,
-    flags: &Flags,
+    flags: &StormFlags,
     way: Way,
     what: &str,
     run: &mut Run,
@@ -202,7 +202,7 @@ fn add_figures(
 /// once.
 async fn follow_up(
     delivery: &mut Delivery<'_>,
-    watches: Vec<Informed>,
+    watches: Vec<InformedClient>,
 ) -> Result<Vec<String>, LoadError> {
     let wanted = delivery.writers.next().first().copied().unwrap_or_default();
     let objects = CREATORS.min(delivery.objects.count);
@@ -239,24 +239,24 @@ struct Informer {
 }
 
 /// A client that knows everything, and its watch.
-struct Informed(Watch);
+struct InformedClient(Watch);
 
 impl Informer {
-    async fn sync(&self) -> Result<Informed, String> {
+    async fn sync(&self) -> Result<InformedClient, String> {
         let synced = match self.way {
             Way::List => self.list_and_watch().await,
             Way::WatchList => self.watch_list().await,
         };
         let (watch, found) = synced.map_err(|error| error.to_string())?;
         if found == self.objects {
-            return Ok(Informed(watch));
+            return Ok(InformedClient(watch));
         }
         Err(format!("{found} objects of {}", self.objects))
     }
 
     async fn list_and_watch(&self) -> Result<(Watch, usize), ClientError> {
         let mut connection = self.client.connect().await?;
-        let list = Request::get(format!("{}?resourceVersion=0", self.collection));
+        let list = ClientRequest::get(format!("{}?resourceVersion=0", self.collection));
         let answer = connection.request(list.accepting(self.encoding)).await?;
         let list = answer.success()?;
         let head = ListHead::read(&list, self.encoding);
@@ -306,7 +306,7 @@ impl Informer {
     }
 }
 
-impl Informed {
+impl InformedClient {
     /// Reads one event of every object; each must be of the write with this number.
     async fn follow(&mut self, objects: usize, wanted: u32) -> Result<(), String> {
         let mut seen = vec![false; objects];

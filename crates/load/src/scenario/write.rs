@@ -10,19 +10,19 @@ use serde::Serialize;
 use super::delivery::Delivery;
 use super::parameters::WriteFlags;
 use super::receivers::all_received;
-use crate::client::Request;
+use crate::client::ClientRequest;
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::flags::rate;
-use crate::fleet::{Fleet, Group, Mode, Sees};
+use crate::fleet::{Fleet, GroupMode, Sees, WatcherGroup};
 use crate::outcome::Run;
-use crate::payload::{Kind, Stamp, name};
+use crate::payload::{ObjectKind, Stamp, name};
 use crate::requests::{Clients, Pace};
 use crate::schedule::Schedule;
 
 /// Creates, updates and deletes at a steady rate, one phase after the other.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct WriteScenarioFlags {
     /// Writes per second.
     #[arg(long, value_name = "RATE", default_value = "100", value_parser = rate)]
     rate: f64,
@@ -46,8 +46,11 @@ const VERBS: [(Verb, &str); 3] = [
     (Verb::Delete, "delete"),
 ];
 
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
-    let kind = Kind::ConfigMaps;
+pub(crate) async fn run(
+    context: &Context,
+    flags: &WriteScenarioFlags,
+) -> Result<Vec<Run>, LoadError> {
+    let kind = ObjectKind::ConfigMaps;
     let mut delivery = Delivery::prepare_objects(context, kind, &flags.writes, 1).await?;
     let mut clients = Clients::connect(&context.client, flags.writes.writers).await?;
     let length = context.length;
@@ -85,7 +88,7 @@ const WARMING_UP: NumberedRun<'static> = NumberedRun {
 async fn one_run(
     delivery: &mut Delivery<'_>,
     clients: &mut Clients,
-    flags: &Flags,
+    flags: &WriteScenarioFlags,
     numbered: NumberedRun<'_>,
     phase: Duration,
 ) -> Result<Run, LoadError> {
@@ -117,7 +120,7 @@ async fn one_run(
                 Verb::Update => objects
                     .payload
                     .update(kind, collection, stamp(2 * number + 1)),
-                Verb::Delete => Request::delete(format!("{collection}/{}", name(object))),
+                Verb::Delete => ClientRequest::delete(format!("{collection}/{}", name(object))),
             }
         };
         // That it took place is the watcher's to see.
@@ -140,11 +143,11 @@ async fn one_run(
 }
 
 /// Waits until the watcher has seen every write, notes what is missing, and closes it.
-async fn watched(run: &mut Run, watcher: &Arc<Group>, writes: u64, next: &[u32]) {
+async fn watched(run: &mut Run, watcher: &Arc<WatcherGroup>, writes: u64, next: &[u32]) {
     all_received(&[Arc::clone(watcher)], writes).await;
     run.expected += writes;
     run.received += watcher.received();
     // The object that is there already was not written to.
     run.faults.extend(watcher.take_faults_from(1, next));
-    watcher.set_mode(Mode::Away).await;
+    watcher.set_mode(GroupMode::Away).await;
 }

@@ -71,7 +71,7 @@ pub struct RemoteFlags {
 
 /// A server that may be loaded.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
+pub(crate) struct LoadTarget {
     /// The address of the server. It is resolved once, so that what was allowed is what is connected to.
     pub(crate) address: SocketAddr,
     /// Host and port as requests name them.
@@ -116,7 +116,7 @@ pub enum TargetError {
     Credentials { what: &'static str, why: String },
 }
 
-impl Target {
+impl LoadTarget {
     /// Finds the servers that the flags name, if they may be loaded: one, and the others of its cluster.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::history::{End, Start, Watcher};
+use super::history::{Start, WatchEnd, Watcher};
 
 /// An unbroken run of watches, each of which went on where the one before had ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) fn intervals(watcher: &Watcher, last: Option<u64>) -> Vec<Interval> {
         let reached = seen.iter().map(|seen| seen.item.revision());
         interval.until = reached.fold(interval.until, u64::max);
         interval.sessions.end = place + 1;
-        if session.end == End::Settled {
+        if session.end == WatchEnd::Settled {
             interval.until = interval.until.max(last.unwrap_or(0));
         }
     }
@@ -74,11 +74,13 @@ pub(crate) fn covers(mut intervals: Vec<(u64, u64)>, after: u64, until: u64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::history::{Group, Key, Kind, Seen, Selector, Session, Version};
+    use crate::verify::history::{
+        ChangeKind, LabelValue, ObjectKey, SeenItem, Selector, Session, ShownObject,
+    };
     use crate::verify::history::{Item, WriteId};
 
-    fn session(start: Start, seen: &[Item], end: End) -> Session {
-        let seen = seen.iter().map(|&item| Seen { at: 0, item });
+    fn session(start: Start, seen: &[Item], end: WatchEnd) -> Session {
+        let seen = seen.iter().map(|&item| SeenItem { at: 0, item });
         Session {
             opened: 0,
             start,
@@ -88,14 +90,14 @@ mod tests {
     }
 
     fn event(revision: u64) -> Item {
-        let object = Version {
-            key: Key(0),
+        let object = ShownObject {
+            key: ObjectKey(0),
             revision,
             write: WriteId(0),
-            group: Group(0),
+            group: LabelValue(0),
         };
         Item::Event {
-            kind: Kind::Added,
+            kind: ChangeKind::Added,
             object,
         }
     }
@@ -128,9 +130,9 @@ mod tests {
     #[test]
     fn a_resume_goes_on_and_a_list_begins_anew() {
         let sessions = vec![
-            session(list(5), &[event(7), bookmark(9, false)], End::Closed),
-            session(Start::Resume { after: 9 }, &[event(12)], End::Expired),
-            session(list(20), &[event(21)], End::Settled),
+            session(list(5), &[event(7), bookmark(9, false)], WatchEnd::Closed),
+            session(Start::Resume { after: 9 }, &[event(12)], WatchEnd::Expired),
+            session(list(20), &[event(21)], WatchEnd::Settled),
         ];
         assert_eq!(parts(sessions, Some(30)), [(5, 12, 0..2), (20, 30, 2..3)]);
     }
@@ -139,8 +141,12 @@ mod tests {
     fn initial_events_count_from_their_end() {
         let any = Start::InitialEvents { any: true };
         let sessions = vec![
-            session(any.clone(), &[event(3)], End::Closed),
-            session(any, &[event(3), bookmark(8, true), event(9)], End::Left),
+            session(any.clone(), &[event(3)], WatchEnd::Closed),
+            session(
+                any,
+                &[event(3), bookmark(8, true), event(9)],
+                WatchEnd::Left,
+            ),
         ];
         assert_eq!(parts(sessions, None), [(8, 9, 1..2)]);
     }

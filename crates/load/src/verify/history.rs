@@ -11,27 +11,27 @@ pub(crate) type Nanos = u64;
 
 /// One of the objects that the writers fight over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Key(pub(crate) u32);
+pub(crate) struct ObjectKey(pub(crate) u32);
 
 /// The type of an object, which never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Type(pub(crate) u32);
+pub(crate) struct ObjectType(pub(crate) u32);
 
-impl Type {
+impl ObjectType {
     /// The number of types.
     const COUNT: u32 = 3;
 
     /// Returns the type of the object of this name, whenever it is created.
-    pub(crate) fn from_key(key: Key) -> Self {
+    pub(crate) fn from_key(key: ObjectKey) -> Self {
         Self(key.0 % Self::COUNT)
     }
 }
 
 /// The value of the label by which watchers select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Group(pub(crate) u8);
+pub(crate) struct LabelValue(pub(crate) u8);
 
-impl Group {
+impl LabelValue {
     /// The group of an object whose label is not of ours.
     pub(crate) const NONE: Self = Self(u8::MAX);
 }
@@ -47,12 +47,12 @@ impl WriteId {
 
 /// An object as a client was shown it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Version {
-    pub(crate) key: Key,
+pub(crate) struct ShownObject {
+    pub(crate) key: ObjectKey,
     pub(crate) revision: u64,
     /// The write that made this content.
     pub(crate) write: WriteId,
-    pub(crate) group: Group,
+    pub(crate) group: LabelValue,
 }
 
 /// The kind of a write: which request it is.
@@ -66,21 +66,21 @@ pub(crate) enum Verb {
 /// A request to change one object, and its answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
-    pub(crate) key: Key,
+    pub(crate) key: ObjectKey,
     pub(crate) verb: Verb,
     /// The version that it demanded to find; a creation demands none.
     pub(crate) base: Option<u64>,
     /// The group that it gave the object; a deletion has that of what it deletes.
-    pub(crate) group: Group,
+    pub(crate) group: LabelValue,
     /// The form in which it was sent.
     pub(crate) encoding: Encoding,
     pub(crate) invoked: Nanos,
-    pub(crate) answer: Answer,
+    pub(crate) answer: WriteAnswer,
 }
 
 /// The answer to a write, as far as it says that the write happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum WriteAnswer {
     /// It happened. The answer to a deletion need not name a revision.
     Acknowledged { at: Nanos, revision: Option<u64> },
     /// It did not happen.
@@ -103,14 +103,14 @@ pub(crate) enum Refusal {
 impl Write {
     /// Returns true if it may have happened.
     pub(crate) fn may_have_happened(&self) -> bool {
-        !matches!(self.answer, Answer::Refused { .. })
+        !matches!(self.answer, WriteAnswer::Refused { .. })
     }
 
     /// Returns when it was acknowledged.
     pub(crate) fn acknowledged_at(&self) -> Option<Nanos> {
         match self.answer {
-            Answer::Acknowledged { at, .. } => Some(at),
-            Answer::Refused { .. } | Answer::Uncertain => None,
+            WriteAnswer::Acknowledged { at, .. } => Some(at),
+            WriteAnswer::Refused { .. } | WriteAnswer::Uncertain => None,
         }
     }
 }
@@ -120,23 +120,23 @@ impl Write {
 pub(crate) enum Selector {
     Everything,
     /// By label: any of these groups.
-    Groups(Vec<Group>),
+    Groups(Vec<LabelValue>),
     /// By field: this name.
-    Name(Key),
+    Name(ObjectKey),
     /// By field: every name but this.
-    NotName(Key),
+    NotName(ObjectKey),
     /// By field: this type.
-    Type(Type),
+    Type(ObjectType),
 }
 
 impl Selector {
-    pub(crate) fn selects(&self, key: Key, group: Group) -> bool {
+    pub(crate) fn selects(&self, key: ObjectKey, group: LabelValue) -> bool {
         match self {
             Self::Everything => true,
             Self::Groups(groups) => groups.contains(&group),
             Self::Name(name) => *name == key,
             Self::NotName(name) => *name != key,
-            Self::Type(of) => *of == Type::from_key(key),
+            Self::Type(of) => *of == ObjectType::from_key(key),
         }
     }
 
@@ -159,8 +159,8 @@ pub(crate) struct Watcher {
 pub(crate) struct Session {
     pub(crate) opened: Nanos,
     pub(crate) start: Start,
-    pub(crate) seen: Vec<Seen>,
-    pub(crate) end: End,
+    pub(crate) seen: Vec<SeenItem>,
+    pub(crate) end: WatchEnd,
 }
 
 /// The position or state with which a watch began.
@@ -169,7 +169,7 @@ pub(crate) enum Start {
     /// After a list, which showed these objects.
     List {
         revision: u64,
-        objects: Vec<Version>,
+        objects: Vec<ShownObject>,
     },
     /// With the state as initial events. Unless any state was good enough, it had to be the newest.
     InitialEvents { any: bool },
@@ -179,7 +179,7 @@ pub(crate) enum Start {
 
 /// The reason why a watch ended, as its client saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum WatchEnd {
     /// The watch has not ended.
     Open,
     /// The server ended it.
@@ -196,7 +196,7 @@ pub(crate) enum End {
 
 /// Something that came over a watch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenItem {
     pub(crate) at: Nanos,
     pub(crate) item: Item,
 }
@@ -205,8 +205,8 @@ pub(crate) struct Seen {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Item {
     Event {
-        kind: Kind,
-        object: Version,
+        kind: ChangeKind,
+        object: ShownObject,
     },
     Bookmark {
         revision: u64,
@@ -227,7 +227,7 @@ impl Item {
 
 /// The type of an event about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ChangeKind {
     Added,
     Modified,
     Deleted,
@@ -238,13 +238,13 @@ impl Session {
     /// accept it only to answer at once that the position is too old.
     pub(crate) fn was_resumed(&self) -> bool {
         let is_resume = matches!(self.start, Start::Resume { .. });
-        let has_stood = !matches!(self.end, End::Expired | End::Broken(_));
+        let has_stood = !matches!(self.end, WatchEnd::Expired | WatchEnd::Broken(_));
         is_resume && (has_stood || !self.seen.is_empty())
     }
 
     /// Returns the items before the initial events were complete, and those with and after their end. Without such an
     /// end all are initial; a watch that did not ask for them has none.
-    pub(crate) fn split_initial(&self) -> (&[Seen], &[Seen]) {
+    pub(crate) fn split_initial(&self) -> (&[SeenItem], &[SeenItem]) {
         if !matches!(self.start, Start::InitialEvents { .. }) {
             return (&[], &self.seen);
         }
@@ -259,7 +259,7 @@ impl Session {
     }
 
     fn initial_end(&self) -> Option<usize> {
-        let ends = |seen: &Seen| {
+        let ends = |seen: &SeenItem| {
             matches!(
                 seen.item,
                 Item::Bookmark {
@@ -274,14 +274,14 @@ impl Session {
 
 /// A list, of one page or several.
 #[derive(Clone, Debug)]
-pub(crate) struct Read {
+pub(crate) struct ListRead {
     pub(crate) revision_match: RevisionMatch,
     pub(crate) selector: Selector,
     /// The most objects that a page could have; `None` for no limit.
     pub(crate) limit: Option<usize>,
     /// The form of the answers.
     pub(crate) encoding: Encoding,
-    pub(crate) pages: Vec<Page>,
+    pub(crate) pages: Vec<ListedPage>,
 }
 
 /// The state that a list asks for, by its `resourceVersion` and `resourceVersionMatch`.
@@ -299,14 +299,14 @@ pub(crate) enum RevisionMatch {
 
 /// A page of a list: one answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Page {
+pub(crate) struct ListedPage {
     pub(crate) invoked: Nanos,
     pub(crate) answered: Nanos,
     pub(crate) revision: u64,
-    pub(crate) objects: Vec<Version>,
+    pub(crate) objects: Vec<ShownObject>,
 }
 
-impl Read {
+impl ListRead {
     pub(crate) fn invoked(&self) -> Nanos {
         self.pages.first().map_or(0, |page| page.invoked)
     }
@@ -320,7 +320,7 @@ impl Read {
         self.pages.first().map_or(0, |page| page.revision)
     }
 
-    pub(crate) fn objects(&self) -> impl Iterator<Item = &Version> {
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &ShownObject> {
         self.pages.iter().flat_map(|page| &page.objects)
     }
 }
@@ -328,11 +328,11 @@ impl Read {
 /// A read of one object, which demands its newest state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Get {
-    pub(crate) key: Key,
+    pub(crate) key: ObjectKey,
     pub(crate) invoked: Nanos,
     pub(crate) answered: Nanos,
     /// The object; `None` if it was absent.
-    pub(crate) found: Option<Version>,
+    pub(crate) found: Option<ShownObject>,
 }
 
 /// Everything that the clients of a run saw.
@@ -340,7 +340,7 @@ pub(crate) struct Get {
 pub(crate) struct History {
     pub(crate) writes: Vec<Write>,
     pub(crate) watchers: Vec<Watcher>,
-    pub(crate) reads: Vec<Read>,
+    pub(crate) reads: Vec<ListRead>,
     pub(crate) gets: Vec<Get>,
     /// The read that showed the state after the last write.
     pub(crate) final_read: Option<usize>,
@@ -357,7 +357,7 @@ impl History {
     }
 
     /// Returns the read of the final state, if the run came to one.
-    pub(crate) fn final_state(&self) -> Option<&Read> {
+    pub(crate) fn final_state(&self) -> Option<&ListRead> {
         self.reads.get(self.final_read?)
     }
 }
@@ -373,19 +373,19 @@ impl fmt::Display for At {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "object-{:04}", self.0)
     }
 }
 
-impl fmt::Display for Type {
+impl fmt::Display for ObjectType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ringwatch.load/type-{}", self.0)
     }
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for LabelValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "group-{}", self.0)
     }
@@ -401,7 +401,7 @@ impl fmt::Display for WriteId {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for ShownObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             key,
@@ -431,12 +431,12 @@ impl fmt::Display for Write {
             write!(f, " if it is at {base}")?;
         }
         match self.answer {
-            Answer::Acknowledged {
+            WriteAnswer::Acknowledged {
                 at,
                 revision: Some(revision),
             } => write!(f, "; acknowledged at revision {revision}, {}", At(at)),
-            Answer::Acknowledged { at, .. } => write!(f, "; acknowledged, {}", At(at)),
-            Answer::Refused { at, refusal } => {
+            WriteAnswer::Acknowledged { at, .. } => write!(f, "; acknowledged, {}", At(at)),
+            WriteAnswer::Refused { at, refusal } => {
                 let why = match refusal {
                     Refusal::Conflict => " with a conflict",
                     Refusal::NotFound => ", since nothing is there",
@@ -444,12 +444,12 @@ impl fmt::Display for Write {
                 };
                 write!(f, "; refused{why}, {}", At(at))
             }
-            Answer::Uncertain => f.write_str("; never answered"),
+            WriteAnswer::Uncertain => f.write_str("; never answered"),
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ChangeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Added => "ADDED",
@@ -459,7 +459,7 @@ impl fmt::Display for Kind {
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for SeenItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", At(self.at))?;
         match &self.item {
@@ -490,7 +490,7 @@ impl fmt::Display for Start {
     }
 }
 
-impl fmt::Display for Read {
+impl fmt::Display for ListRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: list ", At(self.invoked()))?;
         match self.revision_match {

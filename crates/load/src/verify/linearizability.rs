@@ -22,7 +22,7 @@ use super::history::{Nanos, WriteId};
 const CONFIGURATIONS_MAX: usize = 4_096;
 
 /// A state of an object: absent, or with the content of this write.
-pub(super) type State = Option<WriteId>;
+pub(super) type RegisterState = Option<WriteId>;
 
 /// The states in which an operation can have been answered as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) enum Demand {
 
 /// The effect of an operation on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum RegisterEffect {
     /// None: it was a read, or a write that was refused.
     Observed,
     Put(WriteId),
@@ -44,12 +44,12 @@ pub(super) enum Effect {
 
 /// A request for one object, and what its answer says of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operation {
+pub(super) struct RegisterOperation {
     pub(super) called: Nanos,
     /// The time at which it was answered; `None` if it never was.
     pub(super) returned: Option<Nanos>,
     pub(super) demand: Demand,
-    pub(super) effect: Effect,
+    pub(super) effect: RegisterEffect,
 }
 
 /// The verdict on the operations of one object.
@@ -67,13 +67,13 @@ pub(super) enum Linearizability {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counterexample {
     /// The states that the object can have had before them.
-    pub(super) before: Vec<State>,
+    pub(super) before: Vec<RegisterState>,
     /// The operations by their places, in the order of their calls.
     pub(super) operations: Vec<usize>,
 }
 
 /// Searches an order of the operations of one object, which was absent before them.
-pub(super) fn linearizability(operations: &[Operation]) -> Linearizability {
+pub(super) fn linearizability(operations: &[RegisterOperation]) -> Linearizability {
     let moments = moments(operations);
     let mut search = Search::new(operations);
     let mut quiet = (0, search.clone());
@@ -102,7 +102,7 @@ struct Moment {
 }
 
 /// Returns all calls and returns in the order of time.
-fn moments(operations: &[Operation]) -> Vec<Moment> {
+fn moments(operations: &[RegisterOperation]) -> Vec<Moment> {
     let mut moments = Vec::with_capacity(2 * operations.len());
     for (operation, it) in operations.iter().enumerate() {
         let moment = |at, is_return| Moment {
@@ -120,7 +120,7 @@ fn moments(operations: &[Operation]) -> Vec<Moment> {
 /// A way in which everything can have happened so far.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Configuration {
-    state: State,
+    state: RegisterState,
     /// The open operations that have taken effect.
     done: BTreeSet<usize>,
 }
@@ -141,7 +141,7 @@ struct Alike {
 
 #[derive(Clone, Debug)]
 struct Search<'a> {
-    operations: &'a [Operation],
+    operations: &'a [RegisterOperation],
     /// The writes that an answer names.
     named: HashSet<WriteId>,
     /// The operations that were called and have not returned.
@@ -150,7 +150,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(operations: &'a [Operation]) -> Self {
+    fn new(operations: &'a [RegisterOperation]) -> Self {
         let absent = Configuration {
             state: None,
             done: BTreeSet::new(),
@@ -221,10 +221,10 @@ impl<'a> Search<'a> {
     fn alike(&self, operation: usize) -> Option<Alike> {
         let it = &self.operations[operation];
         let deletes = match it.effect {
-            Effect::Observed => return None,
-            Effect::Put(write) if self.named.contains(&write) => return None,
-            Effect::Put(_) => false,
-            Effect::Deleted => true,
+            RegisterEffect::Observed => return None,
+            RegisterEffect::Put(write) if self.named.contains(&write) => return None,
+            RegisterEffect::Put(_) => false,
+            RegisterEffect::Deleted => true,
         };
         let demand = it.demand;
         self.is_unanswered(operation)
@@ -235,9 +235,9 @@ impl<'a> Search<'a> {
     fn after(&self, configuration: &Configuration, operation: usize) -> Option<Configuration> {
         let it = &self.operations[operation];
         let state = match it.effect {
-            Effect::Observed => return None,
-            Effect::Put(write) => Some(write),
-            Effect::Deleted => None,
+            RegisterEffect::Observed => return None,
+            RegisterEffect::Put(write) => Some(write),
+            RegisterEffect::Deleted => None,
         };
         if !it.demand.holds(configuration.state) {
             return None;
@@ -251,7 +251,8 @@ impl<'a> Search<'a> {
     fn observed(&self, mut configuration: Configuration) -> Configuration {
         let holds = |it: &&usize| {
             let operation = &self.operations[**it];
-            operation.effect == Effect::Observed && operation.demand.holds(configuration.state)
+            operation.effect == RegisterEffect::Observed
+                && operation.demand.holds(configuration.state)
         };
         let observed: Vec<usize> = self.open.iter().filter(holds).copied().collect();
         configuration.done.extend(observed);
@@ -289,7 +290,7 @@ impl Demand {
         }
     }
 
-    fn holds(self, state: State) -> bool {
+    fn holds(self, state: RegisterState) -> bool {
         match self {
             Self::Absent => state.is_none(),
             Self::Present => state.is_some(),
@@ -313,7 +314,7 @@ fn shortest(before: &Search<'_>, moments: &[Moment]) -> Counterexample {
     kept.extend(called.map(|it| it.operation));
     for moment in moments {
         let operation = moment.operation;
-        if moment.is_return || operations[operation].effect != Effect::Observed {
+        if moment.is_return || operations[operation].effect != RegisterEffect::Observed {
             continue;
         }
         kept.remove(&operation);
@@ -321,12 +322,12 @@ fn shortest(before: &Search<'_>, moments: &[Moment]) -> Counterexample {
             kept.insert(operation);
         }
     }
-    let states: BTreeSet<State> = before.configurations.iter().map(|it| it.state).collect();
+    let states: BTreeSet<RegisterState> = before.configurations.iter().map(|it| it.state).collect();
     let made = kept.iter().map(|&it| operations[it].effect);
-    let made: BTreeSet<State> = made
+    let made: BTreeSet<RegisterState> = made
         .filter_map(|effect| match effect {
-            Effect::Put(write) => Some(Some(write)),
-            Effect::Deleted | Effect::Observed => None,
+            RegisterEffect::Put(write) => Some(Some(write)),
+            RegisterEffect::Deleted | RegisterEffect::Observed => None,
         })
         .collect();
     kept.retain(|&it| match operations[it].demand {
@@ -368,15 +369,15 @@ mod tests {
     }
 
     /// Draws few operations at few times, so that about half of the histories have an order.
-    fn histories() -> impl Strategy<Value = Vec<Operation>> {
+    fn histories() -> impl Strategy<Value = Vec<RegisterOperation>> {
         let effect = prop_oneof![
-            2 => Just(Effect::Observed),
-            2 => (0..3_u32).prop_map(|write| Effect::Put(WriteId(write))),
-            1 => Just(Effect::Deleted),
+            2 => Just(RegisterEffect::Observed),
+            2 => (0..3_u32).prop_map(|write| RegisterEffect::Put(WriteId(write))),
+            1 => Just(RegisterEffect::Deleted),
         ];
         let length = prop_oneof![4 => (0..8_u64).prop_map(Some), 1 => Just(None)];
         let operation = (0..12_u64, length, demands(), effect);
-        let operation = operation.prop_map(|(called, length, demand, effect)| Operation {
+        let operation = operation.prop_map(|(called, length, demand, effect)| RegisterOperation {
             called,
             returned: length.map(|length| called + length),
             demand,
@@ -386,7 +387,11 @@ mod tests {
     }
 
     /// Tries every order of the operations that respects time, with and without each one that was never answered.
-    fn has_order(operations: &[Operation], state: State, left: &BTreeSet<usize>) -> bool {
+    fn has_order(
+        operations: &[RegisterOperation],
+        state: RegisterState,
+        left: &BTreeSet<usize>,
+    ) -> bool {
         if left.iter().all(|&it| operations[it].returned.is_none()) {
             return true;
         }
@@ -401,9 +406,9 @@ mod tests {
                 return false;
             }
             let state = match it.effect {
-                Effect::Observed => state,
-                Effect::Put(write) => Some(write),
-                Effect::Deleted => None,
+                RegisterEffect::Observed => state,
+                RegisterEffect::Put(write) => Some(write),
+                RegisterEffect::Deleted => None,
             };
             let mut left = left.clone();
             left.remove(&next);
@@ -422,7 +427,7 @@ mod tests {
             if let Linearizability::Broken(example) = found {
                 // From no state before them the operations that are shown have an order. One that was never answered may
                 // have made that state.
-                let shown: Vec<Operation> =
+                let shown: Vec<RegisterOperation> =
                     example.operations.iter().map(|&it| operations[it]).collect();
                 let are_answered = shown.iter().all(|it| it.returned.is_some());
                 for state in example.before.into_iter().filter(|_| are_answered) {
@@ -434,7 +439,7 @@ mod tests {
 
     #[test]
     fn what_takes_too_long_is_undecided() {
-        let put = |write: u32| Operation {
+        let put = |write: u32| RegisterOperation {
             called: 0,
             returned: Some(5),
             demand: if write == 0 {
@@ -442,7 +447,7 @@ mod tests {
             } else {
                 Demand::Present
             },
-            effect: Effect::Put(WriteId(write)),
+            effect: RegisterEffect::Put(WriteId(write)),
         };
         let mut operations: Vec<_> = (0..20).map(put).collect();
         assert_eq!(linearizability(&operations), Linearizability::Undecided);
@@ -452,7 +457,7 @@ mod tests {
 
     #[test]
     fn unanswered_writes_that_nobody_can_tell_apart_are_one() {
-        let unanswered = |called, demand, effect| Operation {
+        let unanswered = |called, demand, effect| RegisterOperation {
             called,
             returned: None,
             demand,
@@ -461,14 +466,14 @@ mod tests {
         let mut operations = Vec::new();
         for turn in 0..200_u32 {
             let at = u64::from(turn) * 10;
-            let put = Effect::Put(WriteId(turn));
+            let put = RegisterEffect::Put(WriteId(turn));
             operations.push(unanswered(at, Demand::Absent, put));
-            operations.push(unanswered(at, Demand::Present, Effect::Deleted));
+            operations.push(unanswered(at, Demand::Present, RegisterEffect::Deleted));
             // Each of the writes must have happened for one of the reads.
             for (called, demand) in [(at + 1, Demand::Present), (at + 5, Demand::Absent)] {
                 let returned = Some(called + 2);
-                let effect = Effect::Observed;
-                operations.push(Operation {
+                let effect = RegisterEffect::Observed;
+                operations.push(RegisterOperation {
                     called,
                     returned,
                     demand,
@@ -477,7 +482,7 @@ mod tests {
             }
         }
         assert_eq!(linearizability(&operations), Linearizability::Linearizable);
-        operations.retain(|it| it.called != 1_000 || it.effect != Effect::Deleted);
+        operations.retain(|it| it.called != 1_000 || it.effect != RegisterEffect::Deleted);
         let found = linearizability(&operations);
         assert!(matches!(found, Linearizability::Broken(_)), "{found:?}");
     }
@@ -489,17 +494,17 @@ mod tests {
             let write = WriteId(turn);
             let before = turn.checked_sub(1).map(WriteId);
             let called = u64::from(turn) * 10;
-            operations.push(Operation {
+            operations.push(RegisterOperation {
                 called,
                 returned: Some(called + 5),
                 demand: before.map_or(Demand::Absent, Demand::Is),
-                effect: Effect::Put(write),
+                effect: RegisterEffect::Put(write),
             });
-            operations.push(Operation {
+            operations.push(RegisterOperation {
                 called: called + 1,
                 returned: Some(called + 9),
                 demand: Demand::Is(write),
-                effect: Effect::Observed,
+                effect: RegisterEffect::Observed,
             });
         }
         assert_eq!(linearizability(&operations), Linearizability::Linearizable);

@@ -23,5 +23,5 @@ mod violation;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use run::{DEFAULT_LENGTH, Flags, run};
-pub use run::{SimulatedClients, Verdict};
+pub(crate) use run::{DEFAULT_LENGTH, VerifyFlags, run};
+pub use run::{HistoryVerdict, SimulatedClients};

@@ -10,26 +10,27 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::coverage::{covers, intervals};
 use super::history::{
-    Answer, Group, History, Item, Key, Kind, Selector, Verb, Version, Write, WriteId,
+    ChangeKind, History, Item, LabelValue, ObjectKey, Selector, ShownObject, Verb, Write,
+    WriteAnswer, WriteId,
 };
-use super::violation::{Rule, Violation};
+use super::violation::{Promise, Violation};
 
 /// A change of one object, at one revision.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Change {
+pub(crate) struct ObjectChange {
     pub(crate) revision: u64,
-    pub(crate) key: Key,
-    pub(crate) effect: Effect,
+    pub(crate) key: ObjectKey,
+    pub(crate) effect: ChangeEffect,
     /// The state before the change.
-    pub(crate) previous: State,
+    pub(crate) previous: ObjectState,
 }
 
 /// The effect of a change on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum ChangeEffect {
     Put {
         write: WriteId,
-        group: Group,
+        group: LabelValue,
     },
     Deleted,
     /// It took the object out of a selection: a deletion, or a change of its label.
@@ -38,22 +39,22 @@ pub(crate) enum Effect {
 
 /// The state of an object at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ObjectState {
     Absent,
-    Present(Version),
+    Present(ShownObject),
     Unknown,
 }
 
 /// All changes, and what they say of the writes.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
-    changes: Vec<Change>,
+    changes: Vec<ObjectChange>,
     /// The revision at which each write happened, as far as it is known.
     revisions: Vec<Option<u64>>,
     /// The write of each revision, as far as it is known.
     writes: HashMap<u64, WriteId>,
     /// Objects of which not everything could be seen.
-    doubtful: HashSet<Key>,
+    doubtful: HashSet<ObjectKey>,
     /// The contradictions among witnesses.
     pub(crate) contradictions: Vec<Violation>,
 }
@@ -74,7 +75,7 @@ impl Timeline {
         let doubtful = doubtful(history, &changes, &revisions);
         for change in &mut changes {
             if doubtful.contains(&change.key) {
-                change.previous = State::Unknown;
+                change.previous = ObjectState::Unknown;
             }
         }
         let writes = (0..).map(WriteId).zip(&revisions);
@@ -89,19 +90,19 @@ impl Timeline {
     }
 
     /// Returns all changes, by revision.
-    pub(crate) fn changes(&self) -> &[Change] {
+    pub(crate) fn changes(&self) -> &[ObjectChange] {
         &self.changes
     }
 
     /// Returns the changes after one revision up to another.
-    pub(crate) fn between(&self, after: u64, until: u64) -> &[Change] {
+    pub(crate) fn between(&self, after: u64, until: u64) -> &[ObjectChange] {
         let from = self.changes.partition_point(|it| it.revision <= after);
         let to = self.changes.partition_point(|it| it.revision <= until);
         &self.changes[from..to.max(from)]
     }
 
     /// Returns the change of a revision.
-    pub(crate) fn at(&self, revision: u64) -> Option<&Change> {
+    pub(crate) fn at(&self, revision: u64) -> Option<&ObjectChange> {
         let found = self
             .changes
             .binary_search_by_key(&revision, |it| it.revision);
@@ -118,23 +119,23 @@ impl Timeline {
         self.writes.get(&revision).copied()
     }
 
-    pub(crate) fn is_doubtful(&self, key: Key) -> bool {
+    pub(crate) fn is_doubtful(&self, key: ObjectKey) -> bool {
         self.doubtful.contains(&key)
     }
 }
 
-impl Change {
+impl ObjectChange {
     /// Returns the object after it.
-    pub(crate) fn after(&self) -> State {
+    pub(crate) fn after(&self) -> ObjectState {
         match self.effect {
-            Effect::Put { write, group } => State::Present(Version {
+            ChangeEffect::Put { write, group } => ObjectState::Present(ShownObject {
                 key: self.key,
                 revision: self.revision,
                 write,
                 group,
             }),
-            Effect::Deleted => State::Absent,
-            Effect::Unclear => State::Unknown,
+            ChangeEffect::Deleted => ObjectState::Absent,
+            ChangeEffect::Unclear => ObjectState::Unknown,
         }
     }
 }
@@ -142,7 +143,7 @@ impl Change {
 /// The evidence while the timeline is made: what each revision did, and which revision each write has.
 #[derive(Default)]
 struct Evidence {
-    effects: BTreeMap<u64, (Key, Effect)>,
+    effects: BTreeMap<u64, (ObjectKey, ChangeEffect)>,
     revisions: Vec<Option<u64>>,
     contradictions: Vec<Violation>,
 }
@@ -151,19 +152,19 @@ impl Evidence {
     fn add_writes(&mut self, history: &History) {
         for (id, write) in history.named_writes() {
             let revision = match write.answer {
-                Answer::Acknowledged { revision, .. } => revision,
-                Answer::Refused { .. } | Answer::Uncertain => None,
+                WriteAnswer::Acknowledged { revision, .. } => revision,
+                WriteAnswer::Refused { .. } | WriteAnswer::Uncertain => None,
             };
             self.revisions.push(revision);
             let Some(revision) = revision else {
                 continue;
             };
             let effect = match write.verb {
-                Verb::Create | Verb::Update => Effect::Put {
+                Verb::Create | Verb::Update => ChangeEffect::Put {
                     write: id,
                     group: write.group,
                 },
-                Verb::Delete => Effect::Deleted,
+                Verb::Delete => ChangeEffect::Deleted,
             };
             let earlier = *self.effects.entry(revision).or_insert((write.key, effect));
             if earlier != (write.key, effect) {
@@ -176,14 +177,14 @@ impl Evidence {
         &mut self,
         history: &History,
         revision: u64,
-        (key, effect): (Key, Effect),
+        (key, effect): (ObjectKey, ChangeEffect),
         (id, write): (WriteId, &Write),
     ) {
         let message = format!("revision {revision} is also that of a change of {key}");
-        let violation = Violation::new(Rule::Unique, id.to_string(), message);
+        let violation = Violation::new(Promise::Unique, id.to_string(), message);
         let first = match effect {
-            Effect::Put { write, .. } => history.write(write),
-            Effect::Deleted | Effect::Unclear => None,
+            ChangeEffect::Put { write, .. } => history.write(write),
+            ChangeEffect::Deleted | ChangeEffect::Unclear => None,
         };
         self.contradictions
             .push(violation.shown_by_all(first).shown_by(write));
@@ -198,7 +199,7 @@ impl Evidence {
             if *revision.get_or_insert(object.revision) != object.revision {
                 continue;
             }
-            let effect = Effect::Put {
+            let effect = ChangeEffect::Put {
                 write: object.write,
                 group: object.group,
             };
@@ -215,14 +216,14 @@ impl Evidence {
             let watchers = history.watchers.iter();
             for watcher in watchers.filter(|it| it.selector.can_be_left() == can_be_left) {
                 let effect = if can_be_left {
-                    Effect::Unclear
+                    ChangeEffect::Unclear
                 } else {
-                    Effect::Deleted
+                    ChangeEffect::Deleted
                 };
                 let seen = watcher.sessions.iter().flat_map(|session| &session.seen);
                 for seen in seen {
                     if let Item::Event {
-                        kind: Kind::Deleted,
+                        kind: ChangeKind::Deleted,
                         object,
                     } = seen.item
                     {
@@ -237,12 +238,12 @@ impl Evidence {
 }
 
 /// Returns every object that was shown as it was written, those that most witnesses have seen first.
-fn agreed_objects(history: &History) -> Vec<Version> {
-    let mut witnesses: HashMap<Version, usize> = HashMap::new();
+fn agreed_objects(history: &History) -> Vec<ShownObject> {
+    let mut witnesses: HashMap<ShownObject, usize> = HashMap::new();
     let events = history.watchers.iter().flat_map(|it| &it.sessions);
     let events = events.flat_map(|session| &session.seen);
     let shown = events.filter_map(|seen| match seen.item {
-        Item::Event { kind, object } if kind != Kind::Deleted => Some(object),
+        Item::Event { kind, object } if kind != ChangeKind::Deleted => Some(object),
         Item::Event { .. } | Item::Bookmark { .. } => None,
     });
     let listed = history
@@ -267,12 +268,12 @@ fn agreed_objects(history: &History) -> Vec<Version> {
 }
 
 /// Returns the changes with what was before each.
-fn in_order(effects: &BTreeMap<u64, (Key, Effect)>) -> Vec<Change> {
-    let mut states: HashMap<Key, State> = HashMap::new();
+fn in_order(effects: &BTreeMap<u64, (ObjectKey, ChangeEffect)>) -> Vec<ObjectChange> {
+    let mut states: HashMap<ObjectKey, ObjectState> = HashMap::new();
     let mut changes = Vec::with_capacity(effects.len());
     for (&revision, &(key, effect)) in effects {
-        let state = states.entry(key).or_insert(State::Absent);
-        let change = Change {
+        let state = states.entry(key).or_insert(ObjectState::Absent);
+        let change = ObjectChange {
             revision,
             key,
             effect,
@@ -285,22 +286,27 @@ fn in_order(effects: &BTreeMap<u64, (Key, Effect)>) -> Vec<Change> {
 }
 
 /// Finds for each deletion that was seen the write that did it.
-fn resolve_deletions(history: &History, changes: &[Change], revisions: &mut [Option<u64>]) {
-    let mut open: HashMap<Key, Vec<WriteId>> = HashMap::new();
+fn resolve_deletions(history: &History, changes: &[ObjectChange], revisions: &mut [Option<u64>]) {
+    let mut open: HashMap<ObjectKey, Vec<WriteId>> = HashMap::new();
     for (id, write) in history.named_writes() {
         if write.verb == Verb::Delete && write.may_have_happened() {
             open.entry(write.key).or_default().push(id);
         }
     }
-    for change in changes.iter().filter(|it| it.effect == Effect::Deleted) {
+    for change in changes
+        .iter()
+        .filter(|it| it.effect == ChangeEffect::Deleted)
+    {
         let writes = open.entry(change.key).or_default();
         let known = |id: &WriteId| revisions[id.0 as usize];
         let fits = |id: &WriteId| {
             let base = history.write(*id).and_then(|write| write.base);
             known(id).is_none()
                 && match change.previous {
-                    State::Present(previous) => base.is_none_or(|base| base == previous.revision),
-                    State::Absent | State::Unknown => true,
+                    ObjectState::Present(previous) => {
+                        base.is_none_or(|base| base == previous.revision)
+                    }
+                    ObjectState::Absent | ObjectState::Unknown => true,
                 }
         };
         let acknowledged = |id: &WriteId| {
@@ -318,7 +324,11 @@ fn resolve_deletions(history: &History, changes: &[Change], revisions: &mut [Opt
 }
 
 /// Returns the objects to which something may have happened that nobody saw.
-fn doubtful(history: &History, changes: &[Change], revisions: &[Option<u64>]) -> HashSet<Key> {
+fn doubtful(
+    history: &History,
+    changes: &[ObjectChange],
+    revisions: &[Option<u64>],
+) -> HashSet<ObjectKey> {
     let everything_was_seen = everything_was_seen(history, changes);
     let unresolved = history.named_writes().filter(|(id, write)| {
         let is_certain = write.acknowledged_at().is_some();
@@ -326,7 +336,9 @@ fn doubtful(history: &History, changes: &[Change], revisions: &[Option<u64>]) ->
             && write.may_have_happened()
             && (is_certain || !everything_was_seen)
     });
-    let unclear = changes.iter().filter(|it| it.effect == Effect::Unclear);
+    let unclear = changes
+        .iter()
+        .filter(|it| it.effect == ChangeEffect::Unclear);
     unresolved
         .map(|(_, write)| write.key)
         .chain(unclear.map(|change| change.key))
@@ -334,8 +346,10 @@ fn doubtful(history: &History, changes: &[Change], revisions: &[Option<u64>]) ->
 }
 
 /// Returns true if somebody who watched everything was there for each of the changes.
-fn everything_was_seen(history: &History, changes: &[Change]) -> bool {
-    let last = history.final_state().map(super::history::Read::revision);
+fn everything_was_seen(history: &History, changes: &[ObjectChange]) -> bool {
+    let last = history
+        .final_state()
+        .map(super::history::ListRead::revision);
     let watchers = history.watchers.iter();
     let spans = watchers
         .filter(|watcher| watcher.selector == Selector::Everything)

@@ -8,7 +8,7 @@ pub(crate) const EVIDENCE_LINES_MAX: usize = 12;
 /// A promise that must hold. The first seven are etcd's guarantees for watches and what Kubernetes makes of them;
 /// without the last four the others would hold since nothing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Rule {
+pub(crate) enum Promise {
     /// A revision is one change of one object, and a write happens once.
     Unique,
     /// Versions rise along a watch.
@@ -53,7 +53,7 @@ pub(crate) enum Rule {
     FewReads,
 }
 
-impl Rule {
+impl Promise {
     /// Returns the name in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ impl Rule {
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for Promise {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -91,7 +91,7 @@ impl fmt::Display for Rule {
 /// A broken rule, by whom, and the history that shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Violation {
-    pub(crate) rule: Rule,
+    pub(crate) rule: Promise,
     /// The watcher, read or write that shows it.
     pub(crate) who: String,
     /// The message, a sentence.
@@ -101,7 +101,7 @@ pub(crate) struct Violation {
 }
 
 impl Violation {
-    pub(crate) fn new(rule: Rule, who: impl Into<String>, message: String) -> Self {
+    pub(crate) fn new(rule: Promise, who: impl Into<String>, message: String) -> Self {
         Self {
             rule,
             who: who.into(),

@@ -19,7 +19,7 @@ pub const WATCHERS_MAX: usize = 1_000;
 /// The state of a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct State {
+pub struct ServerState {
     /// The time of the document, as in RFC 3339.
     pub time: String,
     /// The name of the program.
@@ -352,7 +352,7 @@ pub fn type_name((group, resource): (&str, &str)) -> String {
     }
 }
 
-impl State {
+impl ServerState {
     /// Returns the state of a server of this name of which nothing else is known at this time.
     #[must_use]
     pub fn unknown(name: &str, time: String) -> Self {

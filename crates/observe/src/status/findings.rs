@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::thresholds::{SLOW_SECONDS, Severity, Thresholds};
 use super::values::{bytes, seconds};
-use super::{ClientState, LevelState, State, TypeState, Watcher, WebhookState};
+use super::{ClientState, LevelState, ServerState, TypeState, Watcher, WebhookState};
 
 /// Maximum number of findings.
 pub const FINDINGS_MAX: usize = 10;
@@ -59,21 +59,21 @@ pub enum About {
 pub enum Section {
     /// The whole server: its feed, its store and its certificates.
     Server,
-    /// [`State::memory`].
+    /// [`ServerState::memory`].
     Memory,
-    /// [`State::fairness`].
+    /// [`ServerState::fairness`].
     Fairness,
-    /// [`State::requests`].
+    /// [`ServerState::requests`].
     Requests,
-    /// [`State::clients`].
+    /// [`ServerState::clients`].
     Clients,
-    /// [`State::webhooks`].
+    /// [`ServerState::webhooks`].
     Webhooks,
 }
 
 /// Returns the findings of a state, the worst first. The one before it, if there is one, makes rates.
 #[must_use]
-pub fn findings(state: &State, before: Option<&State>) -> Vec<Finding> {
+pub fn findings(state: &ServerState, before: Option<&ServerState>) -> Vec<Finding> {
     let rates = Rates::of(state, before);
     let mut all = Vec::new();
     all.extend(certificates(state).take(OF_RULE_MAX));
@@ -110,7 +110,7 @@ fn of_type(level: Severity, name: &str, text: String) -> Option<Finding> {
     Some(Finding { level, text, about })
 }
 
-fn certificates(state: &State) -> impl Iterator<Item = Finding> {
+fn certificates(state: &ServerState) -> impl Iterator<Item = Finding> {
     state.certificates.iter().filter_map(|it| {
         let (level, left) = (it.level?, it.seconds_left);
         let text = match left > 0.0 {
@@ -122,7 +122,7 @@ fn certificates(state: &State) -> impl Iterator<Item = Finding> {
 }
 
 /// Finds a store that is silent or slow, and caches that are behind it.
-fn store(state: &State) -> Option<Finding> {
+fn store(state: &ServerState) -> Option<Finding> {
     let (feed, thresholds) = (&state.feed, &state.thresholds);
     if let Some(silent) = feed.silent_seconds
         && let Some(level) = thresholds.silent_seconds.level(silent)
@@ -184,7 +184,7 @@ fn webhook_name(it: &WebhookState) -> &str {
     }
 }
 
-fn memory(state: &State) -> Option<Finding> {
+fn memory(state: &ServerState) -> Option<Finding> {
     let budget = state.memory.budget_bytes.filter(|it| *it > 0)?;
     let counted: u64 = state.memory.accounts.iter().map(|it| it.bytes).sum();
     let part = per(counted) / per(budget);
@@ -197,7 +197,7 @@ fn memory(state: &State) -> Option<Finding> {
     found(level, Section::Memory, text)
 }
 
-fn level(it: &LevelState, before: Option<&State>) -> Option<Finding> {
+fn level(it: &LevelState, before: Option<&ServerState>) -> Option<Finding> {
     let was = before.and_then(|state| state.fairness.iter().find(|was| was.level == it.level));
     let rejected = was.map_or(0, |was| it.rejected.saturating_sub(was.rejected));
     if rejected > 0 {
@@ -267,12 +267,12 @@ fn not_ready(it: &TypeState) -> Option<Finding> {
 /// The state before, and the seconds since then.
 #[derive(Clone, Copy)]
 struct Rates<'a> {
-    before: Option<&'a State>,
+    before: Option<&'a ServerState>,
     passed: f64,
 }
 
 impl<'a> Rates<'a> {
-    fn of(state: &State, before: Option<&'a State>) -> Self {
+    fn of(state: &ServerState, before: Option<&'a ServerState>) -> Self {
         let passed = before.map_or(0.0, |it| state.uptime_seconds - it.uptime_seconds);
         Self { before, passed }
     }
@@ -290,7 +290,7 @@ impl<'a> Rates<'a> {
 }
 
 /// Finds a type with watchers that are parked, or behind by more than its rate of changes explains.
-fn behind(it: &TypeState, state: &State, rates: Rates<'_>) -> Option<Finding> {
+fn behind(it: &TypeState, state: &ServerState, rates: Rates<'_>) -> Option<Finding> {
     let counts = &it.watchers;
     let events = things(counts.behind_max, "event", "events");
     let of = |watcher: &Watcher| watcher.type_name == it.name && watcher.behind.is_some();
@@ -323,7 +323,7 @@ fn behind(it: &TypeState, state: &State, rates: Rates<'_>) -> Option<Finding> {
     of_type(Severity::Warn, &it.name, text)
 }
 
-fn running(state: &State) -> Option<Finding> {
+fn running(state: &ServerState) -> Option<Finding> {
     let threshold = state.thresholds.request_seconds;
     let running = state.requests.iter().filter(|it| it.running);
     let worst = running
@@ -348,7 +348,7 @@ fn running(state: &State) -> Option<Finding> {
     found(level, Section::Requests, text)
 }
 
-fn slow_writes(state: &State) -> Option<Finding> {
+fn slow_writes(state: &ServerState) -> Option<Finding> {
     let requests = state.requests.iter();
     let writes = requests.filter(|it| WRITES.contains(&&*it.verb));
     let number: u64 = writes.map(|it| it.slow).sum();

@@ -11,7 +11,7 @@ pub mod values;
 
 pub use self::document::{
     AccountState, CertificateState, ClientState, FeedState, LevelState, MemoryState, RequestState,
-    STATE_PATH, STREAM_EVENT, STREAM_PATH, State, StoreKind, TypeState, WATCHERS_MAX,
+    STATE_PATH, STREAM_EVENT, STREAM_PATH, ServerState, StoreKind, TypeState, WATCHERS_MAX,
     WATCHERS_PATH, WaitingReads, Watcher, WatcherCounts, WatcherList, WebhookState, WindowState,
     type_name,
 };

@@ -5,7 +5,7 @@ use prost::Message as _;
 use super::api;
 use crate::built_in::BuiltIn;
 use crate::document::Assembly;
-use crate::{Form, Syntax};
+use crate::{OpenApiVersion, Syntax};
 
 #[derive(prost::Message)]
 struct V2Document {
@@ -118,7 +118,7 @@ struct V3Schema {
 }
 
 /// Returns the document of apps, or of everything, in protobuf.
-async fn in_protobuf(form: Form) -> Vec<u8> {
+async fn in_protobuf(form: OpenApiVersion) -> Vec<u8> {
     let (api, schemas) = (api(), BuiltIn::unpack().await);
     let index = schemas.index();
     let mut assembly = Assembly::new(form, Syntax::Protobuf, &index);
@@ -129,7 +129,7 @@ async fn in_protobuf(form: Form) -> Vec<u8> {
 
 #[tokio::test]
 async fn the_second_version_in_protobuf_is_what_gnostic_reads() {
-    let document = V2Document::decode(&in_protobuf(Form::V2).await[..]);
+    let document = V2Document::decode(&in_protobuf(OpenApiVersion::V2).await[..]);
     let document = document.expect("a document");
     assert_eq!(document.swagger, "2.0");
     let schemas = document.definitions.expect("definitions").all;
@@ -158,7 +158,7 @@ async fn the_second_version_in_protobuf_is_what_gnostic_reads() {
 
 #[tokio::test]
 async fn the_third_version_in_protobuf_is_what_gnostic_reads() {
-    let document = V3Document::decode(&in_protobuf(Form::V3).await[..]);
+    let document = V3Document::decode(&in_protobuf(OpenApiVersion::V3).await[..]);
     let document = document.expect("a document");
     assert_eq!(document.openapi, "3.0.0");
     let schemas = document

@@ -9,7 +9,7 @@ use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::level::{Level, LevelVersion, Version};
+use super::level::{Level, LevelVersion, StandardVersion};
 use super::policy::Policy;
 
 const GROUP: &str = "pod-security.admission.config.k8s.io";
@@ -44,7 +44,7 @@ pub enum PodSecurityConfigurationError {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Document {
+struct ConfigurationDocument {
     #[serde(default)]
     api_version: String,
     #[serde(default)]
@@ -80,7 +80,7 @@ impl PodSecurityConfiguration {
     /// # Errors
     /// [`PodSecurityConfigurationError`]
     pub fn read(document: &Value) -> Result<Self, PodSecurityConfigurationError> {
-        let document = Document::deserialize(document)
+        let document = ConfigurationDocument::deserialize(document)
             .map_err(|error| PodSecurityConfigurationError::Malformed(error.to_string()))?;
         let version = document.api_version.strip_prefix(GROUP);
         let version = version.and_then(|it| it.strip_prefix('/'));
@@ -149,7 +149,7 @@ fn mode(name: &str, level: &str, version: &str) -> Result<LevelVersion, Vec<Stri
     };
     let version = match version {
         "" => Ok(default.version),
-        version => Version::parse(version).map_err(|why| format!("{name}-version: {why}")),
+        version => StandardVersion::parse(version).map_err(|why| format!("{name}-version: {why}")),
     };
     match (level, version) {
         (Ok(level), Ok(version)) => Ok(LevelVersion { level, version }),

@@ -16,8 +16,8 @@ use serde_json::Value;
 
 use super::PodSecurity;
 use super::level::LevelVersion;
-use super::pod::{Pod, items, text};
-use super::verdict::Verdict;
+use super::pod::{CheckedPod, items, text};
+use super::verdict::PodVerdict;
 
 /// Maximum number of pods that are checked, as in kube-apiserver.
 const PODS_MAX: usize = 3_000;
@@ -103,7 +103,7 @@ impl Survey {
             let Some(tree) = tree(pod) else {
                 continue;
             };
-            if exempt.contains(Pod::new(&tree).runtime_class()) {
+            if exempt.contains(CheckedPod::new(&tree).runtime_class()) {
                 self.total -= 1;
                 continue;
             }
@@ -132,7 +132,7 @@ impl Survey {
 
     fn check_one(&mut self, name: &str, tree: &Value) {
         self.checked += 1;
-        let verdict = Verdict::new(self.level, Pod::new(tree));
+        let verdict = PodVerdict::new(self.level, CheckedPod::new(tree));
         if verdict.is_allowed() {
             return;
         }
@@ -202,11 +202,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::pod_security::level::{Level, Version};
+    use crate::pod_security::level::{Level, StandardVersion};
 
     const BASELINE: LevelVersion = LevelVersion {
         level: Level::Baseline,
-        version: Version::Latest,
+        version: StandardVersion::Latest,
     };
 
     /// Makes a pod of this controller, if there is one, with this in its spec.

@@ -17,7 +17,7 @@ pub(super) enum Level {
 
 /// A version of the Pod Security Standards; a greater one is newer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Version {
+pub(super) enum StandardVersion {
     /// That of Kubernetes 1.x, by its minor version.
     Minor(u64),
     /// The newest.
@@ -28,7 +28,7 @@ pub(super) enum Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LevelVersion {
     pub(super) level: Level,
-    pub(super) version: Version,
+    pub(super) version: StandardVersion,
 }
 
 impl Level {
@@ -55,7 +55,7 @@ impl Level {
     }
 }
 
-impl Version {
+impl StandardVersion {
     /// Reads `latest` or `v1.x`.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for StandardVersion {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Minor(minor) => write!(formatter, "v1.{minor}"),
@@ -94,7 +94,7 @@ impl LevelVersion {
     /// The newest version of the level that allows everything.
     pub(super) const PRIVILEGED: Self = Self {
         level: Level::Privileged,
-        version: Version::Latest,
+        version: StandardVersion::Latest,
     };
 
     /// Returns true if both mean the same: two versions of the level that allows everything do.
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn versions_are_read_as_written() {
         for text in ["latest", "v1.0", "v1.9", "v1.36", "v1.9223372036854775807"] {
-            let version = Version::parse(text).expect(text);
+            let version = StandardVersion::parse(text).expect(text);
             assert_eq!(version.to_string(), text);
         }
         for text in [
@@ -134,16 +134,18 @@ mod tests {
             "v1.22 ",
             "v1.9223372036854775808",
         ] {
-            let why = Version::parse(text).expect_err(text);
+            let why = StandardVersion::parse(text).expect_err(text);
             assert_eq!(why, "must be \"latest\" or \"v1.x\"");
         }
     }
 
     #[test]
     fn newer_versions_and_stricter_levels_are_greater() {
-        assert!(Version::Latest > Version::Minor(u64::MAX));
-        assert!(Version::Minor(22).includes(22) && !Version::Minor(21).includes(22));
-        assert!(Version::Latest.includes(35));
+        assert!(StandardVersion::Latest > StandardVersion::Minor(u64::MAX));
+        assert!(
+            StandardVersion::Minor(22).includes(22) && !StandardVersion::Minor(21).includes(22)
+        );
+        assert!(StandardVersion::Latest.includes(35));
         assert!(Level::Privileged < Level::Baseline && Level::Baseline < Level::Restricted);
         Level::parse("Baseline").expect_err("levels are in lower case");
     }
@@ -152,7 +154,7 @@ mod tests {
     fn privileged_is_the_same_in_all_versions() {
         let of = |level, minor| LevelVersion {
             level,
-            version: Version::Minor(minor),
+            version: StandardVersion::Minor(minor),
         };
         assert!(of(Level::Privileged, 1).is_equivalent(LevelVersion::PRIVILEGED));
         assert!(of(Level::Baseline, 1).is_equivalent(of(Level::Baseline, 1)));

@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use ringwatch_registry::{Operation, Request};
 
-use super::level::{Level, LevelVersion, Version};
+use super::level::{Level, LevelVersion, StandardVersion};
 
 /// The minor version of Kubernetes whose policies are known; newer ones are counted together.
 const MINOR: u64 = 36;
@@ -16,21 +16,21 @@ const MINOR: u64 = 36;
 /// Counts of evaluations, exemptions and errors.
 #[derive(Clone, Debug, Default)]
 pub struct PodSecurityMetrics {
-    evaluations: Family<Evaluated, Counter>,
-    exemptions: Family<Requested, Counter>,
-    errors: Family<Failed, Counter>,
+    evaluations: Family<EvaluationLabels, Counter>,
+    exemptions: Family<RequestedLabels, Counter>,
+    errors: Family<FailureLabels, Counter>,
 }
 
 /// The purpose of an evaluation.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Mode {
+pub(super) enum EvaluationMode {
     Enforce,
     Audit,
     Warn,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Evaluated {
+struct EvaluationLabels {
     decision: &'static str,
     policy_level: &'static str,
     policy_version: String,
@@ -41,21 +41,21 @@ struct Evaluated {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Requested {
+struct RequestedLabels {
     request_operation: &'static str,
     resource: &'static str,
     subresource: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Failed {
+struct FailureLabels {
     fatal: &'static str,
     request_operation: &'static str,
     resource: &'static str,
     subresource: String,
 }
 
-impl Requested {
+impl RequestedLabels {
     fn new(request: &Request<'_>) -> Self {
         let group = request.resource.group_version.group.as_str();
         Self {
@@ -98,17 +98,17 @@ impl PodSecurityMetrics {
     /// Makes the counters that kube-apiserver has from the start.
     fn begin_at_zero(&self) {
         for request_operation in ["create", "update"] {
-            let requested = |resource| Requested {
+            let requested = |resource| RequestedLabels {
                 request_operation,
                 resource,
                 subresource: String::new(),
             };
             drop(self.exemptions.get_or_create(&requested("pod")));
             drop(self.exemptions.get_or_create(&requested("controller")));
-            let allowed = Evaluated::new(
+            let allowed = EvaluationLabels::new(
                 true,
                 LevelVersion::PRIVILEGED,
-                Mode::Enforce,
+                EvaluationMode::Enforce,
                 requested("pod"),
             );
             drop(self.evaluations.get_or_create(&allowed));
@@ -119,25 +119,25 @@ impl PodSecurityMetrics {
     pub(super) fn evaluated(
         &self,
         request: &Request<'_>,
-        mode: Mode,
+        mode: EvaluationMode,
         policy: LevelVersion,
         is_allowed: bool,
     ) {
-        let labels = Evaluated::new(is_allowed, policy, mode, Requested::new(request));
+        let labels = EvaluationLabels::new(is_allowed, policy, mode, RequestedLabels::new(request));
         self.evaluations.get_or_create(&labels).inc();
     }
 
     /// Counts a request that is exempt.
     pub(super) fn exempted(&self, request: &Request<'_>) {
         self.exemptions
-            .get_or_create(&Requested::new(request))
+            .get_or_create(&RequestedLabels::new(request))
             .inc();
     }
 
     /// Counts an error; a fatal one prevents the evaluation.
     pub(super) fn failed(&self, request: &Request<'_>, is_fatal: bool) {
-        let requested = Requested::new(request);
-        let labels = Failed {
+        let requested = RequestedLabels::new(request);
+        let labels = FailureLabels {
             fatal: if is_fatal { "true" } else { "false" },
             request_operation: requested.request_operation,
             resource: requested.resource,
@@ -147,16 +147,21 @@ impl PodSecurityMetrics {
     }
 }
 
-impl Evaluated {
-    fn new(is_allowed: bool, policy: LevelVersion, mode: Mode, requested: Requested) -> Self {
+impl EvaluationLabels {
+    fn new(
+        is_allowed: bool,
+        policy: LevelVersion,
+        mode: EvaluationMode,
+        requested: RequestedLabels,
+    ) -> Self {
         Self {
             decision: if is_allowed { "allow" } else { "deny" },
             policy_level: policy.level.name(),
             policy_version: version(policy),
             mode: match mode {
-                Mode::Enforce => "enforce",
-                Mode::Audit => "audit",
-                Mode::Warn => "warn",
+                EvaluationMode::Enforce => "enforce",
+                EvaluationMode::Audit => "audit",
+                EvaluationMode::Warn => "warn",
             },
             request_operation: requested.request_operation,
             resource: requested.resource,
@@ -176,8 +181,8 @@ fn operation(operation: Operation) -> &'static str {
 
 fn version(policy: LevelVersion) -> String {
     match policy.version {
-        _ if policy.level == Level::Privileged => Version::Latest.to_string(),
-        Version::Minor(minor) if minor > MINOR => "future".to_owned(),
+        _ if policy.level == Level::Privileged => StandardVersion::Latest.to_string(),
+        StandardVersion::Minor(minor) if minor > MINOR => "future".to_owned(),
         version => version.to_string(),
     }
 }
@@ -189,9 +194,9 @@ mod tests {
     #[test]
     fn versions_are_few() {
         let of = |level, version| super::version(LevelVersion { level, version });
-        assert_eq!(of(Level::Baseline, Version::Minor(36)), "v1.36");
-        assert_eq!(of(Level::Baseline, Version::Minor(37)), "future");
-        assert_eq!(of(Level::Restricted, Version::Latest), "latest");
-        assert_eq!(of(Level::Privileged, Version::Minor(37)), "latest");
+        assert_eq!(of(Level::Baseline, StandardVersion::Minor(36)), "v1.36");
+        assert_eq!(of(Level::Baseline, StandardVersion::Minor(37)), "future");
+        assert_eq!(of(Level::Restricted, StandardVersion::Latest), "latest");
+        assert_eq!(of(Level::Privileged, StandardVersion::Minor(37)), "latest");
     }
 }

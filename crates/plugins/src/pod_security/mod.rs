@@ -32,8 +32,8 @@ use ringwatch_apimachinery::{Error, FieldError};
 use ringwatch_registry::{Operation, Request};
 use serde_json::Value;
 
-use metrics::Mode;
-use pod::{Pod, items, text};
+use metrics::EvaluationMode;
+use pod::{CheckedPod, items, text};
 use policy::{PREFIX, Policy};
 use verdict::Verdicts;
 
@@ -63,14 +63,14 @@ pub struct PodSecurity {
 
 /// A kind of object that the plugin looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Subject {
+enum PodSubject {
     Namespace,
     Pod,
     /// Something that makes pods from the template at a path.
     Controller(&'static str),
 }
 
-impl Subject {
+impl PodSubject {
     fn new(request: &Request<'_>) -> Option<Self> {
         let group = request.resource.group_version.group.as_str();
         let template = match (group, request.resource.plural.as_str()) {
@@ -125,7 +125,7 @@ impl PodSecurity {
         let (policy, errors) = self.policy(&namespace);
         if errors.is_empty() && policy.is_privileged() {
             self.metrics
-                .evaluated(request, Mode::Enforce, policy.enforce, true);
+                .evaluated(request, EvaluationMode::Enforce, policy.enforce, true);
             let level = level::LevelVersion::PRIVILEGED.to_string();
             annotate(request, "enforce-policy", level);
             return Ok(());
@@ -137,7 +137,7 @@ impl PodSecurity {
         {
             return Ok(());
         }
-        self.evaluate(request, (&policy, &errors), Pod::new(pod), true)
+        self.evaluate(request, (&policy, &errors), CheckedPod::new(pod), true)
     }
 
     /// Warns of a template whose pods would be refused.
@@ -165,7 +165,12 @@ impl PodSecurity {
             return Ok(());
         }
         match template.filter(|it| !it.is_null()) {
-            Some(template) => self.evaluate(request, (&policy, &errors), Pod::new(template), false),
+            Some(template) => self.evaluate(
+                request,
+                (&policy, &errors),
+                CheckedPod::new(template),
+                false,
+            ),
             None => Ok(()),
         }
     }
@@ -175,7 +180,7 @@ impl PodSecurity {
         &self,
         request: &Request<'_>,
         (policy, errors): (&Policy, &[FieldError]),
-        pod: Pod<'_>,
+        pod: CheckedPod<'_>,
         enforces: bool,
     ) -> Result<(), Error> {
         let exempt = &self.configuration.exempt_runtime_classes;
@@ -194,8 +199,12 @@ impl PodSecurity {
             let level = policy.enforce;
             annotate(request, "enforce-policy", level.to_string());
             let verdict = verdicts.at(level);
-            self.metrics
-                .evaluated(request, Mode::Enforce, level, verdict.is_allowed());
+            self.metrics.evaluated(
+                request,
+                EvaluationMode::Enforce,
+                level,
+                verdict.is_allowed(),
+            );
             if !verdict.is_allowed() {
                 let told = format!("violates PodSecurity \"{level}\": {}", verdict.details());
                 refusal = Some(Error::Forbidden {
@@ -212,7 +221,7 @@ impl PodSecurity {
             let told = would(policy.audit, verdict.details());
             annotate(request, "audit-violations", told);
             self.metrics
-                .evaluated(request, Mode::Audit, policy.audit, false);
+                .evaluated(request, EvaluationMode::Audit, policy.audit, false);
         }
         if let Some(refusal) = refusal {
             return Err(refusal);
@@ -221,7 +230,7 @@ impl PodSecurity {
         if !verdict.is_allowed() {
             request.context.warn(would(policy.warn, verdict.details()));
             self.metrics
-                .evaluated(request, Mode::Warn, policy.warn, false);
+                .evaluated(request, EvaluationMode::Warn, policy.warn, false);
         }
         Ok(())
     }
@@ -274,10 +283,10 @@ impl Plugin for PodSecurity {
         if !matches!(request.operation, Operation::Create | Operation::Update) {
             return Ok(());
         }
-        match Subject::new(request) {
-            Some(Subject::Namespace) => self.validate_namespace(request, object).await,
-            Some(Subject::Pod) => self.validate_pod(request, object).await,
-            Some(Subject::Controller(path)) => {
+        match PodSubject::new(request) {
+            Some(PodSubject::Namespace) => self.validate_namespace(request, object).await,
+            Some(PodSubject::Pod) => self.validate_pod(request, object).await,
+            Some(PodSubject::Controller(path)) => {
                 self.validate_controller(request, get(object, path)).await
             }
             None => Ok(()),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// The metadata and the spec of a pod or of a template of pods.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pod<'a> {
+pub(super) struct CheckedPod<'a> {
     pub(super) metadata: &'a Value,
     pub(super) spec: &'a Value,
 }
@@ -15,14 +15,14 @@ pub(super) struct Container<'a>(&'a Value);
 
 /// A part of a pod that has a security context.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Part<'a> {
+pub(super) enum SecurityScope<'a> {
     /// The pod itself.
     Pod,
     /// The container of this name.
     Container(&'a str),
 }
 
-impl<'a> Pod<'a> {
+impl<'a> CheckedPod<'a> {
     /// Makes the view of a pod, or of a template: they have the same members.
     pub(super) fn new(object: &'a Value) -> Self {
         Self {
@@ -48,11 +48,14 @@ impl<'a> Pod<'a> {
     }
 
     /// Returns a member of the security context of the pod and of each container that has it.
-    pub(super) fn settings(self, member: &str) -> impl Iterator<Item = (Part<'a>, &'a Value)> {
-        let own = (Part::Pod, &self.spec["securityContext"][member]);
+    pub(super) fn settings(
+        self,
+        member: &str,
+    ) -> impl Iterator<Item = (SecurityScope<'a>, &'a Value)> {
+        let own = (SecurityScope::Pod, &self.spec["securityContext"][member]);
         let containers = self
             .containers()
-            .map(move |it| (Part::Container(it.name()), it.setting(member)));
+            .map(move |it| (SecurityScope::Container(it.name()), it.setting(member)));
         let all = std::iter::once(own).chain(containers);
         all.filter(|(_, value)| !value.is_null())
     }

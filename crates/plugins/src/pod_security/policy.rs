@@ -4,7 +4,7 @@
 
 use ringwatch_apimachinery::FieldError;
 
-use super::level::{Level, LevelVersion, Version};
+use super::level::{Level, LevelVersion, StandardVersion};
 
 /// The beginning of the labels, and of the keys of audit annotations.
 pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";
@@ -38,7 +38,7 @@ impl Policy {
     /// version of the restricted level when it is enforced, and otherwise the privileged level.
     pub(super) fn by_labels(label: LabelOf<'_>, defaults: &Self) -> (Self, Vec<FieldError>) {
         let mut policy = *defaults;
-        let mut labels = Labels {
+        let mut labels = NamespaceLabels {
             label,
             errors: Vec::new(),
         };
@@ -82,18 +82,23 @@ enum Label {
 }
 
 /// The labels of a namespace while they are read.
-struct Labels<'a> {
+struct NamespaceLabels<'a> {
     label: LabelOf<'a>,
     errors: Vec<FieldError>,
 }
 
-impl Labels<'_> {
+impl NamespaceLabels<'_> {
     fn level(&mut self, name: &str, otherwise: Level, into: &mut LevelVersion) -> Label {
         self.read(name, Level::parse, otherwise, &mut into.level)
     }
 
     fn version(&mut self, name: &str, into: &mut LevelVersion) -> Label {
-        self.read(name, Version::parse, Version::Latest, &mut into.version)
+        self.read(
+            name,
+            StandardVersion::parse,
+            StandardVersion::Latest,
+            &mut into.version,
+        )
     }
 
     fn read<T>(
@@ -146,7 +151,7 @@ mod tests {
         let defaults = Policy {
             enforce: LevelVersion {
                 level: Level::Baseline,
-                version: Version::Minor(22),
+                version: StandardVersion::Minor(22),
             },
             ..Policy::default()
         };

@@ -11,7 +11,9 @@ use ringwatch::clock::Clock;
 use ringwatch::meta::Object;
 use ringwatch_admission::Chain;
 use ringwatch_apimachinery::{Error, User};
-use ringwatch_audit::backend::{BatchOptions, Format, LogOptions, LogWriter, Mode, QueueOptions};
+use ringwatch_audit::backend::{
+    BackendMode, BatchOptions, LogFormat, LogOptions, LogWriter, QueueOptions,
+};
 use ringwatch_audit::{Auditor, Metrics, Policy, Recording, RequestHead};
 use ringwatch_authorization::Attributes;
 use ringwatch_registry::testing::{MemoryStorage, context, patch};
@@ -139,9 +141,9 @@ impl Audited {
     fn new() -> Self {
         let (lines, end, clock) = (Log::default(), CancellationToken::new(), Clock::real());
         let options = LogOptions {
-            format: Format::Json,
+            format: LogFormat::Json,
             queue: QueueOptions {
-                mode: Mode::Batch,
+                mode: BackendMode::Batch,
                 events_max: 10,
             },
             batches: BatchOptions {

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use super::checks::{Violation, violations};
 use super::level::LevelVersion;
-use super::pod::Pod;
+use super::pod::CheckedPod;
 
 /// The violations of a pod at one level; the pod is allowed if there are none.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Verdict(Vec<Violation>);
+pub(super) struct PodVerdict(Vec<Violation>);
 
-impl Verdict {
+impl PodVerdict {
     /// Checks a pod.
-    pub(super) fn new(at: LevelVersion, pod: Pod<'_>) -> Self {
+    pub(super) fn new(at: LevelVersion, pod: CheckedPod<'_>) -> Self {
         Self(violations(at.level, at.version, pod))
     }
 
@@ -38,13 +38,13 @@ impl Verdict {
 /// The verdicts on one pod, each made once.
 #[derive(Debug)]
 pub(super) struct Verdicts<'a> {
-    pod: Pod<'a>,
-    known: HashMap<LevelVersion, Verdict>,
+    pod: CheckedPod<'a>,
+    known: HashMap<LevelVersion, PodVerdict>,
 }
 
 impl<'a> Verdicts<'a> {
     /// Makes the verdicts on a pod, of which none is known yet.
-    pub(super) fn new(pod: Pod<'a>) -> Self {
+    pub(super) fn new(pod: CheckedPod<'a>) -> Self {
         Self {
             pod,
             known: HashMap::new(),
@@ -52,10 +52,10 @@ impl<'a> Verdicts<'a> {
     }
 
     /// Returns the verdict at a level.
-    pub(super) fn at(&mut self, at: LevelVersion) -> &Verdict {
+    pub(super) fn at(&mut self, at: LevelVersion) -> &PodVerdict {
         let pod = self.pod;
         self.known
             .entry(at)
-            .or_insert_with(|| Verdict::new(at, pod))
+            .or_insert_with(|| PodVerdict::new(at, pod))
     }
 }

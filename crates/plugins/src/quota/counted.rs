@@ -8,7 +8,7 @@ use ringwatch_registry::Resource;
 use ringwatch_resources::{RequestsOrLimits, ResourceList, container_resources, pod_resources};
 use serde_json::Value;
 
-use super::Scope;
+use super::QuotaScope;
 use super::scope::ends;
 
 /// The resources whose requests are counted under their own names as well.
@@ -43,7 +43,7 @@ const DEVICES_MAX: usize = 32;
 
 /// The way in which a quota counts the objects of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Counted {
+pub(crate) enum CountedType {
     Pods,
     Services,
     Claims,
@@ -53,7 +53,7 @@ pub(crate) enum Counted {
     Objects(Vec<String>),
 }
 
-impl Counted {
+impl CountedType {
     /// Returns how quotas count the objects of a resource.
     pub(crate) fn from_resource(resource: &Resource) -> Self {
         let (group, plural) = (&resource.group_version.group, &resource.plural);
@@ -119,7 +119,7 @@ impl Counted {
     }
 
     /// Returns true if an object is in all scopes of a quota.
-    pub(crate) fn is_in_scope(&self, scopes: &[Scope<'_>], object: &Value) -> bool {
+    pub(crate) fn is_in_scope(&self, scopes: &[QuotaScope<'_>], object: &Value) -> bool {
         match self {
             Self::Pods => scopes.iter().all(|scope| scope.has_pod(object)),
             Self::Claims => scopes.iter().all(|scope| scope.has_claim(object)),
@@ -305,7 +305,7 @@ mod tests {
             json!({"spec": {"activeDeadlineSeconds": 5}}),
         );
         let counts = |subresource: &str, old: &Value, new: &Value| {
-            Counted::Pods.changes_by(Operation::Update, subresource, new, Some(old))
+            CountedType::Pods.changes_by(Operation::Update, subresource, new, Some(old))
         };
         assert!(counts("", &open, &bounded));
         assert!(!counts("", &bounded, &bounded));
@@ -320,19 +320,19 @@ mod tests {
             "requests": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi"},
             "limits": {"cpu": "2"}}}]}});
         assert_eq!(
-            Counted::Pods.usage(&pod).to_string(),
+            CountedType::Pods.usage(&pod).to_string(),
             "count/pods=1,cpu=1,hugepages-2Mi=4Mi,limits.cpu=2,memory=1Gi,pods=1,requests.cpu=1,\
              requests.hugepages-2Mi=4Mi,requests.memory=1Gi,requests.nvidia.com/gpu=2"
         );
         let service = json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 1}, {"port": 2, "nodePort": 30000}]}});
         assert_eq!(
-            Counted::Services.usage(&service).to_string(),
+            CountedType::Services.usage(&service).to_string(),
             "count/services=1,services=1,services.loadbalancers=1,services.nodeports=2"
         );
         let claim = json!({"spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "5Gi"}}},
             "status": {"allocatedResources": {"storage": "6Gi"}}});
         assert_eq!(
-            Counted::Claims.usage(&claim).to_string(),
+            CountedType::Claims.usage(&claim).to_string(),
             "count/persistentvolumeclaims=1,fast.storageclass.storage.k8s.io/persistentvolumeclaims=1,\
              fast.storageclass.storage.k8s.io/requests.storage=6Gi,persistentvolumeclaims=1,requests.storage=6Gi"
         );
@@ -341,15 +341,15 @@ mod tests {
             {"exactly": exact("a", 2)}, {"exactly": {"deviceClassName": "b", "allocationMode": "All"}},
             {"firstAvailable": [exact("a", 1), exact("a", 4), exact("c", 3)]}]}}});
         assert_eq!(
-            Counted::DeviceClaims.usage(&devices).to_string(),
+            CountedType::DeviceClaims.usage(&devices).to_string(),
             "a.deviceclass.resource.k8s.io/devices=6,b.deviceclass.resource.k8s.io/devices=32,\
              c.deviceclass.resource.k8s.io/devices=3,count/resourceclaims.resource.k8s.io=1"
         );
         for (counted, usage) in [
-            (Counted::DeviceClaims, &devices),
-            (Counted::Pods, &pod),
-            (Counted::Services, &service),
-            (Counted::Claims, &claim),
+            (CountedType::DeviceClaims, &devices),
+            (CountedType::Pods, &pod),
+            (CountedType::Services, &service),
+            (CountedType::Claims, &claim),
         ] {
             assert!(
                 counted
@@ -358,14 +358,14 @@ mod tests {
                     .all(|name| counted.counts(name))
             );
         }
-        assert!(!Counted::Pods.counts("services") && !Counted::Claims.counts("pods"));
+        assert!(!CountedType::Pods.counts("services") && !CountedType::Claims.counts("pods"));
     }
 
     #[test]
     fn containers_say_what_quotas_count() {
         let pod = json!({"spec": {"containers": [
             {"name": "b", "resources": {"requests": {"cpu": "1"}}}, {"name": "a"}]}});
-        let unsaid = |names: &[&str]| Counted::Pods.unsaid(names, &pod);
+        let unsaid = |names: &[&str]| CountedType::Pods.unsaid(names, &pod);
         assert_eq!(
             unsaid(&["requests.cpu", "memory", "pods"]).as_deref(),
             Some("must specify memory for: a,b; requests.cpu for: a")

@@ -3,6 +3,6 @@
 mod counted;
 mod scope;
 
-pub(super) use counted::Counted;
+pub(super) use counted::CountedType;
 
-pub(super) use scope::Scope;
+pub(super) use scope::QuotaScope;

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 /// One scope or scope selector of a quota.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scope<'a> {
+pub(crate) struct QuotaScope<'a> {
     name: &'a str,
     operator: &'a str,
     values: &'a [Value],
 }
 
-impl<'a> Scope<'a> {
+impl<'a> QuotaScope<'a> {
     /// Returns all scopes of a quota.
     pub(crate) fn all_of(quota: &'a Value) -> Vec<Self> {
         let plain = list(quota, "spec.scopes").iter().filter_map(Value::as_str);
@@ -140,7 +140,7 @@ mod tests {
             (class("DoesNotExist", json!([])), true, false),
         ] {
             let quota = json!({"spec": spec});
-            let scopes = Scope::all_of(&quota);
+            let scopes = QuotaScope::all_of(&quota);
             assert_eq!(scopes.len(), 1);
             let has = [scopes[0].has_pod(&plain), scopes[0].has_pod(&ends)];
             assert_eq!(has, [of_plain, of_other], "{quota}");
@@ -162,7 +162,7 @@ mod tests {
         ] {
             let quota = json!({"spec": {"scopeSelector": {"matchExpressions":
                 [{"scopeName": "VolumeAttributesClass", "operator": operator, "values": values}]}}});
-            let scopes = Scope::all_of(&quota);
+            let scopes = QuotaScope::all_of(&quota);
             let has = [&none, &asks, &changes].map(|claim| scopes[0].has_claim(claim));
             assert_eq!(has, expected, "{quota}");
             assert!(!scopes[0].has_pod(&none));

@@ -202,7 +202,7 @@ fn read(role: &Value) -> Result<Role, Error> {
 #[cfg(test)]
 mod tests {
     use ringwatch_apimachinery::User;
-    use ringwatch_authorization::{AuthorizationMode, Step};
+    use ringwatch_authorization::{AuthorizationMode, AuthorizerStep};
     use ringwatch_registry::testing::{MemoryStorage, context};
     use ringwatch_resources::built_in;
     use serde_json::json;
@@ -250,7 +250,7 @@ mod tests {
         };
         let mut context = context();
         context.user = user;
-        context.authorizer = Some(Arc::new(Authorizer::new(vec![Step::Mode(
+        context.authorizer = Some(Arc::new(Authorizer::new(vec![AuthorizerStep::Mode(
             AuthorizationMode::Rbac,
         )])));
         let resources = built_in();

@@ -33,7 +33,7 @@ pub struct PolicyParameters {
 }
 
 /// The group, version and resource of a kind; `*` for what is not known.
-struct Target {
+struct ParameterTarget {
     group: String,
     version: String,
     resource: String,
@@ -120,11 +120,11 @@ impl PolicyParameters {
         }
     }
 
-    fn target(&self, kind: &Value) -> Target {
+    fn target(&self, kind: &Value) -> ParameterTarget {
         let version = text(kind, "apiVersion");
         let all = || ALL.to_owned();
         if version.is_empty() {
-            return Target {
+            return ParameterTarget {
                 group: all(),
                 version: all(),
                 resource: all(),
@@ -133,7 +133,7 @@ impl PolicyParameters {
         let types = self.types.as_ref();
         let served = types.and_then(|types| types.of_kind(version, text(kind, "kind")));
         let (group, version) = version.split_once('/').unwrap_or(("", version));
-        Target {
+        ParameterTarget {
             group: group.to_owned(),
             version: version.to_owned(),
             resource: served.map_or_else(all, |(resource, _)| resource.plural.clone()),
@@ -141,7 +141,7 @@ impl PolicyParameters {
     }
 }
 
-impl Target {
+impl ParameterTarget {
     fn attributes<'a>(
         &'a self,
         request: &'a Request<'_>,

@@ -44,10 +44,10 @@ fn name(object: &Object) -> String {
 }
 
 /// Returns a change as the tests compare it: its sign and the object's name.
-fn show(change: &Change) -> String {
+fn show(change: &InformerChange) -> String {
     match change {
-        Change::Upserted(object) => format!("+{}", object.name()),
-        Change::Deleted(object) => format!("-{}", object.name()),
+        InformerChange::Upserted(object) => format!("+{}", object.name()),
+        InformerChange::Deleted(object) => format!("-{}", object.name()),
     }
 }
 
@@ -163,7 +163,7 @@ impl Handler<u8> for Recorder {
         self.record(format!("={}", names.collect::<Vec<_>>().join(",")));
     }
 
-    fn apply(&mut self, _source: u8, change: Change) {
+    fn apply(&mut self, _source: u8, change: InformerChange) {
         self.record(show(&change));
     }
 

@@ -11,11 +11,11 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use self::walk::Walk;
+use self::walk::PathWalk;
 
 /// A parsed path: the steps from an object to a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct JsonPath(Vec<Step>);
+pub(super) struct JsonPath(Vec<JsonPathStep>);
 
 /// Maximum number of steps of a path, those in its filters and unions included.
 const STEPS_MAX: usize = 64;
@@ -27,7 +27,7 @@ const FILTERS_DEEP_MAX: usize = 4;
 const VALUES_MAX: usize = 20_000;
 
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+enum JsonPathStep {
     Member(String),
     Items(Range),
     /// The step to all items of a list, or all members of a map.
@@ -48,12 +48,12 @@ enum Step {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Range {
     start: Option<i64>,
-    end: End,
+    end: SliceEnd,
     every: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum End {
+enum SliceEnd {
     OfList,
     /// The place before which the range ends; counted from the end of the list if it is negative.
     At(i64),
@@ -90,7 +90,7 @@ impl JsonPath {
         values_left: &mut usize,
     ) -> Option<&'a Value> {
         let most = VALUES_MAX.min(*values_left);
-        let mut walk = Walk::new(most);
+        let mut walk = PathWalk::new(most);
         let found = walk.steps(&self.0, vec![value]);
         *values_left -= most - walk.values_left;
         found?.first().copied()
@@ -100,13 +100,13 @@ impl JsonPath {
 /// The parser of a path, or of a part of it.
 struct Parser<'a, 'b> {
     rest: &'a str,
-    steps: Vec<Step>,
+    steps: Vec<JsonPathStep>,
     steps_left: &'b mut usize,
     filters_left: usize,
 }
 
 impl Parser<'_, '_> {
-    fn parse(text: &str, steps_left: &mut usize, filters_left: usize) -> Option<Vec<Step>> {
+    fn parse(text: &str, steps_left: &mut usize, filters_left: usize) -> Option<Vec<JsonPathStep>> {
         let mut parser = Parser {
             rest: text,
             steps: Vec::new(),
@@ -119,7 +119,7 @@ impl Parser<'_, '_> {
         Some(parser.steps)
     }
 
-    fn add(&mut self, step: Step) -> Option<()> {
+    fn add(&mut self, step: JsonPathStep) -> Option<()> {
         *self.steps_left = self.steps_left.checked_sub(1)?;
         self.steps.push(step);
         Some(())
@@ -138,10 +138,10 @@ impl Parser<'_, '_> {
         }
         if let Some(rest) = self.rest.strip_prefix("..") {
             self.rest = rest;
-            if self.steps.last() == Some(&Step::Below) {
+            if self.steps.last() == Some(&JsonPathStep::Below) {
                 return None;
             }
-            self.add(Step::Below)?;
+            self.add(JsonPathStep::Below)?;
             let is_name = rest.starts_with(|it: char| it == '_' || it.is_alphanumeric());
             return if is_name { self.member() } else { Some(()) };
         }
@@ -162,7 +162,7 @@ impl Parser<'_, '_> {
             }
             quote @ ('"' | '\'') => {
                 let text = self.quoted(quote)?;
-                self.add(Step::Literal(text.into()))
+                self.add(JsonPathStep::Literal(text.into()))
             }
             '+' | '-' | '0'..='9' => {
                 let of_number = |(at, it): (usize, char)| {
@@ -173,12 +173,12 @@ impl Parser<'_, '_> {
                 let digits = self.take(end.unwrap_or(self.rest.len()), 0)?;
                 let whole = digits.parse::<i64>().map(Value::from);
                 let number = whole.or_else(|_| digits.parse::<f64>().map(Value::from));
-                self.add(Step::Literal(number.ok()?))
+                self.add(JsonPathStep::Literal(number.ok()?))
             }
             _ => {
                 let end = self.rest.find(ends_a_name).unwrap_or(self.rest.len());
                 let word = self.take(end, 0)?;
-                self.add(Step::Literal(word.parse::<bool>().ok()?.into()))
+                self.add(JsonPathStep::Literal(word.parse::<bool>().ok()?.into()))
             }
         }
     }
@@ -201,8 +201,8 @@ impl Parser<'_, '_> {
         self.rest = &self.rest[end..];
         match name.as_str() {
             "" => Some(()),
-            "*" => self.add(Step::All),
-            _ => self.add(Step::Member(name)),
+            "*" => self.add(JsonPathStep::All),
+            _ => self.add(JsonPathStep::Member(name)),
         }
     }
 
@@ -213,7 +213,7 @@ impl Parser<'_, '_> {
                 let part = format!("[{}]", part.trim_matches(' '));
                 paths.push(Parser::parse(&part, self.steps_left, self.filters_left)?);
             }
-            return self.add(Step::Union(paths));
+            return self.add(JsonPathStep::Union(paths));
         }
         let name = inner
             .strip_prefix('\'')
@@ -223,7 +223,7 @@ impl Parser<'_, '_> {
             self.steps.extend(steps);
             return Some(());
         }
-        self.add(Step::Items(Range::parse(inner)?))
+        self.add(JsonPathStep::Items(Range::parse(inner)?))
     }
 
     /// Reads a filter to its end: a bracket that is not between quotes.
@@ -252,14 +252,14 @@ impl Parser<'_, '_> {
         let mut path = |text: &str| Parser::parse(text, self.steps_left, filters_left);
         let of_operator = |letter: char| "!<>=".contains(letter);
         let step = match text.find(of_operator).filter(|at| *at > 0) {
-            None => Step::Filter {
+            None => JsonPathStep::Filter {
                 left: path(text)?,
                 comparison: None,
             },
             Some(at) => {
                 let right = text[at..].trim_start_matches(of_operator);
                 let operator = Operator::parse(&text[at..text.len() - right.len()])?;
-                Step::Filter {
+                JsonPathStep::Filter {
                     left: path(&text[..at])?,
                     comparison: Some((operator, path(right)?)),
                 }
@@ -351,8 +351,8 @@ impl Range {
         let mut parts = text.splitn(3, ':');
         let start = number(parts.next()?)?;
         let end = match parts.next() {
-            None => End::AfterStart,
-            Some(text) => number(text)?.map_or(End::OfList, End::At),
+            None => SliceEnd::AfterStart,
+            Some(text) => number(text)?.map_or(SliceEnd::OfList, SliceEnd::At),
         };
         let every = parts.next().map_or(Some(None), number)?;
         Some(Self { start, end, every })
@@ -370,9 +370,9 @@ impl Range {
         };
         let start = from_end(self.start.unwrap_or(0));
         let end = match self.end {
-            End::OfList => length,
-            End::At(place) => from_end(place),
-            End::AfterStart => start.saturating_add(1),
+            SliceEnd::OfList => length,
+            SliceEnd::At(place) => from_end(place),
+            SliceEnd::AfterStart => start.saturating_add(1),
         };
         let every = usize::try_from(self.every.unwrap_or(1)).ok()?;
         let items = match start == end {

@@ -4,15 +4,15 @@ use std::iter::once;
 
 use serde_json::Value;
 
-use super::{Operator, Step};
+use super::{JsonPathStep, Operator};
 
 /// A walk along a path, which looks at a limited number of values.
-pub(super) struct Walk {
+pub(super) struct PathWalk {
     /// The number of values that it may still look at; 0 once there were too many.
     pub(super) values_left: usize,
 }
 
-impl Walk {
+impl PathWalk {
     /// Starts a walk that looks at so many values at most.
     pub(super) fn new(values_max: usize) -> Self {
         Self {
@@ -23,7 +23,7 @@ impl Walk {
     /// Returns the values to which steps lead from these; `None` if a step does not fit, or there are too many values.
     pub(super) fn steps<'a>(
         &mut self,
-        steps: &'a [Step],
+        steps: &'a [JsonPathStep],
         from: Vec<&'a Value>,
     ) -> Option<Vec<&'a Value>> {
         steps
@@ -31,11 +31,11 @@ impl Walk {
             .try_fold(from, |from, step| self.step(step, &from))
     }
 
-    fn step<'a>(&mut self, step: &'a Step, from: &[&'a Value]) -> Option<Vec<&'a Value>> {
+    fn step<'a>(&mut self, step: &'a JsonPathStep, from: &[&'a Value]) -> Option<Vec<&'a Value>> {
         let mut found = Vec::new();
         match step {
-            Step::Literal(value) => found.push(value),
-            Step::Union(paths) => {
+            JsonPathStep::Literal(value) => found.push(value),
+            JsonPathStep::Union(paths) => {
                 for path in paths {
                     // Each path looks at all of them, whatever it finds.
                     self.look_at(from.len())?;
@@ -43,19 +43,21 @@ impl Walk {
                     self.collect(found_there.into_iter(), &mut found)?;
                 }
             }
-            Step::Member(name) => found.extend(from.iter().filter_map(|value| value.get(name))),
-            Step::All => self.collect(from.iter().copied().flat_map(parts), &mut found)?,
-            Step::Below => {
+            JsonPathStep::Member(name) => {
+                found.extend(from.iter().filter_map(|value| value.get(name)))
+            }
+            JsonPathStep::All => self.collect(from.iter().copied().flat_map(parts), &mut found)?,
+            JsonPathStep::Below => {
                 for value in from {
                     self.below(value, &mut found)?;
                 }
             }
-            Step::Items(range) => {
+            JsonPathStep::Items(range) => {
                 for value in from.iter().filter(|value| !value.is_null()) {
                     self.collect(range.of(value.as_array()?)?, &mut found)?;
                 }
             }
-            Step::Filter { left, comparison } => {
+            JsonPathStep::Filter { left, comparison } => {
                 for value in from {
                     for item in value.as_array()? {
                         if self.is_chosen(item, left, comparison.as_ref())? {
@@ -96,8 +98,8 @@ impl Walk {
     fn is_chosen<'a>(
         &mut self,
         item: &'a Value,
-        left: &'a [Step],
-        comparison: Option<&'a (Operator, Vec<Step>)>,
+        left: &'a [JsonPathStep],
+        comparison: Option<&'a (Operator, Vec<JsonPathStep>)>,
     ) -> Option<bool> {
         self.look_at(1)?;
         let Some((operator, right)) = comparison else {
@@ -146,24 +148,24 @@ mod tests {
     fn what_is_too_much_is_not_collected() {
         let many = Value::from(vec![0; 20]);
         let mut found = Vec::new();
-        let collected = Walk::new(10).collect(parts(&many), &mut found);
+        let collected = PathWalk::new(10).collect(parts(&many), &mut found);
         assert_eq!((collected, found.len()), (None, 11));
         found.clear();
-        let collected = Walk::new(20).collect(parts(&many), &mut found);
+        let collected = PathWalk::new(20).collect(parts(&many), &mut found);
         assert_eq!((collected, found.len()), (Some(()), 20));
     }
 
     #[test]
     fn what_unions_and_filters_find_is_bounded_while_they_look() {
         let many = Value::from(vec![0; 8]);
-        let union = Step::Union(vec![vec![Step::All]; 4]);
-        let filter = Step::Filter {
-            left: vec![Step::Literal(Value::from(0))],
+        let union = JsonPathStep::Union(vec![vec![JsonPathStep::All]; 4]);
+        let filter = JsonPathStep::Filter {
+            left: vec![JsonPathStep::Literal(Value::from(0))],
             comparison: None,
         };
         for (step, most) in [(&union, 4 * 8 + 4 + 4 * 8), (&filter, 8 + 8 + 8)] {
             let found = |values_max: usize| {
-                let mut walk = Walk::new(values_max);
+                let mut walk = PathWalk::new(values_max);
                 let found = walk.step(step, &[&many]).map(|found| found.len());
                 (found, walk.values_left)
             };

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Store;
 use super::read::tree_of;
-use crate::allocator::{Allocation, Allocator, Outcome};
+use crate::allocator::{Allocation, Allocator, WriteResult};
 
 impl Store {
     /// Returns the store with an allocator for values that one object at a time can have, such as cluster IPs.
@@ -45,7 +45,7 @@ impl Store {
     /// Finishes an allocation after the write: releases the values that are not in use by then.
     pub(super) fn finish_allocation(
         allocation: Option<Box<dyn Allocation>>,
-        outcome: Outcome,
+        outcome: WriteResult,
     ) -> BoxFuture<'static, ()> {
         match allocation {
             Some(allocation) => allocation.finish(outcome).boxed(),
@@ -68,15 +68,15 @@ impl Store {
 }
 
 /// Returns the outcome of a write by the result of the storage.
-pub(super) fn outcome<T>(result: &Result<T, StorageError>) -> Outcome {
+pub(super) fn outcome<T>(result: &Result<T, StorageError>) -> WriteResult {
     match result {
-        Ok(_) => Outcome::Written,
+        Ok(_) => WriteResult::Written,
         Err(
             StorageError::Timeout { .. }
             | StorageError::Unreachable { .. }
             | StorageError::Internal { .. },
-        ) => Outcome::Unknown,
-        Err(_) => Outcome::NotWritten,
+        ) => WriteResult::Unknown,
+        Err(_) => WriteResult::NotWritten,
     }
 }
 
@@ -154,11 +154,11 @@ mod tests {
 
     #[async_trait]
     impl Allocation for Change {
-        async fn finish(self: Box<Self>, outcome: Outcome) {
+        async fn finish(self: Box<Self>, outcome: WriteResult) {
             let unused = match outcome {
-                Outcome::Written => self.given_up,
-                Outcome::NotWritten => self.gained,
-                Outcome::Unknown => None,
+                WriteResult::Written => self.given_up,
+                WriteResult::NotWritten => self.gained,
+                WriteResult::Unknown => None,
             };
             if let Some(unused) = unused {
                 self.addresses.0.lock().expect("sound").remove(&unused);

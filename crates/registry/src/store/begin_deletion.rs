@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ringwatch::meta::Object;
 use ringwatch::storage::{
-    self, DeletionCheck, Preconditions, Rejection, StorageError, TryUpdate, Updated,
+    self, DeletionCheck, NextContent, Preconditions, Rejection, StorageError, TryUpdate,
 };
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::accessor::{
@@ -17,7 +17,7 @@ use super::Store;
 use super::admit::AdmittedDeletion;
 use super::before_delete::Grace;
 use super::read::tree_of;
-use super::request_error::{Operation, to_request_error};
+use super::request_error::{StoreOperation, to_request_error};
 use crate::{DeleteOptions, RequestContext};
 
 /// The outcome of marking an object as deleted.
@@ -34,7 +34,7 @@ pub(super) enum DeletionStart {
 
 /// The reason why the object is not updated.
 #[derive(Debug, thiserror::Error)]
-enum Unchanged {
+enum UnchangedReason {
     #[error("abort delete")]
     AlreadyDeleting,
     #[error("delete now")]
@@ -75,16 +75,17 @@ impl Store {
         match result {
             Ok(object) if attempt.waits => Ok(DeletionStart::Waiting(object)),
             Ok(object) => Ok(DeletionStart::Expired(object)),
-            Err(StorageError::Rejected(rejection)) => match rejection.downcast::<Unchanged>() {
+            Err(StorageError::Rejected(rejection)) => match rejection.downcast::<UnchangedReason>()
+            {
                 Ok(unchanged) => Ok(match *unchanged {
-                    Unchanged::AlreadyDeleting => DeletionStart::AlreadyWaiting,
-                    Unchanged::DeleteNow => DeletionStart::Now,
+                    UnchangedReason::AlreadyDeleting => DeletionStart::AlreadyWaiting,
+                    UnchangedReason::DeleteNow => DeletionStart::Now,
                 }),
                 Err(other) => {
                     let error = StorageError::Rejected(other);
                     Err(to_request_error(
                         error,
-                        Operation::Update,
+                        StoreOperation::Update,
                         &self.resource,
                         name,
                     ))
@@ -92,7 +93,7 @@ impl Store {
             },
             Err(error) => Err(to_request_error(
                 error,
-                Operation::Update,
+                StoreOperation::Update,
                 &self.resource,
                 name,
             )),
@@ -102,7 +103,7 @@ impl Store {
 
 #[async_trait]
 impl TryUpdate for Attempt<'_, '_> {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         let existing = existing.ok_or("an update of nothing")?;
         self.admission.check(existing).await?;
         let store = self.admission.store;
@@ -110,7 +111,7 @@ impl TryUpdate for Attempt<'_, '_> {
         let mut object = tree_of(existing).await?;
         let grace = store.before_delete(context, &mut object, self.options)?;
         if grace == Grace::Pending {
-            return Err(Box::new(Unchanged::AlreadyDeleting));
+            return Err(Box::new(UnchangedReason::AlreadyDeleting));
         }
         if let Some(next) = store.deletion_finalizers(&object, self.options) {
             set_finalizers(&mut object, next);
@@ -118,12 +119,12 @@ impl TryUpdate for Attempt<'_, '_> {
         let finalizes = !finalizers(&object).is_empty();
         if grace == Grace::None {
             if !finalizes {
-                return Err(Box::new(Unchanged::DeleteNow));
+                return Err(Box::new(UnchangedReason::DeleteNow));
             }
             mark_as_deleting(context, &mut object);
         }
         self.waits = finalizes || self.options.grace_period_seconds.unwrap_or(0) > 0;
-        Ok(Updated {
+        Ok(NextContent {
             object,
             ttl: store.ttl_seconds,
         })

@@ -23,9 +23,9 @@ use super::admit::Write;
 use super::allocation::outcome;
 use super::incoming::{fill_system_fields, wipe_system_fields};
 use super::read::tree_of;
-use super::request_error::{Operation, to_request_error};
+use super::request_error::{StoreOperation, to_request_error};
 use super::{Store, dry_run};
-use crate::allocator::{Allocation, Outcome};
+use crate::allocator::{Allocation, WriteResult};
 use crate::{CreateOptions, RequestContext};
 
 /// Maximum number of names that are tried for an object with a `generateName`.
@@ -169,7 +169,7 @@ impl Store {
         let key = match key {
             Ok(key) => key,
             Err(refusal) => {
-                Self::finish_allocation(allocation, Outcome::NotWritten).await;
+                Self::finish_allocation(allocation, WriteResult::NotWritten).await;
                 return Err(refusal);
             }
         };
@@ -186,7 +186,7 @@ impl Store {
     /// Translates the error of a creation. If the object exists, the error tells if that one is being deleted.
     async fn create_error(&self, error: StorageError, key: &str, object: &Value) -> Error {
         let name = text(object, "name");
-        let mut error = to_request_error(error, Operation::Create, &self.resource, name);
+        let mut error = to_request_error(error, StoreOperation::Create, &self.resource, name);
         if let Error::AlreadyExists {
             being_deleted,
             generated,

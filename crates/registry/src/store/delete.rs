@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ringwatch::meta::Object;
 use ringwatch::storage::{
-    self, DeletionCheck, GetOptions, Preconditions, Rejection, StorageError, TryUpdate, Updated,
+    self, DeletionCheck, GetOptions, NextContent, Preconditions, Rejection, StorageError, TryUpdate,
 };
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::accessor::{
@@ -17,8 +17,8 @@ use super::admit::{AdmittedDeletion, Write};
 use super::before_delete::Grace;
 use super::begin_deletion::DeletionStart;
 use super::read::tree_of;
-use super::request_error::{Operation, to_request_error};
-use super::{Deleted, Store, dry_run};
+use super::request_error::{StoreOperation, to_request_error};
+use super::{DeletionResult, Store, dry_run};
 use crate::{DeleteOptions, RequestContext};
 
 /// Maximum number of times that a deletion starts over because the object got a finalizer just before its removal.
@@ -30,13 +30,13 @@ const ATTEMPTS_MAX: u32 = 10;
 struct HasFinalizer;
 
 /// Rejects the deletion if the object has a finalizer, which may have been added since the deletion was decided.
-struct Unfinalized<'a> {
+struct FinalizerCheck<'a> {
     options: DeleteOptions,
     admission: AdmittedDeletion<'a>,
 }
 
 #[async_trait]
-impl DeletionCheck for Unfinalized<'_> {
+impl DeletionCheck for FinalizerCheck<'_> {
     async fn check(&mut self, existing: &Object) -> Result<(), Rejection> {
         let object = tree_of(existing).await?;
         let store = self.admission.store;
@@ -71,7 +71,7 @@ impl Store {
         namespace: &str,
         name: &str,
         options: DeleteOptions,
-    ) -> Result<Deleted, Error> {
+    ) -> Result<DeletionResult, Error> {
         self.warn_of_default(context, &options);
         let target = DeletionTarget {
             namespace,
@@ -98,7 +98,7 @@ impl Store {
         context: &RequestContext,
         target: DeletionTarget<'_>,
         options: DeleteOptions,
-    ) -> Result<Deleted, Error> {
+    ) -> Result<DeletionResult, Error> {
         let DeletionTarget {
             namespace, name, ..
         } = target;
@@ -134,7 +134,7 @@ impl Store {
         key: &str,
         target: DeletionTarget<'_>,
         mut options: DeleteOptions,
-    ) -> Result<Option<Deleted>, Error> {
+    ) -> Result<Option<DeletionResult>, Error> {
         let name = target.name;
         let existing = self.storage.get(key, GetOptions::default()).await;
         let existing = existing.map_err(|error| self.undeletable(error, name))?;
@@ -167,7 +167,7 @@ impl Store {
                 .await?;
             match begun {
                 DeletionStart::Waiting(object) => {
-                    return Ok(Some(Deleted {
+                    return Ok(Some(DeletionResult {
                         object,
                         finished: false,
                         returns_object: true,
@@ -178,7 +178,7 @@ impl Store {
                 DeletionStart::Now => {}
             }
             if options.dry_run {
-                return Ok(Some(Deleted {
+                return Ok(Some(DeletionResult {
                     object: last.unwrap_or(existing),
                     finished: true,
                     returns_object: true,
@@ -188,7 +188,7 @@ impl Store {
         if let (Some(last), Some(version)) = (&last, &mut preconditions.resource_version) {
             *version = last.revision().to_string();
         }
-        let check = Unfinalized { options, admission };
+        let check = FinalizerCheck { options, admission };
         self.finish(key, name, preconditions, last, check).await
     }
 
@@ -200,8 +200,8 @@ impl Store {
         name: &str,
         preconditions: Preconditions,
         last: Option<Arc<Object>>,
-        mut check: Unfinalized<'_>,
-    ) -> Result<Option<Deleted>, Error> {
+        mut check: FinalizerCheck<'_>,
+    ) -> Result<Option<DeletionResult>, Error> {
         let dry_run = check.options.dry_run;
         let removed = self.remove(key, preconditions, &mut check, dry_run).await;
         let object = match (removed, last) {
@@ -209,7 +209,7 @@ impl Store {
             (Ok(object), _) | (Err(StorageError::KeyNotFound { .. }), Some(object)) => object,
             (Err(error), _) => return Err(self.undeletable(error, name)),
         };
-        Ok(Some(Deleted {
+        Ok(Some(DeletionResult {
             object,
             finished: true,
             returns_object: self.strategy().returns_deleted_object(),
@@ -239,8 +239,8 @@ impl Store {
     }
 
     /// Returns the answer to a deletion of an object that is already being deleted.
-    fn waiting(&self, object: Arc<Object>) -> Deleted {
-        Deleted {
+    fn waiting(&self, object: Arc<Object>) -> DeletionResult {
+        DeletionResult {
             object,
             finished: false,
             returns_object: self.strategy().returns_deleted_object(),
@@ -248,7 +248,7 @@ impl Store {
     }
 
     fn undeletable(&self, error: StorageError, name: &str) -> Error {
-        to_request_error(error, Operation::Delete, &self.resource, name)
+        to_request_error(error, StoreOperation::Delete, &self.resource, name)
     }
 
     /// Marks an object for deletion that its type keeps until its content is gone, such as a namespace.
@@ -258,7 +258,7 @@ impl Store {
         existing: Arc<Object>,
         options: &DeleteOptions,
         admission: &mut AdmittedDeletion<'_>,
-    ) -> Result<Deleted, Error> {
+    ) -> Result<DeletionResult, Error> {
         let name = existing.name();
         let mut preconditions = preconditions(options);
         if let Err(StorageError::InvalidObject { message, .. }) =
@@ -282,10 +282,10 @@ impl Store {
                 .guaranteed_update(key, storage_options, &mut hold, options.dry_run)
                 .await
                 .map_err(|error| {
-                    to_request_error(error, Operation::Update, &self.resource, name)
+                    to_request_error(error, StoreOperation::Update, &self.resource, name)
                 })?;
         }
-        Ok(Deleted {
+        Ok(DeletionResult {
             object,
             finished: false,
             returns_object: true,
@@ -301,7 +301,7 @@ struct Hold<'a, 'b> {
 
 #[async_trait]
 impl TryUpdate for Hold<'_, '_> {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         let existing = existing.ok_or("an update of nothing")?;
         self.admission.check(existing).await?;
         let mut object = tree_of(existing).await?;
@@ -314,7 +314,7 @@ impl TryUpdate for Hold<'_, '_> {
         if let Some(next) = store.deletion_finalizers(&object, self.options) {
             set_finalizers(&mut object, next);
         }
-        Ok(Updated { object, ttl: None })
+        Ok(NextContent { object, ttl: None })
     }
 }
 

@@ -5,8 +5,8 @@
 use ringwatch::storage::{DeleteOptions, GetOptions, NoCheck, StorageError};
 use ringwatch_apimachinery::{Error, FieldError};
 
-use super::request_error::{Operation, to_request_error};
-use super::{Deleted, Store};
+use super::request_error::{StoreOperation, to_request_error};
+use super::{DeletionResult, Store};
 use crate::IGNORE_STORE_READ_ERROR;
 
 impl Store {
@@ -14,7 +14,11 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Invalid`] for one that can be read, or is not there.
-    pub(super) async fn delete_unreadable(&self, key: &str, name: &str) -> Result<Deleted, Error> {
+    pub(super) async fn delete_unreadable(
+        &self,
+        key: &str,
+        name: &str,
+    ) -> Result<DeletionResult, Error> {
         let found = self.storage.get(key, GetOptions::default()).await;
         if !matches!(found, Err(StorageError::Corrupt { .. })) {
             return Err(self.readable(name));
@@ -26,7 +30,7 @@ impl Store {
         };
         let deleted = self.storage.delete(key, options, &mut NoCheck).await;
         match deleted {
-            Ok(object) => Ok(Deleted {
+            Ok(object) => Ok(DeletionResult {
                 object,
                 finished: true,
                 returns_object: false,
@@ -35,7 +39,7 @@ impl Store {
             Err(StorageError::InvalidObject { .. }) => Err(self.readable(name)),
             Err(error) => Err(to_request_error(
                 error,
-                Operation::Delete,
+                StoreOperation::Delete,
                 &self.resource,
                 name,
             )),

@@ -71,7 +71,7 @@ pub trait UpdatedObject: Send {
 
 /// The outcome of a deletion.
 #[derive(Clone, Debug)]
-pub struct Deleted {
+pub struct DeletionResult {
     /// The object's last content, or its content while it is being deleted.
     pub object: Arc<Object>,
     /// True if the object has been deleted, rather than waiting for its grace period or its finalizers.

@@ -14,7 +14,7 @@ use ringwatch_offload::{Work, offload_if_large};
 use ringwatch_spans::step;
 
 use super::Store;
-use super::request_error::{Operation, to_request_error};
+use super::request_error::{StoreOperation, to_request_error};
 
 impl Store {
     /// Reads an object in the served version.
@@ -32,7 +32,7 @@ impl Store {
         self.storage
             .get(&key, options)
             .await
-            .map_err(|error| to_request_error(error, Operation::Get, &self.resource, name))
+            .map_err(|error| to_request_error(error, StoreOperation::Get, &self.resource, name))
     }
 
     /// Lists the objects of a namespace, or of all (empty).
@@ -47,7 +47,7 @@ impl Store {
         self.storage
             .get_list(&key, options)
             .await
-            .map_err(|error| to_request_error(error, Operation::List, &self.resource, ""))
+            .map_err(|error| to_request_error(error, StoreOperation::List, &self.resource, ""))
     }
 
     /// Watches the objects of a namespace, or of all (empty).

@@ -7,7 +7,7 @@ use crate::Resource;
 
 /// The storage operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum StoreOperation {
     Create,
     Get,
     List,
@@ -15,7 +15,7 @@ pub(super) enum Operation {
     Delete,
 }
 
-impl Operation {
+impl StoreOperation {
     fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -35,17 +35,17 @@ impl Operation {
 /// errors about the object get its name, and the others are passed on.
 pub(super) fn to_request_error(
     error: StorageError,
-    operation: Operation,
+    operation: StoreOperation,
     resource: &Resource,
     name: &str,
 ) -> Error {
     let qualified = || (resource.qualified_name(), name.to_owned());
     match &error {
-        StorageError::KeyNotFound { .. } if operation != Operation::Create => {
+        StorageError::KeyNotFound { .. } if operation != StoreOperation::Create => {
             let (resource, name) = qualified();
             Error::NotFound { resource, name }
         }
-        StorageError::KeyExists { .. } if operation == Operation::Create => {
+        StorageError::KeyExists { .. } if operation == StoreOperation::Create => {
             let (resource, name) = qualified();
             Error::AlreadyExists {
                 resource,
@@ -67,7 +67,7 @@ pub(super) fn to_request_error(
             }
         }
         StorageError::Unreachable { .. } => unavailable(operation, resource),
-        StorageError::Timeout { .. } if operation == Operation::List => {
+        StorageError::Timeout { .. } if operation == StoreOperation::List => {
             unavailable(operation, resource)
         }
         StorageError::Rejected(_) => rejected(error),
@@ -75,7 +75,7 @@ pub(super) fn to_request_error(
     }
 }
 
-fn unavailable(operation: Operation, resource: &Resource) -> Error {
+fn unavailable(operation: StoreOperation, resource: &Resource) -> Error {
     Error::ServerTimeout {
         resource: resource.qualified_name(),
         operation: operation.name(),

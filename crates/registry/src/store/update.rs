@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ringwatch::meta::Object;
 use ringwatch::storage::{
-    self, NoCheck, Preconditions, Rejection, StorageError, TryUpdate, Updated,
+    self, NextContent, NoCheck, Preconditions, Rejection, StorageError, TryUpdate,
 };
 use ringwatch_apimachinery::Error;
 use ringwatch_authorization::Attributes;
@@ -19,9 +19,9 @@ use serde_json::Value;
 use super::admit::Write;
 use super::create::CreateSteps;
 use super::read::tree_of;
-use super::request_error::{Operation, to_request_error};
+use super::request_error::{StoreOperation, to_request_error};
 use super::{Store, UpdatedObject, allocation, dry_run};
-use crate::allocator::{Allocation, Outcome as WriteOutcome};
+use crate::allocator::{Allocation, WriteResult as WriteOutcome};
 use crate::{RequestContext, UpdateOptions};
 
 /// One update, called by the storage for each attempt.
@@ -32,13 +32,13 @@ struct Attempt<'a> {
     name: &'a str,
     dry_run: bool,
     updated: &'a mut dyn UpdatedObject,
-    outcome: Outcome,
+    outcome: UpdateResult,
     /// The allocation of the last attempt.
     allocation: Option<Box<dyn Allocation>>,
 }
 
 /// The outcome of the last attempt.
-enum Outcome {
+enum UpdateResult {
     /// Nothing yet, or a refusal.
     Undecided,
     /// A new object with this content.
@@ -86,7 +86,7 @@ impl Store {
             name,
             dry_run: options.dry_run,
             updated,
-            outcome: Outcome::Undecided,
+            outcome: UpdateResult::Undecided,
             allocation: None,
         };
         let result = self
@@ -94,11 +94,11 @@ impl Store {
             .await;
         Self::finish_allocation(attempt.allocation.take(), allocation::outcome(&result)).await;
         let outcome = attempt.outcome;
-        if let Outcome::Create(object) = outcome {
+        if let UpdateResult::Create(object) = outcome {
             let created = self.finish_create(result, &key, &object);
             return Ok((created.await?, true));
         }
-        if let (Err(StorageError::Rejected(rejection)), Outcome::Delete(object, revision)) =
+        if let (Err(StorageError::Rejected(rejection)), UpdateResult::Delete(object, revision)) =
             (&result, outcome)
             && rejection.is::<EmptiedFinalizers>()
         {
@@ -109,7 +109,7 @@ impl Store {
                 .map(|object| (object, false))
         } else {
             let object = result.map_err(|error| {
-                to_request_error(error, Operation::Update, &self.resource, name)
+                to_request_error(error, StoreOperation::Update, &self.resource, name)
             })?;
             Ok((object, false))
         }
@@ -151,7 +151,7 @@ impl Store {
             Err(error) => {
                 return Err(to_request_error(
                     error,
-                    Operation::Delete,
+                    StoreOperation::Delete,
                     &self.resource,
                     last.name(),
                 ));
@@ -163,17 +163,17 @@ impl Store {
 
 #[async_trait]
 impl TryUpdate for Attempt<'_> {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         self.store.offload_if_costly().await;
         // A repeated attempt means that the previous one was not written, so its allocation is released.
-        self.outcome = Outcome::Undecided;
+        self.outcome = UpdateResult::Undecided;
         let given = self.allocation.take();
         Store::finish_allocation(given, WriteOutcome::NotWritten).await;
         let object = match existing {
             None => self.create().await?,
             Some(existing) => self.change(existing).await?,
         };
-        Ok(Updated {
+        Ok(NextContent {
             object,
             ttl: self.store.ttl_seconds,
         })
@@ -201,7 +201,7 @@ impl<'a> Attempt<'a> {
         store
             .prepare_new(write, &mut object, None, &mut self.allocation)
             .await?;
-        self.outcome = Outcome::Create(object.clone());
+        self.outcome = UpdateResult::Create(object.clone());
         Ok(object)
     }
 
@@ -242,10 +242,10 @@ impl<'a> Attempt<'a> {
             .validate_change(write, self.name, &object, &old)
             .await?;
         if store.deletes(&object, &old) {
-            self.outcome = Outcome::Delete(object, existing.revision());
+            self.outcome = UpdateResult::Delete(object, existing.revision());
             return Err(Box::new(EmptiedFinalizers));
         }
-        self.outcome = Outcome::Update;
+        self.outcome = UpdateResult::Update;
         Ok(object)
     }
 }

@@ -9,7 +9,7 @@ use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::cacher::WindowLimits;
 use ringwatch::storage::{Interface, Versioner};
 use ringwatch_conformance::{Subject, schema};
-use ringwatch_relay::{ResourceType, Store, Upstream};
+use ringwatch_relay::{ResourceType, Upstream, UpstreamStore};
 use ringwatch_server::InProcessServer;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::json;
@@ -29,7 +29,7 @@ ringwatch_conformance::suite_over_an_api! {
 
 async fn upstream() -> Option<Subject> {
     let (server, backend, client) = start().await;
-    let store = Store::new(client, pods(), Versioner::new(schema()));
+    let store = UpstreamStore::new(client, pods(), Versioner::new(schema()));
     Some(subject(Arc::new(store), backend, 0, server))
 }
 

@@ -12,7 +12,7 @@ use ringwatch::storage::cacher::WindowLimits;
 use ringwatch::storage::{
     GetOptions, Interface, ListOptions, StorageError, Versioner, WatchStream,
 };
-use ringwatch_relay::{ResourceType, Store};
+use ringwatch_relay::{ResourceType, UpstreamStore};
 use ringwatch_server::InProcessServer;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use ringwatch_testing::reserved_port::ReservedPort;
@@ -114,7 +114,7 @@ async fn objects_are_cached_in_protobuf_and_are_the_upstreams() {
 async fn a_client_moves_between_relay_and_upstream() {
     let server = InProcessServer::start().await.unwrap();
     let relayed = cache(&server).await;
-    let upstream = Store::new(client(&server), config_maps(), Versioner::default());
+    let upstream = UpstreamStore::new(client(&server), config_maps(), Versioner::default());
     let doors: [&dyn Interface; 2] = [&*relayed.cached, &upstream];
     let mut at = upstream
         .get_list("/configmaps/", options(None))

@@ -12,7 +12,7 @@ use ringwatch::clock::Clock;
 use ringwatch::meta::FieldSchema;
 use ringwatch::storage::Versioner;
 use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
-use ringwatch_relay::{Caches, ResourceType, Source, Store, Upstream};
+use ringwatch_relay::{Caches, ResourceType, Upstream, UpstreamSource, UpstreamStore};
 use ringwatch_server::InProcessServer;
 use ringwatch_tls::kubeconfig::Kubeconfig;
 use serde_json::Value;
@@ -81,7 +81,7 @@ pub(crate) fn relayed(
     schema: FieldSchema,
     window: WindowLimits,
 ) -> Relayed {
-    let source = Arc::new(Source::new(Arc::clone(upstream), resource.clone()));
+    let source = Arc::new(UpstreamSource::new(Arc::clone(upstream), resource.clone()));
     let metrics = CacheMetrics::register(&mut Registry::default());
     let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
     let cacher = feed.add_type(
@@ -92,7 +92,7 @@ pub(crate) fn relayed(
     );
     let mut tasks = JoinSet::new();
     tasks.spawn(reflector.run(std::future::pending()));
-    let store = Store::new(Arc::clone(upstream), resource, Versioner::new(schema));
+    let store = UpstreamStore::new(Arc::clone(upstream), resource, Versioner::new(schema));
     Relayed {
         cached: Arc::new(CacheDelegator::new(cacher, Arc::new(store))),
         _tasks: tasks,

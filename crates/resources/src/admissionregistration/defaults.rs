@@ -3,12 +3,12 @@
 //! Follows pkg/apis/admissionregistration/v1/defaults.go, and kube-aggregator's
 //! pkg/apis/apiregistration/v1/defaults.go, of Kubernetes 1.36.
 
+use crate::defaults::DefaultRule::{self, In, Set};
 use crate::defaults::Literal::{Empty, Int, Text};
-use crate::defaults::Rule::{self, In, Set};
 
-const RULE: &[Rule] = &[Set("scope", Text("*"))];
+const RULE: &[DefaultRule] = &[Set("scope", Text("*"))];
 
-const WEBHOOK: &[Rule] = &[
+const WEBHOOK: &[DefaultRule] = &[
     Set("failurePolicy", Text("Fail")),
     Set("matchPolicy", Text("Equivalent")),
     Set("namespaceSelector", Empty),
@@ -18,14 +18,14 @@ const WEBHOOK: &[Rule] = &[
     In("clientConfig.service", &[Set("port", Int(443))]),
 ];
 
-pub(crate) const VALIDATING_WEBHOOKS: &[Rule] = &[In("webhooks[]", WEBHOOK)];
+pub(crate) const VALIDATING_WEBHOOKS: &[DefaultRule] = &[In("webhooks[]", WEBHOOK)];
 
-pub(crate) const MUTATING_WEBHOOKS: &[Rule] = &[
+pub(crate) const MUTATING_WEBHOOKS: &[DefaultRule] = &[
     In("webhooks[]", WEBHOOK),
     In("webhooks[]", &[Set("reinvocationPolicy", Text("Never"))]),
 ];
 
-const MATCH: &[Rule] = &[
+const MATCH: &[DefaultRule] = &[
     Set("matchPolicy", Text("Equivalent")),
     Set("namespaceSelector", Empty),
     Set("objectSelector", Empty),
@@ -33,11 +33,11 @@ const MATCH: &[Rule] = &[
     In("excludeResourceRules[]", RULE),
 ];
 
-pub(crate) const POLICY: &[Rule] = &[
+pub(crate) const POLICY: &[DefaultRule] = &[
     Set("spec.failurePolicy", Text("Fail")),
     In("spec.matchConstraints", MATCH),
 ];
 
-pub(crate) const POLICY_BINDING: &[Rule] = &[In("spec.matchResources", MATCH)];
+pub(crate) const POLICY_BINDING: &[DefaultRule] = &[In("spec.matchResources", MATCH)];
 
-pub(crate) const API_SERVICE: &[Rule] = &[In("spec.service", &[Set("port", Int(443))])];
+pub(crate) const API_SERVICE: &[DefaultRule] = &[In("spec.service", &[Set("port", Int(443))])];

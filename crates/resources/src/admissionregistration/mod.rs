@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
 
-const V1: Group = Group::new("admissionregistration.k8s.io", "v1");
+const V1: RowGroup = RowGroup::new("admissionregistration.k8s.io", "v1");
 /// The version in which kinds are stored that are new in v1 with this release.
-const V1BETA1: Group = Group::new("admissionregistration.k8s.io", "v1beta1");
+const V1BETA1: RowGroup = RowGroup::new("admissionregistration.k8s.io", "v1beta1");
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     let policy = |rules| {
         Generic::new()
             .defaults(rules)
@@ -50,13 +50,13 @@ pub(super) fn rows() -> Vec<Row> {
         .strategy(
             policy(defaults::POLICY_BINDING)
                 .check(validation::mutating_binding)
-                .hooks(Relabelled),
+                .hooks(RelabelledKind),
         ),
         V1.cluster(
             "mutatingwebhookconfigurations",
             "MutatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::MUTATING_WEBHOOKS).hooks(Checked(webhook_errors))),
+        .strategy(webhooks(defaults::MUTATING_WEBHOOKS).hooks(ExpressionKind(webhook_errors))),
         V1.cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
             .status()
             .strategy(
@@ -66,7 +66,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .generation(&["spec"])
                     .conditional_update()
                     .check(validation::policy)
-                    .hooks(Checked(validating_errors)),
+                    .hooks(ExpressionKind(validating_errors)),
             ),
         V1.cluster(
             "validatingadmissionpolicybindings",
@@ -77,7 +77,7 @@ pub(super) fn rows() -> Vec<Row> {
             "validatingwebhookconfigurations",
             "ValidatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS).hooks(Checked(webhook_errors))),
+        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS).hooks(ExpressionKind(webhook_errors))),
     ];
     rows.into_iter()
         .map(|row| row.category("api-extensions"))
@@ -85,13 +85,13 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 /// A check of an object, with the old one if it is an update. It returns the errors of the fields.
-type Check = fn(&Value, Option<&Value>) -> Vec<FieldError>;
+type RegistrationCheck = fn(&Value, Option<&Value>) -> Vec<FieldError>;
 
 /// The behaviour of kinds with CEL expressions. An expression that the old object has is not judged again in an update.
 #[derive(Debug)]
-pub(crate) struct Checked(pub Check);
+pub(crate) struct ExpressionKind(pub RegistrationCheck);
 
-impl KindHooks for Checked {
+impl KindHooks for ExpressionKind {
     fn is_costly(&self) -> bool {
         true
     }
@@ -123,11 +123,11 @@ impl KindHooks for MutatingPolicies {
     }
 
     fn to_served(&self, object: Value) -> Value {
-        Relabelled.to_served(object)
+        RelabelledKind.to_served(object)
     }
 
     fn to_stored(&self, object: Value) -> Value {
-        Relabelled.to_stored(object)
+        RelabelledKind.to_stored(object)
     }
 
     fn converts(&self) -> bool {
@@ -137,9 +137,9 @@ impl KindHooks for MutatingPolicies {
 
 /// The behaviour of kinds that are stored as v1beta1, which differs from v1 in `apiVersion` alone.
 #[derive(Debug)]
-struct Relabelled;
+struct RelabelledKind;
 
-impl KindHooks for Relabelled {
+impl KindHooks for RelabelledKind {
     fn to_served(&self, mut object: Value) -> Value {
         set(
             &mut object,
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn relabelling_goes_both_ways() {
         let served = json!({"apiVersion": "admissionregistration.k8s.io/v1", "spec": {}});
-        let stored = Relabelled.to_stored(served.clone());
+        let stored = RelabelledKind.to_stored(served.clone());
         assert_eq!(stored["apiVersion"], "admissionregistration.k8s.io/v1beta1");
-        assert_eq!(Relabelled.to_served(stored), served);
+        assert_eq!(RelabelledKind.to_served(stored), served);
     }
 }

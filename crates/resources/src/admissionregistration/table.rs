@@ -2,7 +2,7 @@
 
 use ringwatch_apimachinery::selector_text;
 
-use crate::table::{Column, TableConvertor, cells, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, subject::RowSubject};
 
 const UNSET: &str = "<unset>";
 
@@ -73,7 +73,7 @@ pub(crate) static POLICY_BINDINGS: TableConvertor = TableConvertor::new(
     },
 );
 
-fn parameter_kind(policy: &Subject<'_>) -> String {
+fn parameter_kind(policy: &RowSubject<'_>) -> String {
     match policy.get("spec.paramKind").map(|it| policy.part(it)) {
         Some(kind) => format!("{}/{}", kind.text("apiVersion"), kind.text("kind")),
         None => UNSET.to_owned(),
@@ -81,7 +81,7 @@ fn parameter_kind(policy: &Subject<'_>) -> String {
 }
 
 /// Returns the parameters of a binding: `namespace/name`, with `*` for the namespace if none is named, or a selector.
-fn parameters(binding: &Subject<'_>) -> String {
+fn parameters(binding: &RowSubject<'_>) -> String {
     let name = binding.text("spec.paramRef.name");
     if name.is_empty() {
         let selector = binding.get("spec.paramRef.selector");

@@ -33,7 +33,7 @@ pub(super) enum AddressRefusal {
 
 /// An address that is taken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Taken {
+pub(super) struct AllocatedAddress {
     pub(super) address: IpAddr,
     /// The uid of the IPAddress.
     pub(super) uid: String,
@@ -141,7 +141,7 @@ impl Addresses {
     }
 
     /// Deletes the note about an address, and no later one.
-    pub(super) async fn forget(&self, taken: &Taken) -> Result<(), Error> {
+    pub(super) async fn forget(&self, taken: &AllocatedAddress) -> Result<(), Error> {
         let options = DeleteOptions {
             precondition_uid: Some(taken.uid.clone()),
             ..DeleteOptions::default()
@@ -158,7 +158,7 @@ impl Addresses {
     }
 
     /// Returns all that are taken.
-    pub(super) async fn all(&self) -> Result<Vec<Taken>, Error> {
+    pub(super) async fn all(&self) -> Result<Vec<AllocatedAddress>, Error> {
         let list = self.objects.list("", ListOptions::default()).await?;
         let trees = list.items.iter().map(|object| tree(object));
         trees
@@ -194,7 +194,7 @@ fn tree(object: &ringwatch::meta::Object) -> Result<Value, Error> {
 }
 
 /// Returns the address that an IPAddress records; `None` if another component manages it.
-fn taken(object: &Value) -> Option<Taken> {
+fn taken(object: &Value) -> Option<AllocatedAddress> {
     let metadata = &object["metadata"];
     let (label, keeper) = MANAGED_BY;
     if metadata["labels"][label] != keeper {
@@ -202,7 +202,7 @@ fn taken(object: &Value) -> Option<Taken> {
     }
     let parent = &object["spec"]["parentRef"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Some(Taken {
+    Some(AllocatedAddress {
         address: metadata["name"].as_str()?.parse().ok()?,
         uid: text(&metadata["uid"]),
         owner: Owner {

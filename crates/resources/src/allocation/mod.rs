@@ -28,7 +28,7 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::Interface;
 use ringwatch_apimachinery::path::{list, text};
 use ringwatch_apimachinery::{Error, FieldError};
-use ringwatch_registry::{Outcome, Store};
+use ringwatch_registry::{Store, WriteResult};
 
 use super::core::service::{self, Owner};
 use super::service_ranges::Families;
@@ -200,11 +200,11 @@ impl Allocation {
 
 #[async_trait]
 impl ringwatch_registry::Allocation for Allocation {
-    async fn finish(self: Box<Self>, outcome: Outcome) {
+    async fn finish(self: Box<Self>, outcome: WriteResult) {
         let unused = match outcome {
-            Outcome::Written => &self.given_up,
-            Outcome::NotWritten => &self.gained,
-            Outcome::Unknown => return,
+            WriteResult::Written => &self.given_up,
+            WriteResult::NotWritten => &self.gained,
+            WriteResult::Unknown => return,
         };
         self.allocator.give_back(&self.owner, unused).await;
     }

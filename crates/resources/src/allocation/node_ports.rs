@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use ringwatch::codec;
 use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::{
-    Interface, List, ListOptions, Rejection, StorageError, TryUpdate, UpdateOptions, Updated,
+    Interface, List, ListOptions, NextContent, Rejection, StorageError, TryUpdate, UpdateOptions,
     WatchStream,
 };
 use ringwatch_apimachinery::Error;
@@ -50,7 +50,7 @@ pub(super) struct NodePorts {
 }
 
 /// A change of the set of ports that is stored at a revision.
-type Change<'a> = dyn FnMut(&mut PortSet, u64) -> Result<(), PortRefusal> + Send + 'a;
+type PortChange<'a> = dyn FnMut(&mut PortSet, u64) -> Result<(), PortRefusal> + Send + 'a;
 
 impl NodePorts {
     pub(super) fn new(storage: Arc<dyn Interface>, range: PortRange) -> Self {
@@ -219,13 +219,13 @@ impl NodePorts {
         self.storage.get_list(KEY, ListOptions::default()).await
     }
 
-    async fn change(&self, change: &mut Change<'_>) -> Result<(), PortRefusal> {
+    async fn change(&self, change: &mut PortChange<'_>) -> Result<(), PortRefusal> {
         self.write(change, OnOtherRange::Refuse).await
     }
 
     async fn write(
         &self,
-        change: &mut Change<'_>,
+        change: &mut PortChange<'_>,
         on_other: OnOtherRange,
     ) -> Result<(), PortRefusal> {
         let mut last = self.last.lock().await;
@@ -276,7 +276,7 @@ impl ListWatch for NodePorts {
 struct Attempt<'a, 'b> {
     ports: &'a NodePorts,
     on_other: OnOtherRange,
-    change: &'a mut Change<'b>,
+    change: &'a mut PortChange<'b>,
 }
 
 /// The way to treat an object that was written for another range.
@@ -290,7 +290,7 @@ enum OnOtherRange {
 
 #[async_trait]
 impl TryUpdate for Attempt<'_, '_> {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         let (node_ports, on_other) = (self.ports, self.on_other);
         let ports = existing.map(|it| node_ports.ports_of(it, on_other));
         let mut ports = ports.transpose()?.unwrap_or_default();
@@ -303,6 +303,6 @@ impl TryUpdate for Attempt<'_, '_> {
         };
         object["range"] = Value::from(node_ports.range.to_string());
         object["data"] = Value::from(node_ports.range.encode(&ports));
-        Ok(Updated { object, ttl: None })
+        Ok(NextContent { object, ttl: None })
     }
 }

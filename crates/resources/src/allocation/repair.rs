@@ -15,11 +15,11 @@ use ringwatch::clock::{Clock, Instant};
 use ringwatch::codec;
 use ringwatch::storage::ListOptions;
 use ringwatch_apimachinery::Error;
-use ringwatch_registry::informer::Change;
+use ringwatch_registry::informer::InformerChange;
 use ringwatch_registry::{Informer, ListWatch, Store};
 
 use super::ServiceAllocator;
-use super::addresses::Taken;
+use super::addresses::AllocatedAddress;
 use super::node_ports::PortRefusal;
 use super::port_set::PortSet;
 use crate::core::service::{self, Owner};
@@ -68,7 +68,7 @@ impl RepairError {
 /// A recorded address or port that no service has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Leak {
-    Address(Taken),
+    Address(AllocatedAddress),
     /// A node port, with the revision of the object in which it was taken.
     Port(u16, u64),
 }
@@ -137,11 +137,11 @@ impl Repair {
                         let Some(changes) = changes else { return Ok(()) };
                         for ((), change) in changes {
                             match change {
-                                Change::Upserted(object) => {
+                                InformerChange::Upserted(object) => {
                                     let taken = self.allocator.node_ports.decode(&object)?;
                                     ports.apply(object.revision(), taken);
                                 }
-                                Change::Deleted(_) => return Ok(()),
+                                InformerChange::Deleted(_) => return Ok(()),
                             }
                         }
                     }
@@ -212,7 +212,7 @@ impl Repair {
     async fn note(
         &self,
         had: &InUse,
-        noted: &[Taken],
+        noted: &[AllocatedAddress],
         ports: &BTreeMap<u16, u64>,
     ) -> Result<(), RepairError> {
         self.note_addresses(had, noted).await?;
@@ -225,7 +225,11 @@ impl Repair {
         Ok(())
     }
 
-    async fn note_addresses(&self, had: &InUse, noted: &[Taken]) -> Result<(), RepairError> {
+    async fn note_addresses(
+        &self,
+        had: &InUse,
+        noted: &[AllocatedAddress],
+    ) -> Result<(), RepairError> {
         let noted: BTreeSet<IpAddr> = noted.iter().map(|taken| taken.address).collect();
         for (address, owner) in &had.addresses {
             if !noted.contains(address) {

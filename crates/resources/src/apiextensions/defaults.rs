@@ -5,11 +5,11 @@
 use ringwatch_apimachinery::path::{get_mut, set, text};
 use serde_json::{Value, json};
 
+use crate::defaults::DefaultRule::{self, In, Run, Set};
 use crate::defaults::Literal::Int;
-use crate::defaults::Rule::{self, In, Run, Set};
 use crate::defaults::{is_absent, remove_empty};
 
-pub(crate) const DEFINITION: &[Rule] = &[
+pub(crate) const DEFINITION: &[DefaultRule] = &[
     Run(
         &["spec.names.singular", "spec.names.listKind"],
         name_by_the_kind,

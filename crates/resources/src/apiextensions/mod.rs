@@ -21,10 +21,10 @@ use serde_json::{Map, Value, json};
 
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
 
-const V1: Group = Group::new("apiextensions.k8s.io", "v1");
-const V1BETA1: Group = Group::new("apiextensions.k8s.io", "v1beta1");
+const V1: RowGroup = RowGroup::new("apiextensions.k8s.io", "v1");
+const V1BETA1: RowGroup = RowGroup::new("apiextensions.k8s.io", "v1beta1");
 
 /// Members that all versions of a kind may share: the name in a version, and the name at the top of a v1beta1 spec.
 const SHARED: [(&str, &str); 4] = [
@@ -34,7 +34,7 @@ const SHARED: [(&str, &str); 4] = [
     ("selectableFields", "selectableFields"),
 ];
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     let status = json!({
         "conditions": null,
         "acceptedNames": {"plural": "", "kind": ""},

@@ -8,11 +8,11 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 
 use super::admissionregistration::defaults;
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
-        Group::new("apiregistration.k8s.io", "v1")
+        RowGroup::new("apiregistration.k8s.io", "v1")
             .cluster("apiservices", "APIService")
             .category("api-extensions")
             .prefix("apiregistration.k8s.io/apiservices")

@@ -305,7 +305,7 @@ async fn change(
     clock: &Clock,
 ) -> Result<(), Error> {
     let (context, options) = (context(clock, subresource), UpdateOptions::default());
-    let mut changed = Changed(change);
+    let mut changed = FunctionUpdate(change);
     match store
         .update(&context, "", name, &mut changed, &options)
         .await
@@ -323,10 +323,10 @@ fn context(clock: &Clock, subresource: &str) -> RequestContext {
 }
 
 /// An update that applies a function to the existing object.
-struct Changed<'a>(&'a mut (dyn FnMut(&mut Value) + Send));
+struct FunctionUpdate<'a>(&'a mut (dyn FnMut(&mut Value) + Send));
 
 #[async_trait]
-impl UpdatedObject for Changed<'_> {
+impl UpdatedObject for FunctionUpdate<'_> {
     async fn updated(
         &mut self,
         _context: &RequestContext,

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::core::pod::defaults::SPEC_TEMPLATE;
 use crate::core::volume::defaults::CLAIM;
+use crate::defaults::DefaultRule::{self, In, Run, Set, When};
 use crate::defaults::Literal::{Empty, Int, Text};
-use crate::defaults::Rule::{self, In, Run, Set, When};
 use crate::defaults::is_absent;
 
-pub(crate) const DEPLOYMENT: &[Rule] = &[
+pub(crate) const DEPLOYMENT: &[DefaultRule] = &[
     Set("spec.replicas", Int(1)),
     Set("spec.strategy.type", Text("RollingUpdate")),
     When(
@@ -27,9 +27,9 @@ pub(crate) const DEPLOYMENT: &[Rule] = &[
     SPEC_TEMPLATE,
 ];
 
-pub(crate) const REPLICA_SET: &[Rule] = &[Set("spec.replicas", Int(1)), SPEC_TEMPLATE];
+pub(crate) const REPLICA_SET: &[DefaultRule] = &[Set("spec.replicas", Int(1)), SPEC_TEMPLATE];
 
-pub(crate) const DAEMON_SET: &[Rule] = &[
+pub(crate) const DAEMON_SET: &[DefaultRule] = &[
     Set("spec.updateStrategy.type", Text("RollingUpdate")),
     When(
         "spec.updateStrategy.type",
@@ -43,7 +43,7 @@ pub(crate) const DAEMON_SET: &[Rule] = &[
     SPEC_TEMPLATE,
 ];
 
-pub(crate) const STATEFUL_SET: &[Rule] = &[
+pub(crate) const STATEFUL_SET: &[DefaultRule] = &[
     Set("spec.podManagementPolicy", Text("OrderedReady")),
     Run(
         &[

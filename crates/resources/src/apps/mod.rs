@@ -23,12 +23,12 @@ use super::core::pod::{
 
 use self::stateful_set::StatefulSets;
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, Row, field_or};
+use super::strategy::row::{RowBuilder, RowGroup, field_or};
 use super::strategy::stored;
 
-const V1: Group = Group::new("apps", "v1");
+const V1: RowGroup = RowGroup::new("apps", "v1");
 
-pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
+pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
     vec![
         V1.namespaced("controllerrevisions", "ControllerRevision")
             .strategy(revision()),

@@ -14,22 +14,22 @@ use crate::core::pod::{
     validation::{resources, security},
     warnings,
 };
+use crate::defaults::DefaultRule::{self, Run, Set};
 use crate::defaults::Literal::Int;
-use crate::defaults::Rule::{self, Run, Set};
 use crate::strategy::generic::Generic;
-use crate::strategy::row::{Group, Row, field_or};
+use crate::strategy::row::{RowBuilder, RowGroup, field_or};
 use crate::strategy::stored;
 
 /// Defaults, as in pkg/apis/core/v1/defaults.go of Kubernetes 1.36.
-const DEFAULTS: &[Rule] = &[
+const DEFAULTS: &[DefaultRule] = &[
     Run(&["spec.selector", "metadata.labels"], follow_the_template),
     Set("spec.replicas", Int(1)),
     SPEC_TEMPLATE,
 ];
 
 /// Returns the row of ReplicationControllers in the core group.
-pub(crate) fn row(options: &ClusterOptions) -> Row {
-    Group::CORE_V1
+pub(crate) fn row(options: &ClusterOptions) -> RowBuilder {
+    RowGroup::CORE_V1
         .namespaced("replicationcontrollers", "ReplicationController")
         .short(&["rc"])
         .category("all")

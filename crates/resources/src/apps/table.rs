@@ -3,7 +3,7 @@
 use ringwatch_apimachinery::selector_text;
 
 use crate::core::service::table::{labels, selector};
-use crate::table::{Column, TableConvertor, cells, field_docs, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, field_docs, subject::RowSubject};
 
 /// Column with the selector of the pods.
 const SELECTOR: Column =
@@ -204,7 +204,7 @@ pub(crate) static SCALES: TableConvertor = TableConvertor::new(
 );
 
 /// Returns the names and the images of the containers at a path, each joined by commas.
-pub(crate) fn containers(object: &Subject<'_>, path: &str) -> (String, String) {
+pub(crate) fn containers(object: &RowSubject<'_>, path: &str) -> (String, String) {
     let all = |member| {
         let texts = object.list(path).map(|container| container.text(member));
         texts.collect::<Vec<_>>().join(",")
@@ -212,12 +212,12 @@ pub(crate) fn containers(object: &Subject<'_>, path: &str) -> (String, String) {
     (all("name"), all("image"))
 }
 
-fn ready_of_wanted(object: &Subject<'_>) -> String {
+fn ready_of_wanted(object: &RowSubject<'_>) -> String {
     let (ready, wanted) = ("status.readyReplicas", "spec.replicas");
     format!("{}/{}", object.number(ready), object.number(wanted))
 }
 
-fn replicas(object: &Subject<'_>, selector: String) -> Vec<serde_json::Value> {
+fn replicas(object: &RowSubject<'_>, selector: String) -> Vec<serde_json::Value> {
     let (names, images) = containers(object, "spec.template.spec.containers");
     cells![
         object.name(),
@@ -232,7 +232,7 @@ fn replicas(object: &Subject<'_>, selector: String) -> Vec<serde_json::Value> {
 }
 
 /// Returns the controller among the object's owners as `kind.group/name`; `<none>` if there is none.
-fn controller(object: &Subject<'_>) -> String {
+fn controller(object: &RowSubject<'_>) -> String {
     let mut owners = object.list("metadata.ownerReferences");
     let Some(owner) = owners.find(|owner| owner.boolean("controller") == Some(true)) else {
         return "<none>".to_owned();

@@ -11,7 +11,7 @@ use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use crate::core::pod::validation::scheduling::at_most_all;
-use crate::core::pod::validation::{Claims, template};
+use crate::core::pod::validation::{TemplateClaims, template};
 use crate::core::volume::claim_validation;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::{selector, selects, selects_all, shown_selector};
@@ -296,7 +296,7 @@ fn running_template(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
 
 fn template_that_runs(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
     let pods = spec.at("template");
-    let claims: Claims<'_> = spec
+    let claims: TemplateClaims<'_> = spec
         .items("volumeClaimTemplates")
         .map(|claim| claim.at("metadata.name").text())
         .collect();
@@ -316,7 +316,7 @@ fn template_that_runs(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
 fn after_claims(
     mut error: FieldError,
     volumes: &Field<'_, '_>,
-    claims: &Claims<'_>,
+    claims: &TemplateClaims<'_>,
 ) -> Option<FieldError> {
     let list = format!("{}[", volumes.field());
     let found = error.field.strip_prefix(&list);

@@ -5,11 +5,11 @@
 use ringwatch_apimachinery::path::set;
 use serde_json::{Value, json};
 
+use crate::defaults::DefaultRule::{self, Fill, In, Set, With};
 use crate::defaults::Literal::{Empty, Int, Text};
-use crate::defaults::Rule::{self, Fill, In, Set, With};
 use crate::defaults::is_absent;
 
-pub(crate) const AUTOSCALER: &[Rule] = &[
+pub(crate) const AUTOSCALER: &[DefaultRule] = &[
     Set("spec.minReplicas", Int(1)),
     Fill("spec.metrics", watch_the_processor),
     With(
@@ -23,7 +23,7 @@ pub(crate) const AUTOSCALER: &[Rule] = &[
     ),
 ];
 
-const SCALE_UP: &[Rule] = &[
+const SCALE_UP: &[DefaultRule] = &[
     Set("stabilizationWindowSeconds", Int(0)),
     Set("selectPolicy", Text("Max")),
     Fill("policies", |rules| {
@@ -37,7 +37,7 @@ const SCALE_UP: &[Rule] = &[
     }),
 ];
 
-const SCALE_DOWN: &[Rule] = &[
+const SCALE_DOWN: &[DefaultRule] = &[
     Set("selectPolicy", Text("Max")),
     Fill("policies", |rules| {
         policies(

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
 
-const V2: Group = Group::new("autoscaling", "v2");
-const V1: Group = Group::new("autoscaling", "v1");
+const V2: RowGroup = RowGroup::new("autoscaling", "v2");
+const V1: RowGroup = RowGroup::new("autoscaling", "v1");
 
 /// The lists that get defaults if they are not there, and are refused if they are empty.
 const POLICIES: &[&str] = &[
@@ -28,14 +28,14 @@ struct Autoscalers {
     old: bool,
 }
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
         autoscaler(V2, Autoscalers { old: false }),
         autoscaler(V1, Autoscalers { old: true }).stored_in(V2),
     ]
 }
 
-fn autoscaler(group: Group, hooks: Autoscalers) -> Row {
+fn autoscaler(group: RowGroup, hooks: Autoscalers) -> RowBuilder {
     group
         .namespaced("horizontalpodautoscalers", "HorizontalPodAutoscaler")
         .short(&["hpa"])

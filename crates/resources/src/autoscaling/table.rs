@@ -1,6 +1,6 @@
 //! Table of HorizontalPodAutoscalers, which are read in their storage version: current metrics against their targets.
 
-use crate::table::{Column, TableConvertor, cells, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, subject::RowSubject};
 
 /// Maximum number of metrics that a cell shows.
 const SHOWN_MAX: usize = 2;
@@ -33,7 +33,7 @@ pub(crate) static AUTOSCALERS: TableConvertor = TableConvertor::new(
     },
 );
 
-fn metrics(autoscaler: &Subject<'_>) -> String {
+fn metrics(autoscaler: &RowSubject<'_>) -> String {
     let specs: Vec<_> = autoscaler.list("spec.metrics").collect();
     let statuses: Vec<_> = autoscaler.list("status.currentMetrics").collect();
     if specs.is_empty() {
@@ -52,7 +52,7 @@ fn metrics(autoscaler: &Subject<'_>) -> String {
 
 /// Formats a metric as `current/target`. `status` is the entry of `currentMetrics` with the metric's index, if there is
 /// one.
-fn metric(spec: &Subject<'_>, status: Option<&Subject<'_>>) -> String {
+fn metric(spec: &RowSubject<'_>, status: Option<&RowSubject<'_>>) -> String {
     let (member, by_name) = match spec.text("type") {
         "External" => ("external", false),
         "Pods" => ("pods", false),

@@ -6,11 +6,11 @@ use ringwatch_apimachinery::path::{get, set};
 use serde_json::{Value, json};
 
 use crate::core::pod::defaults::TEMPLATE;
+use crate::defaults::DefaultRule::{self, Fill, In, Run, Set, With, Zero};
 use crate::defaults::Literal::{Empty, False, Int, Text};
-use crate::defaults::Rule::{self, Fill, In, Run, Set, With, Zero};
 use crate::defaults::is_absent;
 
-pub(crate) const JOB: &[Rule] = &[
+pub(crate) const JOB: &[DefaultRule] = &[
     Run(&["spec.completions", "spec.parallelism"], count_pods),
     Fill("spec.backoffLimit", limit_failures),
     Set("spec.completionMode", Text("NonIndexed")),
@@ -26,7 +26,7 @@ pub(crate) const JOB: &[Rule] = &[
     In("spec.template", TEMPLATE),
 ];
 
-pub(crate) const CRON_JOB: &[Rule] = &[
+pub(crate) const CRON_JOB: &[DefaultRule] = &[
     Set("spec.concurrencyPolicy", Text("Allow")),
     Set("spec.suspend", False),
     Set("spec.successfulJobsHistoryLimit", Int(3)),
@@ -37,7 +37,7 @@ pub(crate) const CRON_JOB: &[Rule] = &[
 ];
 
 /// Defaults of the pod failure policy: a condition matches if its status is `True`.
-const FAILURES: &[Rule] = &[In(
+const FAILURES: &[DefaultRule] = &[In(
     "podFailurePolicy.rules[].onPodConditions[]",
     &[Set("status", Text("True"))],
 )];

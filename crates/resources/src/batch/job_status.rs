@@ -44,7 +44,7 @@ const ANNOUNCED: [(&str, &str, &str); 2] = [
 ];
 
 /// The status of a job, and what it was.
-struct Change<'a, 'v, 'p> {
+struct StatusChange<'a, 'v, 'p> {
     spec: &'a Field<'v, 'p>,
     now: &'a Field<'v, 'p>,
     was: &'a Field<'v, 'p>,
@@ -53,7 +53,7 @@ struct Change<'a, 'v, 'p> {
 /// Checks an update of the status of a Job. Follows `ValidateJobStatusUpdate`.
 pub(crate) fn job_status_update(job: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (now, was, spec) = (job.at("status"), old.at("status"), job.at("spec"));
-    let change = Change {
+    let change = StatusChange {
         spec: &spec,
         now: &now,
         was: &was,
@@ -107,7 +107,7 @@ fn uncounted<'v>(status: &Field<'v, '_>) -> [Option<&'v serde_json::Value>; 2] {
     })
 }
 
-impl Change<'_, '_, '_> {
+impl StatusChange<'_, '_, '_> {
     fn changes(&self, member: &str) -> bool {
         self.now.at(member).value() != self.was.at(member).value()
     }

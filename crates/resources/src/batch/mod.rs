@@ -25,13 +25,13 @@ use super::{
 use self::job::Jobs;
 use super::cluster_options::ClusterOptions;
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, Row, field_or};
+use super::strategy::row::{RowBuilder, RowGroup, field_or};
 use super::strategy::stored;
 use ringwatch_registry::subresource::SubresourceStrategy;
 
-const V1: Group = Group::new("batch", "v1");
+const V1: RowGroup = RowGroup::new("batch", "v1");
 
-pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
+pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
     let mut successful = field_or("status.successful", "0");
     successful.from = &["status.succeeded"];
     vec![

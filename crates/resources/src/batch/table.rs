@@ -4,7 +4,7 @@ use ringwatch_registry::human_duration::human;
 
 use crate::apps::table::containers;
 use crate::core::service::table::selector;
-use crate::table::{Column, TableConvertor, cells, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, subject::RowSubject};
 
 const NONE: &str = "<none>";
 
@@ -80,7 +80,7 @@ pub(crate) static CRON_JOBS: TableConvertor = TableConvertor::new(
     },
 );
 
-fn status(job: &Subject<'_>) -> &'static str {
+fn status(job: &RowSubject<'_>) -> &'static str {
     let is = |kind: &&str| {
         let mut conditions = job.list("status.conditions");
         let found = conditions.find(|condition| condition.text("type") == *kind);
@@ -95,7 +95,7 @@ fn status(job: &Subject<'_>) -> &'static str {
     }
 }
 
-fn completions(job: &Subject<'_>) -> String {
+fn completions(job: &RowSubject<'_>) -> String {
     let succeeded = job.number("status.succeeded");
     match (
         job.shown("spec.completions"),
@@ -108,7 +108,7 @@ fn completions(job: &Subject<'_>) -> String {
 }
 
 /// Returns the time from the job's start to its completion, or until now; empty if the job has not started.
-fn duration(job: &Subject<'_>) -> String {
+fn duration(job: &RowSubject<'_>) -> String {
     let Some(start) = job.time("status.startTime") else {
         return String::new();
     };

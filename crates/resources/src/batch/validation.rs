@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::failure_policy::failure_policy;
 use super::schedule;
 use super::success_policy::success_policy;
-use crate::core::pod::validation::{Claims, template};
+use crate::core::pod::validation::{TemplateClaims, template};
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::{selector, selects};
 
@@ -140,7 +140,7 @@ fn job_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
     } else {
         replacement.may_be_one_of(&["Failed", "TerminatingOrFailed"], errors);
     }
-    template(&spec.at("template"), &Claims::new(), errors);
+    template(&spec.at("template"), &TemplateClaims::new(), errors);
     ending(spec, errors);
 }
 

@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
-use super::strategy::row::{Group, Row, field};
+use super::strategy::row::{RowBuilder, RowGroup, field};
 use ringwatch_registry::subresource::SubresourceStrategy;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
-        Group::new("certificates.k8s.io", "v1")
+        RowGroup::new("certificates.k8s.io", "v1")
             .cluster("certificatesigningrequests", "CertificateSigningRequest")
             .short(&["csr"])
             .fields([field("spec.signerName")])

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use ringwatch_registry::human_duration::human;
 
-use crate::table::{Column, TableConvertor, cells, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, subject::RowSubject};
 
 const NONE: &str = "<none>";
 
@@ -37,7 +37,7 @@ pub(crate) static SIGNING_REQUESTS: TableConvertor = TableConvertor::new(
 );
 
 /// Returns the state of a request, such as `Approved,Issued`. A denial takes precedence over an approval.
-fn condition(request: &Subject<'_>) -> String {
+fn condition(request: &RowSubject<'_>) -> String {
     let is = |kind| {
         let mut conditions = request.list("status.conditions");
         conditions.any(|condition| condition.text("type") == kind)

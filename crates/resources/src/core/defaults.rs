@@ -5,21 +5,21 @@
 use ringwatch_apimachinery::path::{get, remove, set, text};
 use serde_json::{Value, json};
 
+use crate::defaults::DefaultRule::{self, Fill, In, Quantities, Run, Set, When, With, Zero};
 use crate::defaults::Literal::{Empty, Int, Null, Text, True};
-use crate::defaults::Rule::{self, Fill, In, Quantities, Run, Set, When, With, Zero};
 use crate::defaults::is_absent;
 use crate::strategy::stored::NAME_LABEL;
 
 /// Defaults of namespaces, which are labelled with their name.
-pub(crate) const NAMESPACE: &[Rule] = &[
+pub(crate) const NAMESPACE: &[DefaultRule] = &[
     Zero("spec", Empty),
     Set("status.phase", Text("Active")),
     Run(&["metadata.labels"], label_with_name),
 ];
 
-pub(crate) const SECRET: &[Rule] = &[Set("type", Text("Opaque"))];
+pub(crate) const SECRET: &[DefaultRule] = &[Set("type", Text("Opaque"))];
 
-pub(crate) const SERVICE: &[Rule] = &[
+pub(crate) const SERVICE: &[DefaultRule] = &[
     Set("spec.sessionAffinity", Text("None")),
     When(
         "spec.sessionAffinity",
@@ -75,10 +75,11 @@ pub(crate) const SERVICE: &[Rule] = &[
     ),
 ];
 
-pub(crate) const ENDPOINTS: &[Rule] = &[In("subsets[].ports[]", &[Set("protocol", Text("TCP"))])];
+pub(crate) const ENDPOINTS: &[DefaultRule] =
+    &[In("subsets[].ports[]", &[Set("protocol", Text("TCP"))])];
 
 /// Defaults of nodes. Members that the kubelet left out are written with empty values.
-pub(crate) const NODE: &[Rule] = &[
+pub(crate) const NODE: &[DefaultRule] = &[
     Zero("spec", Empty),
     Quantities("status.capacity"),
     Quantities("status.allocatable"),
@@ -112,7 +113,7 @@ pub(crate) const NODE: &[Rule] = &[
     ),
 ];
 
-pub(crate) const LIMIT_RANGE: &[Rule] = &[
+pub(crate) const LIMIT_RANGE: &[DefaultRule] = &[
     Zero("spec.limits", Null),
     In(
         "spec.limits[]",
@@ -128,7 +129,7 @@ pub(crate) const LIMIT_RANGE: &[Rule] = &[
 ];
 
 /// The default limit of containers is the maximum, and the default request that limit or else the minimum.
-const LIMITS_OF_CONTAINERS: &[Rule] = &[
+const LIMITS_OF_CONTAINERS: &[DefaultRule] = &[
     With(
         "max",
         &[Fill("default", |item| take_over(item, "default", "max"))],
@@ -147,7 +148,7 @@ const LIMITS_OF_CONTAINERS: &[Rule] = &[
     ),
 ];
 
-pub(crate) const RESOURCE_QUOTA: &[Rule] = &[
+pub(crate) const RESOURCE_QUOTA: &[DefaultRule] = &[
     Zero("spec", Empty),
     Quantities("spec.hard"),
     Quantities("status.hard"),

@@ -14,7 +14,7 @@ pub(crate) mod volume;
 use ringwatch::meta::FieldPath;
 use ringwatch_apimachinery::NameRule;
 use ringwatch_registry::subresource::SubresourceMetadata;
-use ringwatch_registry::{Served, Verb};
+use ringwatch_registry::{ServedBy, Verb};
 use serde_json::json;
 
 use self::configuration::{ConfigMaps, Secrets, ServiceAccounts};
@@ -36,17 +36,19 @@ use super::core::{
 };
 use super::events::{self, Events};
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, PROXY, READ_WRITE, Row, field, field_or, indexed_field};
+use super::strategy::row::{
+    PROXY, READ_WRITE, RowBuilder, RowGroup, field, field_or, indexed_field,
+};
 use super::strategy::stored;
 use super::validation::ingress_points;
 
 /// The core group in its only version.
-const V1: Group = Group::CORE_V1;
+const V1: RowGroup = RowGroup::CORE_V1;
 
 /// Verbs of subresources that open a stream into a pod.
 const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
 
-pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
+pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
     [configuration(), cluster(), workload(options), network()]
         .into_iter()
         .flatten()
@@ -54,7 +56,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
 }
 
 /// Returns the rows of configuration, quotas and events.
-fn configuration() -> Vec<Row> {
+fn configuration() -> Vec<RowBuilder> {
     vec![
         V1.namespaced("configmaps", "ConfigMap")
             .short(&["cm"])
@@ -95,10 +97,10 @@ fn configuration() -> Vec<Row> {
             .short(&["sa"])
             .subresource(
                 "token",
-                Some(Group::new("authentication.k8s.io", "v1")),
+                Some(RowGroup::new("authentication.k8s.io", "v1")),
                 "TokenRequest",
                 &[Verb::Create],
-                Served::Handler,
+                ServedBy::Handler,
             )
             .strategy(
                 Generic::new()
@@ -110,12 +112,12 @@ fn configuration() -> Vec<Row> {
 }
 
 /// Returns the rows of components, namespaces, nodes and volumes.
-fn cluster() -> Vec<Row> {
+fn cluster() -> Vec<RowBuilder> {
     vec![
         V1.cluster("componentstatuses", "ComponentStatus")
             .short(&["cs"])
             .verbs(&[Verb::Get, Verb::List])
-            .served(Served::Computed),
+            .served(ServedBy::Computed),
         V1.cluster("namespaces", "Namespace")
             .short(&["ns"])
             .without(Verb::DeleteCollection)
@@ -125,7 +127,7 @@ fn cluster() -> Vec<Row> {
                 None,
                 "Namespace",
                 &[Verb::Update],
-                Served::Store,
+                ServedBy::Store,
             )
             .status()
             .strategy(
@@ -143,7 +145,7 @@ fn cluster() -> Vec<Row> {
             .short(&["no"])
             .prefix("minions")
             .fields([field_or("spec.unschedulable", "false")])
-            .subresource("proxy", None, "NodeProxyOptions", PROXY, Served::Handler)
+            .subresource("proxy", None, "NodeProxyOptions", PROXY, ServedBy::Handler)
             .status()
             .strategy(
                 Generic::new()
@@ -160,7 +162,7 @@ fn cluster() -> Vec<Row> {
             .strategy(
                 claimed()
                     .defaults(volume::defaults::CLAIM)
-                    .hooks(volume::data_source::Claims)
+                    .hooks(volume::data_source::ClaimSources)
                     .check(claim_validation::claim)
                     .warn_always(warnings::claim)
                     .check_on_update(claim_validation::claim_update)
@@ -189,30 +191,43 @@ fn claimed() -> Generic {
 }
 
 /// Returns the rows of pods and pod templates.
-fn workload(options: &ClusterOptions) -> Vec<Row> {
-    let policy = Group::new("policy", "v1");
+fn workload(options: &ClusterOptions) -> Vec<RowBuilder> {
+    let policy = RowGroup::new("policy", "v1");
     let post = &[Verb::Create];
     vec![
-        V1.namespaced("bindings", "Binding").review(Served::Handler),
+        V1.namespaced("bindings", "Binding")
+            .review(ServedBy::Handler),
         V1.namespaced("pods", "Pod")
             .short(&["po"])
             .category("all")
             .fields(pod_fields())
-            .subresource("attach", None, "PodAttachOptions", STREAM, Served::Handler)
-            .subresource("binding", None, "Binding", post, Served::Handler)
+            .subresource(
+                "attach",
+                None,
+                "PodAttachOptions",
+                STREAM,
+                ServedBy::Handler,
+            )
+            .subresource("binding", None, "Binding", post, ServedBy::Handler)
             .part("ephemeralcontainers")
-            .subresource("eviction", Some(policy), "Eviction", post, Served::Handler)
-            .subresource("exec", None, "PodExecOptions", STREAM, Served::Handler)
-            .subresource("log", None, "Pod", &[Verb::Get], Served::Handler)
+            .subresource(
+                "eviction",
+                Some(policy),
+                "Eviction",
+                post,
+                ServedBy::Handler,
+            )
+            .subresource("exec", None, "PodExecOptions", STREAM, ServedBy::Handler)
+            .subresource("log", None, "Pod", &[Verb::Get], ServedBy::Handler)
             .subresource(
                 "portforward",
                 None,
                 "PodPortForwardOptions",
                 STREAM,
-                Served::Handler,
+                ServedBy::Handler,
             )
-            .subresource("proxy", None, "PodProxyOptions", PROXY, Served::Handler)
-            .subresource("resize", None, "Pod", READ_WRITE, Served::Store)
+            .subresource("proxy", None, "PodProxyOptions", PROXY, ServedBy::Handler)
+            .subresource("resize", None, "Pod", READ_WRITE, ServedBy::Store)
             .status()
             .strategy(
                 Generic::with_status()
@@ -226,8 +241,8 @@ fn workload(options: &ClusterOptions) -> Vec<Row> {
                     .check_on_create(pod_checks::new_pod)
                     .hooks(Pods)
                     .part("status", pod::status())
-                    .part("binding", pod::Bound)
-                    .part("eviction", pod::Bound)
+                    .part("binding", pod::PodBinding)
+                    .part("eviction", pod::PodBinding)
                     .part(
                         "ephemeralcontainers",
                         pod::ephemeral_containers(options.allow_privileged),
@@ -256,7 +271,7 @@ fn workload(options: &ClusterOptions) -> Vec<Row> {
 }
 
 /// Returns the rows of endpoints and services.
-fn network() -> Vec<Row> {
+fn network() -> Vec<RowBuilder> {
     vec![
         V1.namespaced("endpoints", "Endpoints")
             .short(&["ep"])
@@ -274,7 +289,13 @@ fn network() -> Vec<Row> {
             .category("all")
             .prefix("services/specs")
             .fields([field("spec.clusterIP"), field("spec.type")])
-            .subresource("proxy", None, "ServiceProxyOptions", PROXY, Served::Handler)
+            .subresource(
+                "proxy",
+                None,
+                "ServiceProxyOptions",
+                PROXY,
+                ServedBy::Handler,
+            )
             .status()
             .strategy(
                 Generic::with_status()

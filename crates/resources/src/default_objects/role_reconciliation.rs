@@ -106,7 +106,7 @@ async fn reconcile(
     if completed == found {
         return Ok(());
     }
-    let mut update = Completed { wanted, complete };
+    let mut update = CompletingUpdate { wanted, complete };
     let options = UpdateOptions::default();
     let updated = store
         .update(&context, &namespace, &name, &mut update, &options)
@@ -115,13 +115,13 @@ async fn reconcile(
 }
 
 /// An update that adds what is missing, whatever there is by then.
-struct Completed {
+struct CompletingUpdate {
     wanted: Value,
     complete: Complete,
 }
 
 #[async_trait]
-impl UpdatedObject for Completed {
+impl UpdatedObject for CompletingUpdate {
     async fn updated(
         &mut self,
         _: &RequestContext,

@@ -48,7 +48,7 @@ pub async fn ensure_service_range(
     let mut context = own_context(clock);
     MANAGER.clone_into(&mut context.field_manager);
     "status".clone_into(&mut context.subresource);
-    let mut change = Ready { cidrs: &cidrs };
+    let mut change = RangeReady { cidrs: &cidrs };
     let updated = store
         .update(&context, "", NAME, &mut change, &options)
         .await;
@@ -76,12 +76,12 @@ impl UpdatedObject for SecondRange<'_> {
 }
 
 /// Says that the range is ready.
-struct Ready<'a> {
+struct RangeReady<'a> {
     cidrs: &'a [String],
 }
 
 #[async_trait]
-impl UpdatedObject for Ready<'_> {
+impl UpdatedObject for RangeReady<'_> {
     async fn updated(
         &mut self,
         context: &RequestContext,

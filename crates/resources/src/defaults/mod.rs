@@ -5,19 +5,19 @@
 //! validation can refuse them.
 //!
 //! kube-apiserver's answers come out of Go types, which omit most empty members and write a few of them.
-//! [`remove_empty`] removes empty members; rules of the kind [`Rule::Zero`] add those that Go writes.
+//! [`remove_empty`] removes empty members; rules of the kind [`DefaultRule::Zero`] add those that Go writes.
 
 #[cfg(test)]
 mod tests;
 
-use ringwatch::codec::Wanted;
+use ringwatch::codec::RequiredValue;
 use ringwatch_apimachinery::path::{get, get_mut, set, text};
 use ringwatch_apimachinery::quantity::Amount;
 use serde_json::{Map, Value};
 
 /// A default, or a condition or path under which rules apply.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Rule {
+pub(super) enum DefaultRule {
     /// Writes a value at a dotted path that has none, with the objects that lead there.
     Set(&'static str, Literal),
     /// Writes an empty value that Kubernetes' types encode nevertheless. It comes after all else, so that the field
@@ -76,12 +76,12 @@ const MAPS: [&str; 10] = [
 ];
 
 /// Applies the rules that give values, in their order.
-pub(super) fn apply(rules: &[Rule], object: &mut Value) {
+pub(super) fn apply(rules: &[DefaultRule], object: &mut Value) {
     run(rules, object, Pass::Values);
 }
 
 /// Applies the rules that write empty values.
-pub(super) fn apply_zeros(rules: &[Rule], object: &mut Value) {
+pub(super) fn apply_zeros(rules: &[DefaultRule], object: &mut Value) {
     run(rules, object, Pass::Zeros);
 }
 
@@ -92,25 +92,27 @@ enum Pass {
     Zeros,
 }
 
-fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
+fn run(rules: &[DefaultRule], object: &mut Value, pass: Pass) {
     for rule in rules {
         match *rule {
-            Rule::Set(path, literal) if pass == Pass::Values => fill(object, path, literal),
-            Rule::Zero(path, literal) if pass == Pass::Zeros => fill(object, path, literal),
-            Rule::Run(_, run) | Rule::Fill(_, run) if pass == Pass::Values => run(object),
-            Rule::Quantities(path) if pass == Pass::Values => round(object, path),
-            Rule::Set(..)
-            | Rule::Zero(..)
-            | Rule::Run(..)
-            | Rule::Fill(..)
-            | Rule::Quantities(_) => {}
-            Rule::In(path, rules) => visit(object, path, rules, pass),
-            Rule::When(path, texts, rules) => {
+            DefaultRule::Set(path, literal) if pass == Pass::Values => fill(object, path, literal),
+            DefaultRule::Zero(path, literal) if pass == Pass::Zeros => fill(object, path, literal),
+            DefaultRule::Run(_, run) | DefaultRule::Fill(_, run) if pass == Pass::Values => {
+                run(object)
+            }
+            DefaultRule::Quantities(path) if pass == Pass::Values => round(object, path),
+            DefaultRule::Set(..)
+            | DefaultRule::Zero(..)
+            | DefaultRule::Run(..)
+            | DefaultRule::Fill(..)
+            | DefaultRule::Quantities(_) => {}
+            DefaultRule::In(path, rules) => visit(object, path, rules, pass),
+            DefaultRule::When(path, texts, rules) => {
                 if texts.contains(&text(object, path)) {
                     run(rules, object, pass);
                 }
             }
-            Rule::With(path, rules) => {
+            DefaultRule::With(path, rules) => {
                 if !is_absent(object, path) {
                     run(rules, object, pass);
                 }
@@ -119,17 +121,19 @@ fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
     }
 }
 
-/// Returns the values that objects have which were given these defaults. What a function may give or not ([`Rule::Run`]) is left
+/// Returns the values that objects have which were given these defaults. What a function may give or not ([`DefaultRule::Run`]) is left
 /// out, and so are zeros, which the wire often cannot tell from no value.
-pub(super) fn wanted(rules: &[Rule]) -> Vec<Wanted> {
+pub(super) fn wanted(rules: &[DefaultRule]) -> Vec<RequiredValue> {
     let inner = |rules| Some(wanted(rules)).filter(|it| !it.is_empty());
-    let of_rule = |rule: &Rule| match *rule {
-        Rule::Set(_, literal) if literal.is_zero() => None,
-        Rule::Set(path, _) | Rule::Fill(path, _) => Some(Wanted::Value(path)),
-        Rule::In(path, rules) => Some(Wanted::Within(path, inner(rules)?)),
-        Rule::When(path, texts, rules) => Some(Wanted::IfText(path, texts, inner(rules)?)),
-        Rule::With(path, rules) => Some(Wanted::IfValue(path, inner(rules)?)),
-        Rule::Zero(..) | Rule::Run(..) | Rule::Quantities(_) => None,
+    let of_rule = |rule: &DefaultRule| match *rule {
+        DefaultRule::Set(_, literal) if literal.is_zero() => None,
+        DefaultRule::Set(path, _) | DefaultRule::Fill(path, _) => Some(RequiredValue::Value(path)),
+        DefaultRule::In(path, rules) => Some(RequiredValue::Within(path, inner(rules)?)),
+        DefaultRule::When(path, texts, rules) => {
+            Some(RequiredValue::IfText(path, texts, inner(rules)?))
+        }
+        DefaultRule::With(path, rules) => Some(RequiredValue::IfValue(path, inner(rules)?)),
+        DefaultRule::Zero(..) | DefaultRule::Run(..) | DefaultRule::Quantities(_) => None,
     };
     rules.iter().filter_map(of_rule).collect()
 }
@@ -159,7 +163,7 @@ fn round(object: &mut Value, path: &str) {
 }
 
 /// Applies rules to every object that a path, which may have `[]`, leads to.
-fn visit(object: &mut Value, path: &str, rules: &[Rule], pass: Pass) {
+fn visit(object: &mut Value, path: &str, rules: &[DefaultRule], pass: Pass) {
     let (step, rest) = path
         .split_once('.')
         .map_or((path, None), |(step, rest)| (step, Some(rest)));

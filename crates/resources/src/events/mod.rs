@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
-use super::strategy::row::{Group, Row, field};
+use super::strategy::row::{RowBuilder, RowGroup, field};
+use crate::defaults::DefaultRule::{self, Zero};
 use crate::defaults::Literal::{Empty, Null, Text};
-use crate::defaults::Rule::{self, Zero};
 
 /// Members whose names differ: that of the core group, and that of `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
@@ -35,7 +35,7 @@ pub(super) struct Events {
 }
 
 /// Defaults of events, whose empty members are written nevertheless.
-const EVENT: &[Rule] = &[
+const EVENT: &[DefaultRule] = &[
     Zero("involvedObject", Empty),
     Zero("source", Empty),
     Zero("firstTimestamp", Null),
@@ -110,12 +110,12 @@ fn rename(object: &mut Value, from: &str, to: &str) {
     }
 }
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
-        Group::new("events.k8s.io", "v1")
+        RowGroup::new("events.k8s.io", "v1")
             .namespaced("events", "Event")
             .short(&["ev"])
-            .stored_in(Group::CORE_V1)
+            .stored_in(RowGroup::CORE_V1)
             .fields(fields())
             .field_aliases(&[
                 ("reason", "reason"),

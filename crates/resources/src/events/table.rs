@@ -1,6 +1,6 @@
 //! Table of Events, which are stored as `v1`, those of `events.k8s.io` included.
 
-use crate::table::{Column, TableConvertor, cells, field_docs, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, field_docs, subject::RowSubject};
 
 /// Table of Events, with the times when they were seen, their object, source and message.
 pub(crate) static EVENTS: TableConvertor = TableConvertor::new(
@@ -40,7 +40,7 @@ pub(crate) static EVENTS: TableConvertor = TableConvertor::new(
 
 /// Returns the time since the event was seen last, for people, and how often it was seen. An event without a count was
 /// seen once.
-fn last_seen(event: &Subject<'_>, first: &str) -> (String, i64) {
+fn last_seen(event: &RowSubject<'_>, first: &str) -> (String, i64) {
     if event.has("series") {
         let last = event.since("series.lastObservedTime");
         return (last, event.number("series.count"));
@@ -53,7 +53,7 @@ fn last_seen(event: &Subject<'_>, first: &str) -> (String, i64) {
     (last, event.number("count").max(1))
 }
 
-fn object(event: &Subject<'_>) -> String {
+fn object(event: &RowSubject<'_>) -> String {
     let kind = event.text("involvedObject.kind").to_lowercase();
     match event.text("involvedObject.name") {
         "" => kind,
@@ -62,7 +62,7 @@ fn object(event: &Subject<'_>) -> String {
 }
 
 /// Returns the component that reported the event, with its host or instance.
-fn source(event: &Subject<'_>) -> String {
+fn source(event: &RowSubject<'_>) -> String {
     let component = event.text_or("source.component", event.text("reportingComponent"));
     match event.text_or("source.host", event.text("reportingInstance")) {
         "" => component.to_owned(),

@@ -2,12 +2,12 @@
 //!
 //! Follows pkg/apis/flowcontrol/v1/defaults.go, of Kubernetes 1.36.
 
+use crate::defaults::DefaultRule::{self, In, Set};
 use crate::defaults::Literal::Int;
-use crate::defaults::Rule::{self, In, Set};
 
-pub(crate) const FLOW_SCHEMA: &[Rule] = &[Set("spec.matchingPrecedence", Int(1000))];
+pub(crate) const FLOW_SCHEMA: &[DefaultRule] = &[Set("spec.matchingPrecedence", Int(1000))];
 
-pub(crate) const PRIORITY_LEVEL: &[Rule] = &[
+pub(crate) const PRIORITY_LEVEL: &[DefaultRule] = &[
     In(
         "spec.limited",
         &[

@@ -8,11 +8,11 @@ pub(crate) mod validation;
 use ringwatch_registry::subresource::SubresourceMetadata;
 
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
 
-const V1: Group = Group::new("flowcontrol.apiserver.k8s.io", "v1");
+const V1: RowGroup = RowGroup::new("flowcontrol.apiserver.k8s.io", "v1");
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     let strategy = |rules| {
         Generic::with_status()
             .defaults(rules)

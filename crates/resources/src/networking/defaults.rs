@@ -5,25 +5,25 @@
 use ringwatch_apimachinery::path::set;
 use serde_json::{Value, json};
 
+use crate::defaults::DefaultRule::{self, Fill, In, Set, Zero};
 use crate::defaults::Literal::{Empty, Null, Text};
-use crate::defaults::Rule::{self, Fill, In, Set, Zero};
 use crate::defaults::is_absent;
 
-pub(crate) const INGRESS: &[Rule] = &[Zero("spec", Empty)];
+pub(crate) const INGRESS: &[DefaultRule] = &[Zero("spec", Empty)];
 
-pub(crate) const INGRESS_CLASS: &[Rule] =
+pub(crate) const INGRESS_CLASS: &[DefaultRule] =
     &[In("spec.parameters", &[Set("scope", Text("Cluster"))])];
 
-const PORT: &[Rule] = &[Set("protocol", Text("TCP"))];
+const PORT: &[DefaultRule] = &[Set("protocol", Text("TCP"))];
 
-pub(crate) const NETWORK_POLICY: &[Rule] = &[
+pub(crate) const NETWORK_POLICY: &[DefaultRule] = &[
     Zero("spec.podSelector", Empty),
     In("spec.ingress[].ports[]", PORT),
     In("spec.egress[].ports[]", PORT),
     Fill("spec.policyTypes", name_the_directions),
 ];
 
-pub(crate) const ENDPOINT_SLICE: &[Rule] = &[
+pub(crate) const ENDPOINT_SLICE: &[DefaultRule] = &[
     Zero("endpoints", Null),
     Zero("ports", Null),
     In("endpoints[]", &[Set("conditions", Empty)]),

@@ -13,12 +13,12 @@ use super::core::pod::warnings;
 
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
 use super::validation::{Field, address_warnings, ingress_points};
 
-const V1: Group = Group::new("networking.k8s.io", "v1");
+const V1: RowGroup = RowGroup::new("networking.k8s.io", "v1");
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
         V1.cluster("ingressclasses", "IngressClass").strategy(
             Generic::new()

@@ -1,7 +1,7 @@
 //! Tables of Ingresses and IngressClasses.
 
 use crate::core::service::table::{first_few, load_balancers};
-use crate::table::{Column, TableConvertor, cells, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, subject::RowSubject};
 
 const NONE: &str = "<none>";
 
@@ -47,13 +47,13 @@ pub(crate) static INGRESS_CLASSES: TableConvertor = TableConvertor::new(
     },
 );
 
-fn hosts(ingress: &Subject<'_>) -> String {
+fn hosts(ingress: &RowSubject<'_>) -> String {
     let hosts = ingress.list("spec.rules").map(|rule| rule.text("host"));
     let hosts = hosts.filter(|host| !host.is_empty()).map(str::to_owned);
     first_few(hosts.collect(), "*")
 }
 
-fn parameters(class: &Subject<'_>) -> String {
+fn parameters(class: &RowSubject<'_>) -> String {
     let Some(parameters) = class.get("spec.parameters").map(|it| class.part(it)) else {
         return NONE.to_owned();
     };

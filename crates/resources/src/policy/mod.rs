@@ -9,13 +9,13 @@ use serde_json::json;
 use ringwatch_registry::subresource::SubresourceMetadata;
 
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
+use crate::defaults::DefaultRule::{self, Zero};
 use crate::defaults::Literal::Empty;
-use crate::defaults::Rule::{self, Zero};
 
-const DISRUPTION_BUDGET: &[Rule] = &[Zero("spec", Empty)];
+const DISRUPTION_BUDGET: &[DefaultRule] = &[Zero("spec", Empty)];
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     let status = json!({
         "disruptionsAllowed": 0,
         "currentHealthy": 0,
@@ -23,7 +23,7 @@ pub(super) fn rows() -> Vec<Row> {
         "expectedPods": 0,
     });
     vec![
-        Group::new("policy", "v1")
+        RowGroup::new("policy", "v1")
             .namespaced("poddisruptionbudgets", "PodDisruptionBudget")
             .short(&["pdb"])
             .status()

@@ -2,14 +2,14 @@
 //!
 //! Follows pkg/apis/rbac/v1/defaults.go, of Kubernetes 1.36.
 
+use crate::defaults::DefaultRule::{self, In, Set, When, Zero};
 use crate::defaults::Literal::{self, Null, Text};
-use crate::defaults::Rule::{self, In, Set, When, Zero};
 
 const GROUP: Literal = Text("rbac.authorization.k8s.io");
 
-pub(crate) const ROLE: &[Rule] = &[Zero("rules", Null)];
+pub(crate) const ROLE: &[DefaultRule] = &[Zero("rules", Null)];
 
-pub(crate) const BINDING: &[Rule] = &[
+pub(crate) const BINDING: &[DefaultRule] = &[
     Set("roleRef.apiGroup", GROUP),
     In(
         "subjects[]",

@@ -7,11 +7,11 @@ pub(crate) mod validation;
 use ringwatch_apimachinery::NameRule;
 
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
 
-const V1: Group = Group::new("rbac.authorization.k8s.io", "v1");
+const V1: RowGroup = RowGroup::new("rbac.authorization.k8s.io", "v1");
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     let strategy = |rules| {
         Generic::new()
             .defaults(rules)

@@ -1,6 +1,6 @@
 //! Tables of RoleBindings and ClusterRoleBindings. Roles have no columns of their own.
 
-use crate::table::{Column, TableConvertor, cells, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, subject::RowSubject};
 
 /// Table of RoleBindings, with role and subjects.
 pub(crate) static ROLE_BINDINGS: TableConvertor = TableConvertor::new(
@@ -34,7 +34,7 @@ pub(crate) static CLUSTER_ROLE_BINDINGS: TableConvertor = TableConvertor::new(
 
 const ROLE: Column = Column::text("Role", "The role that is given.");
 
-fn row(binding: &Subject<'_>) -> Vec<serde_json::Value> {
+fn row(binding: &RowSubject<'_>) -> Vec<serde_json::Value> {
     let role = binding.text("roleRef.name");
     let all = |kind| {
         let subjects = binding

@@ -14,11 +14,11 @@ use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 
 use self::slice::ResourceSlices;
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, Row, field, indexed_field};
+use super::strategy::row::{RowBuilder, RowGroup, field, indexed_field};
 
-const V1: Group = Group::new("resource.k8s.io", "v1");
+const V1: RowGroup = RowGroup::new("resource.k8s.io", "v1");
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
         V1.cluster("deviceclasses", "DeviceClass").strategy(
             Generic::new()

@@ -1,6 +1,6 @@
 //! Tables of dynamic resource allocation: ResourceClaims and ResourceSlices.
 
-use crate::table::{Column, TableConvertor, cells, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, subject::RowSubject};
 
 /// Table of ResourceClaims, with the state of their allocation.
 pub(crate) static RESOURCE_CLAIMS: TableConvertor = TableConvertor::new(
@@ -32,7 +32,7 @@ pub(crate) static RESOURCE_SLICES: TableConvertor = TableConvertor::new(
     },
 );
 
-fn state(claim: &Subject<'_>) -> &'static str {
+fn state(claim: &RowSubject<'_>) -> &'static str {
     let allocated = claim.has("status.allocation");
     let reserved = allocated && claim.count("status.reservedFor") > 0;
     match (claim.is_being_deleted(), allocated, reserved) {

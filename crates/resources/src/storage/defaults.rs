@@ -2,15 +2,15 @@
 //!
 //! Follows defaults.go in pkg/apis/storage/v1, of Kubernetes 1.36.
 
+use crate::defaults::DefaultRule::{self, Set, Zero};
 use crate::defaults::Literal::{False, Null, One, Text, True};
-use crate::defaults::Rule::{self, Set, Zero};
 
-pub(crate) const STORAGE_CLASS: &[Rule] = &[
+pub(crate) const STORAGE_CLASS: &[DefaultRule] = &[
     Set("reclaimPolicy", Text("Delete")),
     Set("volumeBindingMode", Text("Immediate")),
 ];
 
-pub(crate) const CSI_DRIVER: &[Rule] = &[
+pub(crate) const CSI_DRIVER: &[DefaultRule] = &[
     Set("spec.attachRequired", True),
     Set("spec.podInfoOnMount", False),
     Set("spec.storageCapacity", False),
@@ -20,4 +20,4 @@ pub(crate) const CSI_DRIVER: &[Rule] = &[
     Set("spec.seLinuxMount", False),
 ];
 
-pub(crate) const CSI_NODE: &[Rule] = &[Zero("spec.drivers", Null)];
+pub(crate) const CSI_NODE: &[DefaultRule] = &[Zero("spec.drivers", Null)];

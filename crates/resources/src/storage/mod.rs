@@ -10,11 +10,11 @@ use serde_json::json;
 use self::csi_driver::CsiDrivers;
 
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{RowBuilder, RowGroup};
 
-const V1: Group = Group::new("storage.k8s.io", "v1");
+const V1: RowGroup = RowGroup::new("storage.k8s.io", "v1");
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
         V1.cluster("csidrivers", "CSIDriver").strategy(
             Generic::new()

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use ringwatch::codec::Wanted;
+use ringwatch::codec::RequiredValue;
 use ringwatch::meta::Object;
 use ringwatch_apimachinery::generation::set_generation;
 use ringwatch_apimachinery::path::{get, keep, keeping_empty_lists, set};
@@ -17,15 +17,15 @@ use serde_json::{Value, json};
 
 use super::kind_hooks::KindHooks;
 use super::stored::LacksDefaults;
-use crate::defaults::{self, Rule};
-use crate::validation::{Check, Field};
+use crate::defaults::{self, DefaultRule};
 use crate::validation::{CheckOfChange, Warn, found, found_in_change};
+use crate::validation::{Field, ObjectCheck};
 use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// A strategy with switches. With none of them on, the object is stored as it comes.
 #[derive(Clone, Debug)]
 pub(crate) struct Generic {
-    defaults: &'static [Rule],
+    defaults: &'static [DefaultRule],
     lacks: Option<LacksDefaults>,
     /// True if null and empty members have a meaning and stay.
     verbatim: bool,
@@ -41,10 +41,10 @@ pub(crate) struct Generic {
     garbage_collection: GarbageCollection,
     returns_deleted_object: bool,
     warning_on_default_deletion: Option<&'static str>,
-    checks: Vec<Check>,
-    checks_on_create: Vec<Check>,
+    checks: Vec<ObjectCheck>,
+    checks_on_create: Vec<ObjectCheck>,
     checks_on_update: Vec<CheckOfChange>,
-    checks_unless_old_fails: Vec<Check>,
+    checks_unless_old_fails: Vec<ObjectCheck>,
     warn: Option<Warn>,
     warns_on_update: bool,
     hooks: Arc<dyn KindHooks>,
@@ -113,7 +113,7 @@ impl Generic {
     }
 
     /// Sets the defaults of fields that clients may leave out.
-    pub(crate) fn defaults(mut self, rules: &'static [Rule]) -> Self {
+    pub(crate) fn defaults(mut self, rules: &'static [DefaultRule]) -> Self {
         self.defaults = rules;
         self
     }
@@ -125,7 +125,7 @@ impl Generic {
     }
 
     #[cfg(test)]
-    pub(crate) fn rules(&self) -> &'static [Rule] {
+    pub(crate) fn rules(&self) -> &'static [DefaultRule] {
         self.defaults
     }
 
@@ -181,18 +181,18 @@ impl Generic {
     }
 
     /// Adds a check of new and updated objects.
-    pub(crate) fn check(mut self, check: Check) -> Self {
+    pub(crate) fn check(mut self, check: ObjectCheck) -> Self {
         self.checks.push(check);
         self
     }
 
     /// Adds a check of new and updated objects under a condition.
-    pub(crate) fn check_if(self, condition: bool, check: Check) -> Self {
+    pub(crate) fn check_if(self, condition: bool, check: ObjectCheck) -> Self {
         if condition { self.check(check) } else { self }
     }
 
     /// Adds a check of new objects alone.
-    pub(crate) fn check_on_create(mut self, check: Check) -> Self {
+    pub(crate) fn check_on_create(mut self, check: ObjectCheck) -> Self {
         self.checks_on_create.push(check);
         self
     }
@@ -205,7 +205,7 @@ impl Generic {
 
     /// Adds a check of new objects, and of updated ones unless the old object fails it as well: objects may have been
     /// stored before there was the check.
-    pub(crate) fn check_unless_old_fails(mut self, check: Check) -> Self {
+    pub(crate) fn check_unless_old_fails(mut self, check: ObjectCheck) -> Self {
         self.checks_unless_old_fails.push(check);
         self
     }
@@ -255,7 +255,7 @@ impl Strategy for Generic {
         self.lacks.is_some_and(|lacks| lacks(object))
     }
 
-    fn wanted(&self) -> Vec<Wanted> {
+    fn wanted(&self) -> Vec<RequiredValue> {
         defaults::wanted(self.defaults)
     }
 
@@ -442,7 +442,7 @@ mod tests {
 
     #[test]
     fn what_an_old_object_has_wrong_may_stay() {
-        let check: Check = |object, errors| {
+        let check: ObjectCheck = |object, errors| {
             let member = object.at("spec.host");
             errors.extend(member.is_true().then(|| member.forbidden("")));
         };

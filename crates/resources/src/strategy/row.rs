@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use ringwatch::meta::{FieldPath, FieldSchema};
 use ringwatch_apimachinery::GroupVersion;
-use ringwatch_registry::{Resource, ScalePaths, SelectorForm, Served, Strategy, Subresource, Verb};
+use ringwatch_registry::{
+    Resource, ScalePaths, SelectorForm, ServedBy, Strategy, Subresource, Verb,
+};
 
 use super::generic::Generic;
 
@@ -60,15 +62,15 @@ pub(crate) const fn indexed_field(name: &'static str) -> FieldPath {
 
 /// A group and version, with methods that begin a row.
 #[derive(Clone, Copy)]
-pub(crate) struct Group {
+pub(crate) struct RowGroup {
     name: &'static str,
     version: &'static str,
 }
 
 /// The builder of a [`Resource`].
-pub(crate) struct Row(Resource);
+pub(crate) struct RowBuilder(Resource);
 
-impl Group {
+impl RowGroup {
     /// The core group in its only version.
     pub(crate) const CORE_V1: Self = Self::new("", "v1");
 
@@ -81,18 +83,18 @@ impl Group {
     }
 
     /// Begins the row of a namespaced kind.
-    pub(crate) fn namespaced(self, plural: &str, kind: &str) -> Row {
+    pub(crate) fn namespaced(self, plural: &str, kind: &str) -> RowBuilder {
         self.row(plural, kind, true)
     }
 
     /// Begins the row of a cluster-scoped kind.
-    pub(crate) fn cluster(self, plural: &str, kind: &str) -> Row {
+    pub(crate) fn cluster(self, plural: &str, kind: &str) -> RowBuilder {
         self.row(plural, kind, false)
     }
 
-    fn row(self, plural: &str, kind: &str, namespaced: bool) -> Row {
+    fn row(self, plural: &str, kind: &str, namespaced: bool) -> RowBuilder {
         let group_version = self.group_version();
-        Row(Resource {
+        RowBuilder(Resource {
             storage_version: group_version.clone(),
             group_version,
             plural: plural.to_owned(),
@@ -106,7 +108,7 @@ impl Group {
             subresources: Vec::new(),
             storage_prefix: plural.to_owned(),
             storage_kind: kind.to_owned(),
-            served: Served::Store,
+            served: ServedBy::Store,
             schema: FieldSchema::default(),
             field_aliases: &[],
             scale: None,
@@ -117,7 +119,7 @@ impl Group {
     }
 }
 
-impl Row {
+impl RowBuilder {
     pub(crate) fn short(mut self, names: &[&str]) -> Self {
         self.0.short_names = names.iter().map(|&name| name.to_owned()).collect();
         self
@@ -140,11 +142,11 @@ impl Row {
     }
 
     /// Makes the row that of a resource that answers POST alone and stores nothing, such as a SubjectAccessReview.
-    pub(crate) fn review(self, served: Served) -> Self {
+    pub(crate) fn review(self, served: ServedBy) -> Self {
         self.verbs(&[Verb::Create]).served(served)
     }
 
-    pub(crate) fn served(mut self, served: Served) -> Self {
+    pub(crate) fn served(mut self, served: ServedBy) -> Self {
         self.0.served = served;
         self
     }
@@ -156,7 +158,7 @@ impl Row {
     }
 
     /// Sets the group and version in which objects are stored, where they are not those in which they are served.
-    pub(crate) fn stored_in(mut self, group: Group) -> Self {
+    pub(crate) fn stored_in(mut self, group: RowGroup) -> Self {
         self.0.storage_version = group.group_version();
         self
     }
@@ -182,7 +184,7 @@ impl Row {
     /// Adds a subresource that is read and written as an object of the resource's own kind.
     pub(crate) fn part(self, name: &str) -> Self {
         let kind = self.0.kind.clone();
-        self.subresource(name, None, &kind, READ_WRITE, Served::Store)
+        self.subresource(name, None, &kind, READ_WRITE, ServedBy::Store)
     }
 
     pub(crate) fn status(self) -> Self {
@@ -197,22 +199,22 @@ impl Row {
             selector: Some("spec.selector".to_owned()),
             selector_form,
         });
-        let group = Group::new("autoscaling", "v1");
-        self.subresource("scale", Some(group), "Scale", READ_WRITE, Served::Handler)
+        let group = RowGroup::new("autoscaling", "v1");
+        self.subresource("scale", Some(group), "Scale", READ_WRITE, ServedBy::Handler)
     }
 
     /// Adds a subresource with a kind of its own; `group` is given if it is not the resource's.
     pub(crate) fn subresource(
         mut self,
         name: &str,
-        group: Option<Group>,
+        group: Option<RowGroup>,
         kind: &str,
         verbs: &[Verb],
-        served: Served,
+        served: ServedBy,
     ) -> Self {
         self.0.subresources.push(Subresource {
             name: name.to_owned(),
-            group_version: group.map(Group::group_version),
+            group_version: group.map(RowGroup::group_version),
             kind: kind.to_owned(),
             verbs: verbs.to_vec(),
             served,

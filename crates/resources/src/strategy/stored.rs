@@ -95,7 +95,7 @@ fn limits_without_requests(resources: StoredFields<'_>) -> bool {
 mod tests {
     use ringwatch::codec;
     use ringwatch::meta::Object;
-    use ringwatch_registry::Served;
+    use ringwatch_registry::ServedBy;
     use serde_json::{Value, json};
 
     use crate::built_in;
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn json_is_as_it_was_written() {
-        for resource in built_in().iter().filter(|it| it.served == Served::Store) {
+        for resource in built_in().iter().filter(|it| it.served == ServedBy::Store) {
             let object = json!({"kind": resource.storage_kind, "metadata": {"name": "n"},
                 "apiVersion": resource.storage_version.to_string()});
             let object = Object::from_value(&object, 1, &Default::default()).expect("an object");

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 pub use self::column::Column;
 
-use self::subject::Subject;
+use self::subject::RowSubject;
 
 /// The conversion of the objects of one built-in kind to rows.
 #[derive(Clone, Copy, Debug)]
@@ -27,9 +27,9 @@ pub struct TableConvertor {
     /// The definitions of the columns, in the order of the cells.
     pub(crate) columns: &'static [Column],
     /// The function that makes the cells of an object, one for each column.
-    pub(crate) cells: fn(&Subject<'_>) -> Vec<Value>,
+    pub(crate) cells: fn(&RowSubject<'_>) -> Vec<Value>,
     /// The function that makes the condition of an object's row, if it has any.
-    pub(crate) condition: fn(&Subject<'_>) -> Option<RowCondition>,
+    pub(crate) condition: fn(&RowSubject<'_>) -> Option<RowCondition>,
 }
 
 /// A row of a Table: `metav1.TableRow` without its object.
@@ -65,7 +65,7 @@ pub(crate) use cells;
 impl TableConvertor {
     pub(crate) const fn new(
         columns: &'static [Column],
-        cells: fn(&Subject<'_>) -> Vec<Value>,
+        cells: fn(&RowSubject<'_>) -> Vec<Value>,
     ) -> Self {
         Self {
             columns,
@@ -83,7 +83,7 @@ impl TableConvertor {
     /// Converts an object of the kind, in its storage version, to a row as of `now`.
     #[must_use]
     pub fn row(&self, object: &Value, now: Timestamp) -> Row {
-        let subject = Subject::new(object, now);
+        let subject = RowSubject::new(object, now);
         Row {
             cells: (self.cells)(&subject),
             conditions: (self.condition)(&subject).into_iter().collect(),

@@ -10,14 +10,14 @@ const UNKNOWN: &str = "<unknown>";
 
 /// An object, or a part of one, and the time of its row, from which ages count.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct RowSubject<'a> {
     /// The object in its storage version, or a part of it.
     object: &'a Value,
     /// The time of the row.
     now: Timestamp,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> RowSubject<'a> {
     pub(super) fn new(object: &'a Value, now: Timestamp) -> Self {
         Self { object, now }
     }
@@ -71,7 +71,7 @@ impl<'a> Subject<'a> {
     pub(crate) fn list(
         &self,
         path: &str,
-    ) -> impl DoubleEndedIterator<Item = Subject<'a>> + use<'a> {
+    ) -> impl DoubleEndedIterator<Item = RowSubject<'a>> + use<'a> {
         let subject = *self;
         path::list(self.object, path)
             .iter()

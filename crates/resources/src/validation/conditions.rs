@@ -84,7 +84,7 @@ mod tests {
     fn a_condition_has_a_type_a_status_a_time_and_a_reason() {
         let good = json!({"type": "Ready", "status": "True", "reason": "All:Well_1",
             "lastTransitionTime": "2026-01-02T03:04:05Z"});
-        let check: crate::validation::Check = |list, errors| conditions(list, errors);
+        let check: crate::validation::ObjectCheck = |list, errors| conditions(list, errors);
         let with = |member: &str, value: Value| {
             let mut other = good.clone();
             other[member] = value;

@@ -20,13 +20,13 @@ static NOTHING: Value = Value::Null;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field<'v, 'p> {
     value: &'v Value,
-    step: Step<'p>,
+    step: FieldStep<'p>,
     parent: Option<&'p Self>,
 }
 
 /// The step of a field's path from its parent.
 #[derive(Clone, Copy, Debug)]
-enum Step<'p> {
+enum FieldStep<'p> {
     /// The steps along names joined by dots.
     Path(&'p str),
     /// The step to an element of the list at a path.
@@ -40,7 +40,7 @@ impl<'v, 'p> Field<'v, 'p> {
     pub(crate) fn root(value: &'v Value) -> Self {
         Self {
             value,
-            step: Step::Path(""),
+            step: FieldStep::Path(""),
             parent: None,
         }
     }
@@ -49,7 +49,7 @@ impl<'v, 'p> Field<'v, 'p> {
     pub(crate) fn at<'s>(&'s self, path: &'s str) -> Field<'v, 's> {
         Field {
             value: path::get(self.value, path).unwrap_or(&NOTHING),
-            step: Step::Path(path),
+            step: FieldStep::Path(path),
             parent: Some(self),
         }
     }
@@ -64,7 +64,7 @@ impl<'v, 'p> Field<'v, 'p> {
         let items = list.as_array().map_or(&[][..], Vec::as_slice);
         items.iter().enumerate().map(move |(index, value)| Field {
             value,
-            step: Step::Item(path, index),
+            step: FieldStep::Item(path, index),
             parent: Some(self),
         })
     }
@@ -81,7 +81,7 @@ impl<'v, 'p> Field<'v, 'p> {
         map.into_iter().flatten().map(move |(name, value)| {
             let member = Field {
                 value,
-                step: Step::Member(path, name),
+                step: FieldStep::Member(path, name),
                 parent: Some(self),
             };
             (name.as_str(), member)
@@ -132,15 +132,16 @@ impl<'v, 'p> Field<'v, 'p> {
     /// Returns the path, as errors name it.
     pub(crate) fn field(&self) -> String {
         let mut field = self.parent.map(Self::field).unwrap_or_default();
-        let (Step::Path(path) | Step::Item(path, _) | Step::Member(path, _)) = self.step;
+        let (FieldStep::Path(path) | FieldStep::Item(path, _) | FieldStep::Member(path, _)) =
+            self.step;
         if !field.is_empty() && !path.is_empty() {
             field.push('.');
         }
         field.push_str(path);
         match self.step {
-            Step::Path(_) => {}
-            Step::Item(_, index) => field.push_str(&format!("[{index}]")),
-            Step::Member(_, name) => field.push_str(&format!("[{name}]")),
+            FieldStep::Path(_) => {}
+            FieldStep::Item(_, index) => field.push_str(&format!("[{index}]")),
+            FieldStep::Member(_, name) => field.push_str(&format!("[{name}]")),
         }
         field
     }

@@ -21,7 +21,7 @@ use ringwatch_apimachinery::FieldError;
 use serde_json::Value;
 
 /// A check of an object.
-pub(super) type Check = fn(&Field<'_, '_>, &mut Errors);
+pub(super) type ObjectCheck = fn(&Field<'_, '_>, &mut Errors);
 
 /// A check of a change: the new object and the old one.
 pub(super) type CheckOfChange = fn(&Field<'_, '_>, &Field<'_, '_>, &mut Errors);
@@ -30,7 +30,7 @@ pub(super) type CheckOfChange = fn(&Field<'_, '_>, &Field<'_, '_>, &mut Errors);
 pub(super) type Warn = fn(&Field<'_, '_>, &mut Vec<String>);
 
 /// Returns the errors that a check finds in an object.
-pub(super) fn found(check: Check, object: &Value) -> Vec<FieldError> {
+pub(super) fn found(check: ObjectCheck, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::new();
     check(&Field::root(object), &mut errors);
     errors

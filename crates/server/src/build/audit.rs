@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ringwatch_audit::backend::{
-    BatchOptions, Format, LogOptions, LogWriter, Mode, QueueOptions, ThrottleOptions, Truncation,
-    WebhookOptions, WebhookSender,
+    BackendMode, BatchOptions, LogFormat, LogOptions, LogWriter, QueueOptions, ThrottleOptions,
+    Truncation, WebhookOptions, WebhookSender,
 };
 use ringwatch_audit::{Auditor, Metrics};
 use ringwatch_webhook::{ClientConfig, WebhookClient};
@@ -66,8 +66,8 @@ fn log_options(flags: &AuditFlags) -> LogOptions {
     let queue = flags.log.queue();
     LogOptions {
         format: match flags.log.audit_log_format.as_str() {
-            "legacy" => Format::Legacy,
-            _ => Format::Json,
+            "legacy" => LogFormat::Legacy,
+            _ => LogFormat::Json,
         },
         queue: queue_options(&queue),
         batches: batch_options(&queue),
@@ -89,9 +89,9 @@ fn webhook_options(to: ClientConfig, flags: &AuditFlags) -> WebhookOptions {
 fn queue_options(flags: &AuditQueueFlags<'_>) -> QueueOptions {
     QueueOptions {
         mode: match flags.mode {
-            "blocking" => Mode::Blocking,
-            "blocking-strict" => Mode::BlockingStrict,
-            _ => Mode::Batch,
+            "blocking" => BackendMode::Blocking,
+            "blocking-strict" => BackendMode::BlockingStrict,
+            _ => BackendMode::Batch,
         },
         events_max: number(flags.buffer_size),
     }

@@ -9,7 +9,7 @@ use ringwatch::clock::Clock;
 use ringwatch_endpoints::current_credentials::CurrentCredentials;
 use ringwatch_filters::shutdown::Steps;
 use ringwatch_filters::{Filters, service};
-use ringwatch_http::unauthenticated::{ConnectionLimits, Unauthenticated};
+use ringwatch_http::unauthenticated::{ConnectionLimits, UnauthenticatedConnections};
 use ringwatch_http::{Connections, handshake_errors, open_files};
 
 use crate::config::flags::ServingFlags;
@@ -17,7 +17,7 @@ use crate::config::flags::ServingFlags;
 /// The limits and counts of connections.
 pub(crate) struct ConnectionCounts {
     handshake_errors: Counter,
-    unauthenticated: Unauthenticated,
+    unauthenticated: UnauthenticatedConnections,
 }
 
 impl ConnectionCounts {
@@ -25,7 +25,7 @@ impl ConnectionCounts {
     pub(crate) fn register(registry: &mut Registry, clock: &Clock) -> Self {
         let handshake_errors = handshake_errors(registry);
         let limits = ConnectionLimits::for_files(open_files::for_connections());
-        let unauthenticated = Unauthenticated::new(limits, clock);
+        let unauthenticated = UnauthenticatedConnections::new(limits, clock);
         unauthenticated.register(registry);
         Self {
             handshake_errors,

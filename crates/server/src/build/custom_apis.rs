@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use ringwatch::storage::cacher::Reflector;
-use ringwatch_endpoints::Api;
 use ringwatch_controllers::aggregation::{Aggregation, ProxyTls};
 use ringwatch_controllers::api_services::ApiServices;
 use ringwatch_controllers::custom_resources::CustomResources;
 use ringwatch_controllers::custom_resources::joined_types::{JoinedTypes, join_stored};
+use ringwatch_endpoints::Api;
 use tokio::sync::{oneshot, watch};
 
 use super::inputs::ServerInputs;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
-use ringwatch_endpoints::health::Done;
 use ringwatch_controllers::nodes::Nodes;
 use ringwatch_controllers::roles::{RoleStores, Roles};
+use ringwatch_endpoints::health::Done;
 use ringwatch_flowcontrol::Fairness;
 
 use super::flow_control::FlowControl;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringwatch_endpoints::Metrics;
 use ringwatch_filters::{Drain, InFlight, LargeWork, Limits, Outer, TransportSecurity};
-use ringwatch_flowcontrol::{Fairness, Watches};
+use ringwatch_flowcontrol::{Fairness, UserWatches};
 use ringwatch_observe::running_requests::RunningRequests;
 use ringwatch_registry::object_counts::ObjectCounts;
 
@@ -29,7 +29,7 @@ pub(crate) fn request_limits(
         in_flight,
         fairness: fairness.cloned(),
         sizes: counts.clone(),
-        watches: Watches::new(flags.max_watches_per_user),
+        watches: UserWatches::new(flags.max_watches_per_user),
         running: RunningRequests::default(),
         large_work,
         request_timeout: flags.request_timeout,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
-use ringwatch_endpoints::{Impersonation, Metrics};
-use ringwatch_filters::{LargeWork, Limits};
 use ringwatch_audit::Auditor;
 use ringwatch_authentication::Authenticator;
 use ringwatch_authorization::Authorizer;
+use ringwatch_endpoints::{Impersonation, Metrics};
+use ringwatch_filters::{LargeWork, Limits};
 use ringwatch_spans::{SpanMetrics, Tracer};
 
 use super::authenticator::authenticator;

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use ringwatch::storage::cacher::{Cacher, Feed};
-use ringwatch_endpoints::current_credentials::CurrentCredentials;
-use ringwatch_endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
-use ringwatch_endpoints::{Api, ApiConfig, Kubelets};
-use ringwatch_filters::Filters;
-use ringwatch_endpoints::health::Health;
 use ringwatch_audit::Metrics;
 use ringwatch_authentication::service_accounts::{KeyDiscovery, TokenIssuer};
 use ringwatch_controllers::api_endpoints::ApiEndpoints;
 use ringwatch_controllers::component_statuses::ComponentStatuses;
 use ringwatch_controllers::extension_authentication;
+use ringwatch_endpoints::current_credentials::CurrentCredentials;
+use ringwatch_endpoints::health::Health;
+use ringwatch_endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
+use ringwatch_endpoints::{Api, ApiConfig, Kubelets};
+use ringwatch_filters::Filters;
 use ringwatch_http::Connections;
 
 use super::api_endpoints::api_endpoints;

@@ -11,7 +11,7 @@ use ringwatch::storage::cacher::{Cacher, Feed, Reflector};
 use ringwatch_admission::ServedType;
 use ringwatch_endpoints::ServiceAddresses;
 use ringwatch_registry::storage_factory::StorageFactory;
-use ringwatch_registry::{Resource, Served, Store};
+use ringwatch_registry::{Resource, ServedBy, Store};
 use ringwatch_resources::{ClusterOptions, built_in_with};
 
 use ringwatch_controllers::component_statuses::ComponentStatuses;
@@ -52,12 +52,12 @@ impl Storages {
         };
         for resource in resources {
             let storage = match resource.served {
-                Served::Handler => {
+                ServedBy::Handler => {
                     storages.storeless.push(resource);
                     continue;
                 }
-                Served::Computed => Arc::clone(components) as Arc<dyn Interface>,
-                Served::Store => storages.join(&resource),
+                ServedBy::Computed => Arc::clone(components) as Arc<dyn Interface>,
+                ServedBy::Store => storages.join(&resource),
             };
             storages.served.push((resource, storage));
         }

@@ -7,7 +7,7 @@ use futures::future::{join_all, pending};
 use futures::stream::FuturesUnordered;
 use ringwatch::clock::Clock;
 use ringwatch_authentication::Authenticator;
-use ringwatch_authentication::oidc::{Anonymous, AuthenticationConfig, ConfigError};
+use ringwatch_authentication::oidc::{Anonymous, AuthenticationConfig, OidcConfigError};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
 use ringwatch_tls::watched_file::WatchedFiles;
@@ -95,12 +95,12 @@ pub(crate) struct AuthenticationFile {
     taken: Vec<String>,
     /// The requests that it had served without credentials at the start; `None` if it said nothing.
     anonymous: Option<Anonymous>,
-    read: Option<Read>,
+    read: Option<ReadResult>,
 }
 
 /// The result of reading the file.
 #[derive(Debug)]
-struct Read {
+struct ReadResult {
     providers: Vec<Provider>,
     anonymous: Option<Anonymous>,
 }
@@ -109,7 +109,7 @@ struct Read {
 #[derive(Debug, thiserror::Error)]
 enum FileError {
     #[error("{0}")]
-    Config(#[from] ConfigError),
+    Config(#[from] OidcConfigError),
     #[error("issuer.certificateAuthority: {0}")]
     Authority(String),
     #[error(
@@ -160,7 +160,7 @@ impl AuthenticationFile {
         let mut next = self.read.take();
         loop {
             let mut following = FuturesUnordered::new();
-            if let Some(Read { providers, .. }) = next {
+            if let Some(ReadResult { providers, .. }) = next {
                 let tokens = providers.iter().map(|it| Arc::clone(&it.tokens)).collect();
                 authenticator.set_issuers(tokens);
                 following.extend(providers.into_iter().map(|it| it.follow(clock.clone())));
@@ -177,7 +177,7 @@ impl AuthenticationFile {
     }
 
     /// Waits until the file has different, valid content.
-    async fn changed(&mut self, clock: &Clock) -> Read {
+    async fn changed(&mut self, clock: &Clock) -> ReadResult {
         loop {
             let [text] = self.file.changed(clock).await;
             let read = read(&text, &self.taken, clock).and_then(|it| {
@@ -205,14 +205,14 @@ impl AuthenticationFile {
     }
 }
 
-fn read(text: &str, taken: &[String], clock: &Clock) -> Result<Read, FileError> {
+fn read(text: &str, taken: &[String], clock: &Clock) -> Result<ReadResult, FileError> {
     let config = AuthenticationConfig::parse(text, taken)?;
     let providers = config
         .issuers
         .into_iter()
         .map(|it| Provider::new(it, clock));
     let providers: Result<_, _> = providers.collect();
-    Ok(Read {
+    Ok(ReadResult {
         providers: providers.map_err(FileError::Authority)?,
         anonymous: config.anonymous,
     })

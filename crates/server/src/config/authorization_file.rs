@@ -8,7 +8,7 @@ use ringwatch::clock::Clock;
 use ringwatch_apimachinery::duration;
 use ringwatch_authentication::oidc::Anonymous;
 use ringwatch_authorization::{
-    AuthorizationMode, Authorizer, Conditions, FailurePolicy, ReviewVersion, Step,
+    AuthorizationMode, Authorizer, AuthorizerStep, Conditions, FailurePolicy, ReviewVersion,
     WebhookAuthorizer, WebhookConfig,
 };
 use ringwatch_tls::error::StartError;
@@ -34,13 +34,13 @@ const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 /// The configured authorizers in the order in which they are asked, and the file that configures them, if one does.
 #[derive(Debug)]
 pub(crate) struct Authorizers {
-    described: Vec<Described>,
+    described: Vec<DescribedAuthorizer>,
     file: Option<WatchedFiles<1>>,
     serves_anonymous: bool,
 }
 
 #[derive(Debug)]
-enum Described {
+enum DescribedAuthorizer {
     Mode(AuthorizationMode),
     Webhook(Box<WebhookConfig>),
 }
@@ -156,8 +156,8 @@ impl Authorizers {
             let mut described = Vec::new();
             for mode in all.authorization_modes() {
                 described.push(match mode {
-                    ModeFlag::Mode(mode) => Described::Mode(mode),
-                    ModeFlag::Webhook => Described::Webhook(Box::new(by_flags(flags)?)),
+                    ModeFlag::Mode(mode) => DescribedAuthorizer::Mode(mode),
+                    ModeFlag::Webhook => DescribedAuthorizer::Webhook(Box::new(by_flags(flags)?)),
                 });
             }
             (described, None)
@@ -224,24 +224,36 @@ impl AuthorizationFile {
 }
 
 /// Refuses AlwaysAllow together with anonymous requests: everybody could do everything.
-fn check_anonymous(described: &[Described], serves_anonymous: bool) -> Result<(), String> {
+fn check_anonymous(
+    described: &[DescribedAuthorizer],
+    serves_anonymous: bool,
+) -> Result<(), String> {
     if serves_anonymous && allows_everything(described) {
         return Err(ANONYMOUS.to_owned());
     }
     Ok(())
 }
 
-fn allows_everything(described: &[Described]) -> bool {
+fn allows_everything(described: &[DescribedAuthorizer]) -> bool {
     let mut described = described.iter();
-    described.any(|it| matches!(it, Described::Mode(AuthorizationMode::AlwaysAllow)))
+    described.any(|it| {
+        matches!(
+            it,
+            DescribedAuthorizer::Mode(AuthorizationMode::AlwaysAllow)
+        )
+    })
 }
 
-fn steps(described: Vec<Described>, client: &Arc<dyn WebhookClient>, clock: &Clock) -> Vec<Step> {
+fn steps(
+    described: Vec<DescribedAuthorizer>,
+    client: &Arc<dyn WebhookClient>,
+    clock: &Clock,
+) -> Vec<AuthorizerStep> {
     let step = |described| match described {
-        Described::Mode(mode) => Step::Mode(mode),
-        Described::Webhook(config) => {
+        DescribedAuthorizer::Mode(mode) => AuthorizerStep::Mode(mode),
+        DescribedAuthorizer::Webhook(config) => {
             let client = Arc::clone(client);
-            Step::Webhook(Arc::new(WebhookAuthorizer::new(
+            AuthorizerStep::Webhook(Arc::new(WebhookAuthorizer::new(
                 *config,
                 client,
                 clock.clone(),
@@ -251,7 +263,7 @@ fn steps(described: Vec<Described>, client: &Arc<dyn WebhookClient>, clock: &Clo
     described.into_iter().map(step).collect()
 }
 
-fn parse(text: &str) -> Result<Vec<Described>, ConfigError> {
+fn parse(text: &str) -> Result<Vec<DescribedAuthorizer>, ConfigError> {
     let file: File =
         serde_saphyr::from_str(text).map_err(|error| ConfigError::Read(error.to_string()))?;
     let version = file
@@ -289,14 +301,14 @@ fn parse(text: &str) -> Result<Vec<Described>, ConfigError> {
 }
 
 impl AuthorizerFile {
-    fn read(self) -> Result<Described, String> {
+    fn read(self) -> Result<DescribedAuthorizer, String> {
         let mode = match self.kind.as_str() {
             "Webhook" => {
                 let webhook = self.webhook.ok_or("webhook: Required value")?;
                 let config = webhook
                     .read(self.name)
                     .map_err(|why| format!("webhook.{why}"))?;
-                return Ok(Described::Webhook(Box::new(config)));
+                return Ok(DescribedAuthorizer::Webhook(Box::new(config)));
             }
             "Node" => AuthorizationMode::Node,
             "RBAC" => AuthorizationMode::Rbac,
@@ -305,7 +317,7 @@ impl AuthorizerFile {
             other => return Err(format!("type: Unsupported value: {other:?}")),
         };
         match self.webhook {
-            None => Ok(Described::Mode(mode)),
+            None => Ok(DescribedAuthorizer::Mode(mode)),
             Some(_) => {
                 Err("webhook: Invalid value: may only be specified when type=Webhook".to_owned())
             }
@@ -442,7 +454,7 @@ fn by_flags(flags: &AuthorizationFlags) -> Result<WebhookConfig, StartError> {
 mod tests {
     use super::*;
 
-    fn parse(authorizers: &str) -> Result<Vec<Described>, String> {
+    fn parse(authorizers: &str) -> Result<Vec<DescribedAuthorizer>, String> {
         let text = format!("apiVersion: {GROUP}/v1\nkind: {KIND}\nauthorizers:\n{authorizers}");
         super::parse(&text).map_err(|error| error.to_string())
     }
@@ -454,8 +466,8 @@ mod tests {
         assert!(matches!(
             modes[..],
             [
-                Described::Mode(AuthorizationMode::Node),
-                Described::Mode(AuthorizationMode::Rbac)
+                DescribedAuthorizer::Mode(AuthorizationMode::Node),
+                DescribedAuthorizer::Mode(AuthorizationMode::Rbac)
             ]
         ));
     }

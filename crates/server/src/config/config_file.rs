@@ -22,7 +22,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
 use self::document::{Document, Entry};
-use self::field::Field;
+use self::field::FlagField;
 
 pub use self::document::ConfigKind;
 pub use self::field::effective;
@@ -124,7 +124,7 @@ fn words(
             field,
             why,
         };
-        let Some(field) = Field::named(command, &entry.name) else {
+        let Some(field) = FlagField::named(command, &entry.name) else {
             return Err(wrong(
                 entry.line,
                 entry.name.clone(),
@@ -165,7 +165,8 @@ fn first_line(text: &str) -> String {
 
 /// Says that there is no such field, and which may be meant.
 fn unknown(command: &Command, entry: &Entry) -> String {
-    let meant = Field::all(command).find(|it| it.name().eq_ignore_ascii_case(&plain(&entry.name)));
+    let meant =
+        FlagField::all(command).find(|it| it.name().eq_ignore_ascii_case(&plain(&entry.name)));
     match meant {
         Some(field) => format!("there is no such field; write {}", field.name()),
         None => "there is no such field; fields are the names of flags in camel case".to_owned(),

@@ -77,7 +77,7 @@ impl GeneratedFiles {
 }
 
 /// The path of a certificate, and its content.
-type Named = (PathBuf, Identity);
+type CertificateFile = (PathBuf, Identity);
 
 /// The files of a certificate for certain names, and what they have.
 type SniFiles = (WatchedFiles<2>, (PathBuf, NamedCertificate));
@@ -87,7 +87,7 @@ type SniFiles = (WatchedFiles<2>, (PathBuf, NamedCertificate));
 struct Parts {
     generated: Certificates,
     /// The path of the certificate, and the files that replace the generated one.
-    serving: Option<Named>,
+    serving: Option<CertificateFile>,
     /// The certificates for certain names, each with the path of its file.
     named: Vec<(PathBuf, NamedCertificate)>,
     client_ca: Option<String>,
@@ -343,7 +343,7 @@ fn add(roots: &mut Authorities, pem: &str) -> Result<(), String> {
 
 /// Reads the server's certificate and key, if flags name them, or if others have put them into the directory of
 /// `--cert-dir`.
-fn serving(flags: &ServeFlags) -> Result<Option<(WatchedFiles<2>, Named)>, StartError> {
+fn serving(flags: &ServeFlags) -> Result<Option<(WatchedFiles<2>, CertificateFile)>, StartError> {
     let tls = &flags.tls;
     let named = tls
         .tls_cert_file

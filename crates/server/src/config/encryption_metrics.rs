@@ -17,13 +17,13 @@ use super::server_id::server_id;
 pub(crate) struct ReloadMetrics {
     /// The digest of the server's identity.
     identity: String,
-    reloads: Family<Outcome, Counter>,
-    last_reload: Family<Outcome, Gauge<f64, AtomicU64>>,
+    reloads: Family<ReloadOutcome, Counter>,
+    last_reload: Family<ReloadOutcome, Gauge<f64, AtomicU64>>,
     config: Family<Config, Gauge>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
+struct ReloadOutcome {
     status: &'static str,
     apiserver_id_hash: String,
 }
@@ -71,7 +71,7 @@ impl ReloadMetrics {
 
     /// Counts a reload at a time that succeeded or failed.
     pub(crate) fn count(&self, succeeded: bool, at: Timestamp) {
-        let outcome = Outcome {
+        let outcome = ReloadOutcome {
             status: if succeeded { "success" } else { "failure" },
             apiserver_id_hash: self.identity.clone(),
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jsonwebtoken::Algorithm;
 use ringwatch::clock::Clock;
 use ringwatch_authentication::oidc::{
-    ClaimMapping, JwtIssuer, OidcError, OidcTokens, ProviderKeys, Source,
+    AttributeSource, ClaimMapping, JwtIssuer, OidcError, OidcTokens, ProviderKeys,
 };
 use ringwatch_http::client::https_get::{self, GetError};
 use ringwatch_tls::error::StartError;
@@ -64,14 +64,17 @@ impl Provider {
         let Some((issuer, client_id)) = named else {
             return Ok(None);
         };
-        let username = Source::Claim {
+        let username = AttributeSource::Claim {
             name: flags.oidc_username_claim.clone(),
             prefix: flags.username_prefix(&issuer),
         };
-        let groups = flags.oidc_groups_claim.clone().map(|name| Source::Claim {
-            name,
-            prefix: flags.oidc_groups_prefix.clone(),
-        });
+        let groups = flags
+            .oidc_groups_claim
+            .clone()
+            .map(|name| AttributeSource::Claim {
+                name,
+                prefix: flags.oidc_groups_prefix.clone(),
+            });
         let mapping = ClaimMapping {
             groups,
             required: flags.oidc_required_claim.clone(),

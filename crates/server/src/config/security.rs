@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use futures::future::join_all;
 use ringwatch::clock::Clock;
-use ringwatch_endpoints::current_credentials::CurrentCredentials;
-use ringwatch_endpoints::Kubelets;
 use ringwatch_authentication::oidc::Anonymous;
 use ringwatch_authentication::service_accounts::ServiceAccountConfig;
 use ringwatch_authentication::{TokenFile, TokenWebhookConfig};
 use ringwatch_controllers::aggregation::ProxyTls;
+use ringwatch_endpoints::Kubelets;
+use ringwatch_endpoints::current_credentials::CurrentCredentials;
 use ringwatch_tls::certificates::subjects;
 use ringwatch_tls::client_identity::IdentityFiles;
 use ringwatch_tls::error::StartError;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::kubeconfig::{Kubeconfig, KubeconfigError, Selection, UnreadSignIn};
-use ringwatch_webhook::{ClientConfig, ClientPair, Target};
+use ringwatch_webhook::{ClientConfig, ClientPair, WebhookTarget};
 
 /// The reason why a kubeconfig cannot be used for a webhook.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +43,7 @@ pub(crate) fn read(name: &str, path: &Path) -> Result<ClientConfig, WebhookKubec
     }
     Ok(ClientConfig {
         name: name.to_owned(),
-        target: Target::Server(cluster.server.clone()),
+        target: WebhookTarget::Server(cluster.server.clone()),
         ca_bundle: selection.certificate_authority()?,
         token: selection.user.and_then(|user| user.token.clone()),
         pair: pair(selection)?,

@@ -127,7 +127,7 @@ impl Profiles {
     /// thread is given is closed when the client goes.
     async fn taken(
         &self,
-        take: impl FnOnce(&dyn ProcessControls, &mut Taken) -> Result<Vec<u8>, ProfileError>
+        take: impl FnOnce(&dyn ProcessControls, &mut TakenProfile) -> Result<Vec<u8>, ProfileError>
         + Send
         + 'static,
     ) -> Option<Result<Vec<u8>, ProfileError>> {
@@ -145,7 +145,7 @@ impl Profiles {
     }
 }
 
-type Taken = oneshot::Sender<Result<Vec<u8>, ProfileError>>;
+type TakenProfile = oneshot::Sender<Result<Vec<u8>, ProfileError>>;
 
 /// Reads for how long a client wants the processors to be sampled. As in Go, it is the default for a text that says nothing.
 fn seconds(query: &str) -> Result<Duration, String> {

@@ -8,17 +8,17 @@ use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::CacheMetrics;
-use ringwatch_endpoints::current_credentials::CurrentCredentials;
-use ringwatch_endpoints::{
-    Api, ApiConfig, ApiFeatures, ENCODINGS_BYTES_MAX_DEFAULT, Impersonation, Metrics,
-};
-use ringwatch_filters::{Filters, LargeWork, Limits, Start};
-use ringwatch_endpoints::health::Health;
-use ringwatch_filters::shutdown::Steps;
-use ringwatch_filters::threads::RuntimeHandles;
 use ringwatch_authentication::oidc::Anonymous;
 use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_authorization::Authorizer;
+use ringwatch_endpoints::current_credentials::CurrentCredentials;
+use ringwatch_endpoints::health::Health;
+use ringwatch_endpoints::{
+    Api, ApiConfig, ApiFeatures, ENCODINGS_BYTES_MAX_DEFAULT, Impersonation, Metrics,
+};
+use ringwatch_filters::shutdown::Steps;
+use ringwatch_filters::threads::RuntimeHandles;
+use ringwatch_filters::{Filters, LargeWork, Limits, Start};
 use ringwatch_http::Connections;
 use ringwatch_observe::webhook_calls::WebhookCalls;
 use ringwatch_registry::object_counts::ObjectCounts;

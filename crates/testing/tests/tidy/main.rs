@@ -12,6 +12,7 @@ mod packages;
 mod places;
 mod public_api;
 mod readers;
+mod type_names;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -364,7 +365,7 @@ fn is_for_tests(file: &Path) -> bool {
     let name = relative(file);
     let (_, name) = name.split_once("src/").unwrap_or(("", &name));
     let mut parts = name.trim_end_matches(".rs").split('/');
-    parts.any(|part| matches!(part, "testing" | "tests"))
+    parts.any(|part| matches!(part, "testing" | "tests") || part.ends_with("_tests"))
 }
 
 /// Returns the folders of all packages: the root, those beside it, and those of `crates/`, `tools/` and `verification/`.

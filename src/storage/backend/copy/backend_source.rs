@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use super::error::CopyError;
 use super::leases::NumberedLeases;
 use super::marker::{MARKER_KEY, Marker};
-use super::pages::{Page, Pages, count, page_of};
-use super::source::Source;
+use super::pages::{KeyPage, Pages, count, page_of};
+use super::source::CopySource;
 use crate::storage::backend::{BackendError, LeaseId, RangeRequest};
 
 /// A backend that is copied.
@@ -28,13 +28,13 @@ impl BackendSource {
 
 #[async_trait]
 impl Pages for BackendSource {
-    async fn page(&self, after: &str, limit: u64, revision: u64) -> Result<Page, BackendError> {
+    async fn page(&self, after: &str, limit: u64, revision: u64) -> Result<KeyPage, BackendError> {
         page_of(&*self.backend, after, limit, revision).await
     }
 }
 
 #[async_trait]
-impl Source for BackendSource {
+impl CopySource for BackendSource {
     fn name(&self) -> &str {
         &self.name
     }

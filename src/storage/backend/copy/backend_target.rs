@@ -10,9 +10,9 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::error::CopyError;
 use super::leases::NumberedLeases;
 use super::marker::{MARKER_KEY, Marker};
-use super::pages::{Page, Pages, count, page_of};
-use super::progress::{CopyProgress, Phase};
-use super::target::{Change, Target};
+use super::pages::{KeyPage, Pages, count, page_of};
+use super::progress::{CopyPhase, CopyProgress};
+use super::target::{CopyTarget, TargetChange};
 use crate::storage::backend::{
     BackendError, Compare, ContentDigest, KeyValue, LeaseId, Op, RangeRequest, Txn, TxnResponse,
 };
@@ -93,7 +93,7 @@ impl BackendTarget {
     ) -> Result<(), CopyError> {
         let value = Bytes::from(marker.to_text());
         if revision < goal {
-            progress.begin(Phase::Raise, goal - revision);
+            progress.begin(CopyPhase::Raise, goal - revision);
         }
         while revision < goal {
             let writes = (goal - revision).min(RAISES_PER_COMPACTION);
@@ -176,13 +176,13 @@ impl BackendTarget {
         })
     }
 
-    async fn apply_one(&self, change: Change) -> Result<(), CopyError> {
+    async fn apply_one(&self, change: TargetChange) -> Result<(), CopyError> {
         let (key, mut expected, then) = match change {
-            Change::Put { wanted, replaced } => {
+            TargetChange::Put { wanted, replaced } => {
                 let then = put(&wanted.key, wanted.value, wanted.lease);
                 (wanted.key, replaced, Some(then))
             }
-            Change::Remove { key, revision } => (key, revision, None),
+            TargetChange::Remove { key, revision } => (key, revision, None),
         };
         loop {
             let compare = Compare::ModRevision(key.clone(), expected);
@@ -210,13 +210,13 @@ impl BackendTarget {
 
 #[async_trait]
 impl Pages for BackendTarget {
-    async fn page(&self, after: &str, limit: u64, revision: u64) -> Result<Page, BackendError> {
+    async fn page(&self, after: &str, limit: u64, revision: u64) -> Result<KeyPage, BackendError> {
         page_of(&*self.backend, after, limit, revision).await
     }
 }
 
 #[async_trait]
-impl Target for BackendTarget {
+impl CopyTarget for BackendTarget {
     fn keeps_revisions(&self) -> bool {
         false
     }
@@ -261,7 +261,7 @@ impl Target for BackendTarget {
         Ok(self.backend.time_to_live(lease).await?.is_some())
     }
 
-    async fn apply(&mut self, changes: Vec<Change>) -> Result<(), CopyError> {
+    async fn apply(&mut self, changes: Vec<TargetChange>) -> Result<(), CopyError> {
         self.own_marker().await?;
         let writes = stream::iter(changes).map(|change| self.apply_one(change));
         let writes = writes.buffer_unordered(WRITES_IN_FLIGHT_MAX);

@@ -8,7 +8,7 @@
 //! # Revisions
 //!
 //! The resource version that a client has is a revision of the source, at most R, its newest at the end. No such version may
-//! stand for something else in the target. A [`Target`] sees to that in one of two ways:
+//! stand for something else in the target. A [`CopyTarget`] sees to that in one of two ways:
 //!
 //! - It keeps the revisions: every key has the revisions and the version that it has in the source, the store's revision is
 //!   R, and it is compacted at R. A client that has seen R goes on as if nothing had happened, and an older version has
@@ -49,8 +49,8 @@ pub use backend_target::BackendTarget;
 pub use error::CopyError;
 pub use leases::NumberedLeases;
 pub use marker::{MARKER_KEY, Marker};
-pub use pages::{Page, Pages};
-pub use progress::{CopyProgress, Phase};
-pub use source::Source;
-pub use steps::{Copied, Prepared, complete, prepare};
-pub use target::{Change, Target};
+pub use pages::{KeyPage, Pages};
+pub use progress::{CopyPhase, CopyProgress};
+pub use source::CopySource;
+pub use steps::{FinishedCopy, PassResult, complete, prepare};
+pub use target::{CopyTarget, TargetChange};

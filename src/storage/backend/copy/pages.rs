@@ -21,7 +21,7 @@ const PAGE_BYTES: usize = 4 << 20;
 
 /// Some keys of a store, in their order.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub struct KeyPage {
     /// The keys.
     pub keys: Vec<KeyValue>,
     /// True if there are more after them.
@@ -35,7 +35,7 @@ pub trait Pages: Send + Sync + Debug {
     ///
     /// # Errors
     /// Those of [`Backend::range`].
-    async fn page(&self, after: &str, limit: u64, revision: u64) -> Result<Page, BackendError>;
+    async fn page(&self, after: &str, limit: u64, revision: u64) -> Result<KeyPage, BackendError>;
 }
 
 /// Reads a page of a backend.
@@ -44,14 +44,14 @@ pub(super) async fn page_of(
     after: &str,
     limit: u64,
     revision: u64,
-) -> Result<Page, BackendError> {
+) -> Result<KeyPage, BackendError> {
     let request = RangeRequest {
         revision,
         limit,
         ..RangeRequest::all(keys_after(after))
     };
     let response = backend.range(request).await?;
-    Ok(Page {
+    Ok(KeyPage {
         keys: response.kvs,
         more: response.more,
     })
@@ -185,15 +185,15 @@ mod tests {
 
     #[async_trait]
     impl Pages for Narrow {
-        async fn page(&self, after: &str, limit: u64, _: u64) -> Result<Page, BackendError> {
+        async fn page(&self, after: &str, limit: u64, _: u64) -> Result<KeyPage, BackendError> {
             if limit > self.at_most {
                 return Err(self.error.clone());
             }
             let first = after.parse().map_or(0, |after: u64| after + 1);
             let numbers = first..(first + limit).min(60);
-            let mut page = Page {
+            let mut page = KeyPage {
                 more: numbers.end < 60,
-                ..Page::default()
+                ..KeyPage::default()
             };
             for number in numbers {
                 let mut kv = keys(1, 0).remove(0);

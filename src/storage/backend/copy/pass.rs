@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::error::CopyError;
 use super::merge::{Merge, Pair};
-use super::progress::{CopyProgress, Phase};
-use super::source::Source;
-use super::target::{Change, Target};
+use super::progress::{CopyPhase, CopyProgress};
+use super::source::CopySource;
+use super::target::{CopyTarget, TargetChange};
 use crate::storage::backend::{ContentDigest, ContentHasher, KeyValue, LeaseId};
 
 /// Maximum number of changes that are made together.
@@ -16,11 +16,11 @@ const BATCH_BYTES: usize = 4 << 20;
 
 /// A pass at a revision of the source.
 pub(super) struct Pass<'a> {
-    source: &'a dyn Source,
-    target: &'a mut dyn Target,
+    source: &'a dyn CopySource,
+    target: &'a mut dyn CopyTarget,
     progress: &'a dyn CopyProgress,
     revision: u64,
-    changes: Vec<Change>,
+    changes: Vec<TargetChange>,
     bytes: usize,
     /// The number of changes that were made.
     made: u64,
@@ -30,7 +30,7 @@ pub(super) struct Pass<'a> {
 
 /// The outcome of reading a copy back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Verified {
+pub(super) struct VerifiedCopy {
     /// The number of keys that both have.
     pub(super) keys: u64,
     /// The number of keys whose lease has ended meanwhile.
@@ -42,8 +42,8 @@ pub(super) struct Verified {
 impl<'a> Pass<'a> {
     /// Prepares a pass, for which the target has begun.
     pub(super) fn new(
-        source: &'a dyn Source,
-        target: &'a mut dyn Target,
+        source: &'a dyn CopySource,
+        target: &'a mut dyn CopyTarget,
         progress: &'a dyn CopyProgress,
         revision: u64,
     ) -> Self {
@@ -64,7 +64,7 @@ impl<'a> Pass<'a> {
     /// # Errors
     /// [`CopyError`].
     pub(super) async fn copy(&mut self) -> Result<u64, CopyError> {
-        self.begin(Phase::Copy).await?;
+        self.begin(CopyPhase::Copy).await?;
         let mut merge = Merge::new(self.revision);
         while let Some(pair) = merge.next(self.source, &*self.target).await? {
             match pair {
@@ -92,8 +92,8 @@ impl<'a> Pass<'a> {
     ///
     /// # Errors
     /// [`CopyError::Differs`], or a side cannot be read.
-    pub(super) async fn verify(&self) -> Result<Verified, CopyError> {
-        self.begin(Phase::Verify).await?;
+    pub(super) async fn verify(&self) -> Result<VerifiedCopy, CopyError> {
+        self.begin(CopyPhase::Verify).await?;
         let mut hasher = ContentHasher::new();
         let (mut keys, mut expired) = (0, 0);
         let mut merge = Merge::new(self.revision);
@@ -113,14 +113,14 @@ impl<'a> Pass<'a> {
             }
             self.progress.advance(1);
         }
-        Ok(Verified {
+        Ok(VerifiedCopy {
             keys,
             expired,
             digest: hasher.finish(),
         })
     }
 
-    async fn begin(&self, phase: Phase) -> Result<(), CopyError> {
+    async fn begin(&self, phase: CopyPhase) -> Result<(), CopyError> {
         let keys = self.source.keys(self.revision).await;
         self.progress.begin(phase, keys.map_err(CopyError::Source)?);
         Ok(())
@@ -140,7 +140,7 @@ impl<'a> Pass<'a> {
             return Ok(());
         }
         self.bytes += wanted.value.len();
-        self.changes.push(Change::Put {
+        self.changes.push(TargetChange::Put {
             wanted,
             replaced: found.map_or(0, |it| it.mod_revision),
         });
@@ -148,7 +148,7 @@ impl<'a> Pass<'a> {
     }
 
     fn remove(&mut self, found: &KeyValue) {
-        self.changes.push(Change::Remove {
+        self.changes.push(TargetChange::Remove {
             key: found.key.clone(),
             revision: found.mod_revision,
         });

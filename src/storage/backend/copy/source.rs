@@ -6,9 +6,9 @@ use super::error::CopyError;
 use super::pages::Pages;
 use crate::storage::backend::{BackendError, LeaseId};
 
-/// A store that is copied. It is read at the revisions that [`Source::newest`] returns.
+/// A store that is copied. It is read at the revisions that [`CopySource::newest`] returns.
 #[async_trait]
-pub trait Source: Pages {
+pub trait CopySource: Pages {
     /// Returns the name by which an unfinished copy knows its source.
     fn name(&self) -> &str;
 

@@ -2,10 +2,10 @@
 
 use super::error::CopyError;
 use super::marker::Marker;
-use super::pass::{Pass, Verified};
+use super::pass::{Pass, VerifiedCopy};
 use super::progress::CopyProgress;
-use super::source::Source;
-use super::target::Target;
+use super::source::CopySource;
+use super::target::CopyTarget;
 use crate::storage::backend::ContentDigest;
 
 /// Maximum number of passes of one copy: one more is made when the source was written to during the last, such as by the
@@ -14,7 +14,7 @@ const PASSES_MAX: usize = 5;
 
 /// The outcome of a pass whose copy is unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PassResult {
     /// The revision of the source.
     pub revision: u64,
     /// The number of keys that were written or removed.
@@ -23,7 +23,7 @@ pub struct Prepared {
 
 /// The outcome of a copy that is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copied {
+pub struct FinishedCopy {
     /// The revision of the source.
     pub revision: u64,
     /// The revision of the target.
@@ -43,17 +43,17 @@ pub struct Copied {
 /// # Errors
 /// [`CopyError`].
 pub async fn prepare(
-    source: &dyn Source,
-    target: &mut dyn Target,
+    source: &dyn CopySource,
+    target: &mut dyn CopyTarget,
     progress: &dyn CopyProgress,
-) -> Result<Prepared, CopyError> {
+) -> Result<PassResult, CopyError> {
     for _ in 0..PASSES_MAX {
         let revision = source.newest().await?;
         let mut pass = begin(source, target, progress, revision).await?;
         match pass.copy().await {
             Err(error) if error.is_compacted_source() => {}
             changes => {
-                return Ok(Prepared {
+                return Ok(PassResult {
                     revision,
                     changes: changes?,
                 });
@@ -68,10 +68,10 @@ pub async fn prepare(
 /// # Errors
 /// [`CopyError`]; the copy is unfinished then.
 pub async fn complete(
-    source: &dyn Source,
-    target: &mut dyn Target,
+    source: &dyn CopySource,
+    target: &mut dyn CopyTarget,
     progress: &dyn CopyProgress,
-) -> Result<Copied, CopyError> {
+) -> Result<FinishedCopy, CopyError> {
     let mut changes = 0;
     for _ in 0..PASSES_MAX {
         let revision = source.newest().await?;
@@ -83,12 +83,12 @@ pub async fn complete(
         if source.newest().await? != revision {
             continue;
         }
-        let Verified {
+        let VerifiedCopy {
             keys,
             expired,
             digest,
         } = verified;
-        return Ok(Copied {
+        return Ok(FinishedCopy {
             revision,
             target_revision: target.finish(digest).await?,
             keys,
@@ -101,8 +101,8 @@ pub async fn complete(
 }
 
 async fn begin<'a>(
-    source: &'a dyn Source,
-    target: &'a mut dyn Target,
+    source: &'a dyn CopySource,
+    target: &'a mut dyn CopyTarget,
     progress: &'a dyn CopyProgress,
     revision: u64,
 ) -> Result<Pass<'a>, CopyError> {
@@ -115,7 +115,10 @@ async fn begin<'a>(
     Ok(Pass::new(source, target, progress, revision))
 }
 
-async fn copy_and_verify(pass: &mut Pass<'_>, changes: &mut u64) -> Result<Verified, CopyError> {
+async fn copy_and_verify(
+    pass: &mut Pass<'_>,
+    changes: &mut u64,
+) -> Result<VerifiedCopy, CopyError> {
     *changes += pass.copy().await?;
     pass.verify().await
 }

@@ -10,7 +10,7 @@ use crate::storage::backend::{BackendError, ContentDigest, KeyValue, LeaseId};
 
 /// A change by which a key of the target becomes as the source has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum TargetChange {
     /// The key is written.
     Put {
         /// The key as the source has it.
@@ -29,11 +29,11 @@ pub enum Change {
 
 /// A store that a copy makes.
 ///
-/// The order of calls is [`Target::begin`] for each pass, its changes in the order of keys, and at last [`Target::finish`]. The
+/// The order of calls is [`CopyTarget::begin`] for each pass, its changes in the order of keys, and at last [`CopyTarget::finish`]. The
 /// process may end between any two of them and within each: what is there then is an unfinished copy, with which the next
 /// begins.
 #[async_trait]
-pub trait Target: Pages {
+pub trait CopyTarget: Pages {
     /// Returns true if keys have the revisions that they have in the source.
     fn keeps_revisions(&self) -> bool;
 
@@ -63,7 +63,7 @@ pub trait Target: Pages {
     ///
     /// # Errors
     /// [`CopyError`]; some of them may be made then.
-    async fn apply(&mut self, changes: Vec<Change>) -> Result<(), CopyError>;
+    async fn apply(&mut self, changes: Vec<TargetChange>) -> Result<(), CopyError>;
 
     /// Finishes the copy, whose content has this digest, and returns its revision.
     ///

@@ -10,12 +10,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::commit_loop::{CommitLoop, QUEUE_REQUESTS_MAX};
 use super::lease_book::LeaseBook;
-use super::log::{Disk, Loaded, MemoryLog, RedbLog};
+use super::log::{Disk, LoadedLog, MemoryLog, RedbLog};
 use super::maintenance::Snapshot;
 use super::mvcc::State;
 use super::open_error::OpenError;
-use super::published::{Published, closed_error};
-use super::request::{Reply, Request};
+use super::published::{PublishedState, closed_error};
+use super::request::{Reply, WriterRequest};
 use super::watch::responses;
 use super::writer::Writer;
 use crate::budget::Ledger;
@@ -91,7 +91,7 @@ const VERIFICATION_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// ```
 pub struct Embedded {
     clock: Clock,
-    published: Arc<watch::Sender<Published>>,
+    published: Arc<watch::Sender<PublishedState>>,
     /// The time at which the next lease expires.
     expiry: watch::Receiver<Option<Instant>>,
     writes: Writes,
@@ -102,7 +102,7 @@ enum Writes {
     /// On the caller's task, since nothing has to be made durable.
     Inline(Box<Mutex<Writer>>),
     /// In the commit loop; `None` once closed.
-    Queued(Mutex<Option<mpsc::Sender<Request>>>),
+    Queued(Mutex<Option<mpsc::Sender<WriterRequest>>>),
 }
 
 impl Embedded {
@@ -149,8 +149,8 @@ impl Embedded {
         Ok(Self::over(RedbLog::open_on(name, Box::new(disk))?, clock))
     }
 
-    fn over(loaded: Loaded, clock: Clock) -> (Self, CommitLoop) {
-        let Loaded {
+    fn over(loaded: LoadedLog, clock: Clock) -> (Self, CommitLoop) {
+        let LoadedLog {
             log,
             state,
             obsolete,
@@ -189,7 +189,7 @@ impl Embedded {
                 },
                 () = self.sleep_until(deadline) => {
                     let now = self.clock.now();
-                    match self.submit(|reply| Request::Expire { now, reply }).await {
+                    match self.submit(|reply| WriterRequest::Expire { now, reply }).await {
                         Ok(()) => {}
                         Err(BackendError::Unavailable(_)) => return,
                         Err(error) => {
@@ -212,12 +212,15 @@ impl Embedded {
 
     async fn recover(&self) {
         let mut published = self.published.subscribe();
-        let fails = |it: &Published| it.refusal.is_some() || it.closed;
+        let fails = |it: &PublishedState| it.refusal.is_some() || it.closed;
         let mut pause = RECOVERY_PERIOD;
         while published.wait_for(fails).await.is_ok_and(|it| !it.closed) {
             self.clock.sleep(pause).await;
             let now = self.clock.now();
-            if let Err(error) = self.submit(|reply| Request::Recover { now, reply }).await {
+            if let Err(error) = self
+                .submit(|reply| WriterRequest::Recover { now, reply })
+                .await
+            {
                 tracing::debug!(%error, "the log still fails");
             }
             let took = self.clock.now() - now;
@@ -242,7 +245,7 @@ impl Embedded {
         loop {
             self.clock.sleep(pause).await;
             let begun = self.clock.now();
-            match self.submit(|reply| Request::Verify { reply }).await {
+            match self.submit(|reply| WriterRequest::Verify { reply }).await {
                 Ok(()) => {}
                 Err(BackendError::Unavailable(_)) => return,
                 Err(error) => tracing::debug!(%error, "the log is not as it was written"),
@@ -298,7 +301,7 @@ impl Embedded {
     /// Sends a request to the writer and waits until it is durable.
     async fn submit<T>(
         &self,
-        request: impl FnOnce(Reply<T>) -> Request,
+        request: impl FnOnce(Reply<T>) -> WriterRequest,
     ) -> Result<T, BackendError> {
         let (reply, outcome) = oneshot::channel();
         let request = request(reply);
@@ -335,7 +338,7 @@ impl Backend for Embedded {
         for op in std::iter::once(&txn.then).chain(&txn.otherwise) {
             check_size(op)?;
         }
-        self.submit(|reply| Request::Txn(txn, reply)).await
+        self.submit(|reply| WriterRequest::Txn(txn, reply)).await
     }
 
     async fn watch(&self, request: WatchRequest) -> Result<WatchResponses, BackendError> {
@@ -353,7 +356,7 @@ impl Backend for Embedded {
 
     async fn grant_lease(&self, ttl_seconds: i64) -> Result<LeaseId, BackendError> {
         let now = self.clock.now();
-        self.submit(|reply| Request::Grant {
+        self.submit(|reply| WriterRequest::Grant {
             ttl_seconds,
             now,
             reply,
@@ -362,7 +365,7 @@ impl Backend for Embedded {
     }
 
     async fn compact(&self, revision: u64) -> Result<(), BackendError> {
-        self.submit(|reply| Request::Compact { revision, reply })
+        self.submit(|reply| WriterRequest::Compact { revision, reply })
             .await
     }
 

@@ -3,7 +3,7 @@
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
-use super::request::Request;
+use super::request::WriterRequest;
 use super::writer::Writer;
 use crate::budget::Ledger;
 
@@ -16,11 +16,11 @@ const BATCH_REQUESTS_MAX: usize = 512;
 #[derive(Debug)]
 pub struct CommitLoop {
     writer: Writer,
-    requests: mpsc::Receiver<Request>,
+    requests: mpsc::Receiver<WriterRequest>,
 }
 
 impl CommitLoop {
-    pub(super) fn new(writer: Writer, requests: mpsc::Receiver<Request>) -> Self {
+    pub(super) fn new(writer: Writer, requests: mpsc::Receiver<WriterRequest>) -> Self {
         Self { writer, requests }
     }
 
@@ -52,7 +52,7 @@ impl CommitLoop {
 
     /// Waits for requests and takes all that are there. Returns false when none can come any more. Does not wait while
     /// the log has records to be removed.
-    async fn collect(&mut self, batch: &mut Vec<Request>) -> bool {
+    async fn collect(&mut self, batch: &mut Vec<WriterRequest>) -> bool {
         if !self.writer.has_removals() {
             return self.requests.recv_many(batch, BATCH_REQUESTS_MAX).await > 0;
         }
@@ -100,7 +100,7 @@ mod tests {
                 },
                 otherwise: None,
             };
-            sender.try_send(Request::Txn(txn, reply)).unwrap();
+            sender.try_send(WriterRequest::Txn(txn, reply)).unwrap();
             outcomes.push(outcome);
         }
         drop(sender);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     /// Returns a loop whose log has records to be removed, and the log and the queue.
-    fn removing() -> (CommitLoop, RecordingLog, mpsc::Sender<Request>) {
+    fn removing() -> (CommitLoop, RecordingLog, mpsc::Sender<WriterRequest>) {
         let log = RecordingLog::default();
         let (state, book) = (State::new(), LeaseBook::default());
         let writer = Writer::new(state, book, Box::new(log.clone()), vec![2, 3]);
@@ -128,7 +128,7 @@ mod tests {
         (CommitLoop::new(writer, requests), log, sender)
     }
 
-    fn put() -> Request {
+    fn put() -> WriterRequest {
         let txn = Txn {
             compare: Compare::ModRevision("/never".to_owned(), 0),
             then: Op::Put {
@@ -138,7 +138,7 @@ mod tests {
             },
             otherwise: None,
         };
-        Request::Txn(txn, oneshot::channel().0)
+        WriterRequest::Txn(txn, oneshot::channel().0)
     }
 
     fn batch_lengths(log: &RecordingLog) -> Vec<usize> {

@@ -8,9 +8,9 @@ use ringwatch_testing::disk::{Disk, Fault, FaultKind};
 use tokio::sync::oneshot;
 
 use super::lease_book::LeaseBook;
-use super::log::{Loaded, RedbLog};
+use super::log::{LoadedLog, RedbLog};
 use super::mvcc::State;
-use super::request::{Reply, Request};
+use super::request::{Reply, WriterRequest};
 use super::writer::Writer;
 use crate::clock::{Clock, Instant};
 use crate::storage::backend::{BackendError, Compare, Op, Txn};
@@ -23,22 +23,22 @@ const CHANGES_MAX: u32 = 2_000;
 const RECOVERY_STEP: usize = 3;
 
 /// The values that may be found under each key: one, or several after a write that failed.
-type Expected = BTreeMap<String, Vec<Option<Bytes>>>;
+type ExpectedValues = BTreeMap<String, Vec<Option<Bytes>>>;
 
 /// A store on a disk that fails, and the values that must be found in it.
-struct Store {
+struct FaultyStore {
     writer: Writer,
     now: Instant,
-    expected: Expected,
+    expected: ExpectedValues,
     /// The number of writes that were tried.
     tried: usize,
 }
 
-impl Store {
-    fn open(disk: &Disk, expected: Expected) -> Self {
+impl FaultyStore {
+    fn open(disk: &Disk, expected: ExpectedValues) -> Self {
         let now = Clock::real().now();
         let loaded = RedbLog::open_on(Path::new("log"), Box::new(disk.clone()));
-        let Loaded {
+        let LoadedLog {
             log,
             state,
             obsolete,
@@ -56,7 +56,10 @@ impl Store {
         }
     }
 
-    fn request<T>(&mut self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, BackendError> {
+    fn request<T>(
+        &mut self,
+        request: impl FnOnce(Reply<T>) -> WriterRequest,
+    ) -> Result<T, BackendError> {
         let (reply, mut outcome) = oneshot::channel();
         self.writer.commit(vec![request(reply)]);
         outcome.try_recv().expect("an answer")
@@ -79,7 +82,7 @@ impl Store {
             then,
             otherwise: None,
         };
-        let outcome = self.request(|reply| Request::Txn(txn, reply));
+        let outcome = self.request(|reply| WriterRequest::Txn(txn, reply));
         let expected = self.expected.entry(key).or_insert_with(|| vec![None]);
         match outcome {
             Ok(response) => {
@@ -107,13 +110,13 @@ impl Store {
         all &= self.write("/gone", None);
         let (now, revision) = (self.now, self.state().revision());
         let ttl_seconds = 60;
-        let granted = self.request(|reply| Request::Grant {
+        let granted = self.request(|reply| WriterRequest::Grant {
             ttl_seconds,
             now,
             reply,
         });
         all &= granted.is_ok();
-        let compacted = self.request(|reply| Request::Compact { revision, reply });
+        let compacted = self.request(|reply| WriterRequest::Compact { revision, reply });
         all &= !matches!(compacted, Err(BackendError::ReadOnly(_)));
         // Compacted records are removed by the next batch.
         self.writer.commit(Vec::new());
@@ -122,7 +125,7 @@ impl Store {
 
     fn recover(&mut self) -> Result<(), BackendError> {
         let now = self.now;
-        self.request(|reply| Request::Recover { now, reply })
+        self.request(|reply| WriterRequest::Recover { now, reply })
     }
 
     fn state(&self) -> State {
@@ -143,9 +146,9 @@ impl Store {
 }
 
 /// Returns a store in use, on a disk that then fails; `None` if the script ends before.
-fn failed(fault: Fault) -> Option<(Disk, Store)> {
+fn failed(fault: Fault) -> Option<(Disk, FaultyStore)> {
     let disk = Disk::new(u64::from(fault.after));
-    let mut store = Store::open(&disk, Expected::new());
+    let mut store = FaultyStore::open(&disk, ExpectedValues::new());
     assert!(store.work(), "the disk is good");
     disk.fail(fault);
     store.work();
@@ -153,13 +156,13 @@ fn failed(fault: Fault) -> Option<(Disk, Store)> {
 }
 
 /// Checks what is on the disk after a loss of power.
-fn check_without_power(disk: &Disk, store: &Store, when: &str) {
+fn check_without_power(disk: &Disk, store: &FaultyStore, when: &str) {
     let expected = store.expected.clone();
-    Store::open(&disk.after_power_loss(), expected).check(when);
+    FaultyStore::open(&disk.after_power_loss(), expected).check(when);
 }
 
 /// Checks that a store on a failing disk refuses writes, and takes them again once the disk is mended.
-fn check_refusing_until_mended(disk: &Disk, store: &mut Store, when: &str) {
+fn check_refusing_until_mended(disk: &Disk, store: &mut FaultyStore, when: &str) {
     assert!(!store.write("/refused", None), "{when}");
     check_without_power(disk, store, when);
     disk.mend();
@@ -221,7 +224,7 @@ fn a_recovery_that_fails_is_tried_again() {
 #[test]
 fn a_log_takes_writes_again_once_there_is_room_for_the_largest() {
     let disk = Disk::new(1);
-    let mut store = Store::open(&disk, Expected::new());
+    let mut store = FaultyStore::open(&disk, ExpectedValues::new());
     disk.limit(Some(disk.size_bytes().expect("a disk that works")));
     let full = (0..CHANGES_MAX).any(|_| !store.work());
     assert!(full, "the file cannot grow");
@@ -248,7 +251,7 @@ fn a_log_that_cannot_be_written_is_read() {
             kind: FaultKind::UntilMended,
         });
         let when = format!("failure {after}");
-        let mut store = Store::open(&disk, store.expected.clone());
+        let mut store = FaultyStore::open(&disk, store.expected.clone());
         store.check(&when);
         if disk.failures() == 0 {
             break;

@@ -8,7 +8,7 @@ use super::mvcc::State;
 
 /// The published state. Clones are cheap: they share the content.
 #[derive(Clone, Debug)]
-pub(super) struct Published {
+pub(super) struct PublishedState {
     pub(super) state: State,
     /// The leases and their times to live in seconds, at least those that the versions of the state have.
     pub(super) leases: OrdMap<LeaseId, i64>,

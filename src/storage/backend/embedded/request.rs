@@ -10,7 +10,7 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, BackendError>>;
 
 /// A request to the writer. The writer reads no clock, so requests carry the time.
 #[derive(Debug)]
-pub(super) enum Request {
+pub(super) enum WriterRequest {
     Txn(Txn, Reply<TxnResponse>),
     Grant {
         ttl_seconds: i64,
@@ -38,11 +38,11 @@ pub(super) enum Request {
 }
 
 /// Sends a caller the outcome of its request, or the error of the batch.
-pub(super) type Answer = Box<dyn FnOnce(Option<&BackendError>)>;
+pub(super) type Responder = Box<dyn FnOnce(Option<&BackendError>)>;
 
-impl Request {
+impl WriterRequest {
     /// Replies that the request was refused.
-    pub(super) fn refuse(self, refusal: BackendError) -> Answer {
+    pub(super) fn refuse(self, refusal: BackendError) -> Responder {
         match self {
             Self::Txn(_, reply) => answer(reply, Err(refusal)),
             Self::Grant { reply, .. } => answer(reply, Err(refusal)),
@@ -55,7 +55,7 @@ impl Request {
 }
 
 /// Returns the reply to one request, to be sent unless the batch fails.
-pub(super) fn answer<T: 'static>(reply: Reply<T>, outcome: Result<T, BackendError>) -> Answer {
+pub(super) fn answer<T: 'static>(reply: Reply<T>, outcome: Result<T, BackendError>) -> Responder {
     Box::new(move |failure| {
         let outcome = match failure {
             Some(error) => Err(error.clone()),

@@ -7,7 +7,7 @@
 use futures::{StreamExt, stream};
 use tokio::sync::watch;
 
-use super::published::{Published, closed_error};
+use super::published::{PublishedState, closed_error};
 use crate::storage::backend::{
     BackendError, KeyRange, WatchRequest, WatchResponse, WatchResponses,
 };
@@ -15,9 +15,9 @@ use crate::storage::backend::{
 /// Returns the responses of the watch that a request describes.
 pub(super) fn responses(
     request: WatchRequest,
-    published: watch::Receiver<Published>,
+    published: watch::Receiver<PublishedState>,
 ) -> WatchResponses {
-    let position = Position::new(request, &published.borrow());
+    let position = ReadPosition::new(request, &published.borrow());
     let watch = Watch {
         published,
         position: Some(position),
@@ -26,9 +26,9 @@ pub(super) fn responses(
 }
 
 struct Watch {
-    published: watch::Receiver<Published>,
+    published: watch::Receiver<PublishedState>,
     /// The position; `None` when the watch has ended.
-    position: Option<Position>,
+    position: Option<ReadPosition>,
 }
 
 impl Watch {
@@ -36,13 +36,13 @@ impl Watch {
         loop {
             let published = self.published.borrow_and_update().clone();
             match self.position.as_mut()?.step(&published) {
-                Step::Respond(response) => return Some((Ok(response), self)),
-                Step::ReadOn => tokio::task::yield_now().await,
-                Step::End(error) => {
+                WatchStep::Respond(response) => return Some((Ok(response), self)),
+                WatchStep::ReadOn => tokio::task::yield_now().await,
+                WatchStep::End(error) => {
                     self.position = None;
                     return Some((Err(error), self));
                 }
-                Step::Wait => {
+                WatchStep::Wait => {
                     drop(published);
                     if self.published.changed().await.is_err() {
                         self.position = None;
@@ -56,7 +56,7 @@ impl Watch {
 
 /// The outcome of a step of a watch.
 #[derive(Debug)]
-enum Step {
+enum WatchStep {
     Respond(WatchResponse),
     /// There may be more events: take another step.
     ReadOn,
@@ -67,17 +67,17 @@ enum Step {
 
 /// The position of a watch.
 #[derive(Debug)]
-struct Position {
+struct ReadPosition {
     range: KeyRange,
     previous: bool,
     /// The first revision whose events have not been sent.
     next: u64,
-    progress: Progress,
+    progress: ProgressReplies,
 }
 
 /// The state of a watch's replies to requests for progress.
 #[derive(Debug)]
-enum Progress {
+enum ProgressReplies {
     /// It does not report progress.
     Silent,
     /// It has replied to the requests up to this one.
@@ -87,8 +87,8 @@ enum Progress {
     Owed { request: u64, revision: u64 },
 }
 
-impl Position {
-    fn new(request: WatchRequest, published: &Published) -> Self {
+impl ReadPosition {
+    fn new(request: WatchRequest, published: &PublishedState) -> Self {
         Self {
             range: request.range,
             previous: request.previous,
@@ -97,16 +97,16 @@ impl Position {
                 start => start,
             },
             progress: match request.progress {
-                true => Progress::Answered(published.progress_requests),
-                false => Progress::Silent,
+                true => ProgressReplies::Answered(published.progress_requests),
+                false => ProgressReplies::Silent,
             },
         }
     }
 
-    fn step(&mut self, published: &Published) -> Step {
+    fn step(&mut self, published: &PublishedState) -> WatchStep {
         let state = &published.state;
         if self.next < state.compacted() {
-            return Step::End(BackendError::Compacted {
+            return WatchStep::End(BackendError::Compacted {
                 compact_revision: state.compacted(),
             });
         }
@@ -114,30 +114,30 @@ impl Position {
         let page = state.events(self.next, &self.range, self.previous);
         self.next = page.next;
         if !page.events.is_empty() {
-            return Step::Respond(WatchResponse {
+            return WatchStep::Respond(WatchResponse {
                 revision: state.revision(),
                 events: page.events,
             });
         }
         if let Some(revision) = self.answer_progress_request(state.revision()) {
-            return Step::Respond(WatchResponse {
+            return WatchStep::Respond(WatchResponse {
                 revision,
                 events: Vec::new(),
             });
         }
         if self.next <= state.revision() {
-            Step::ReadOn
+            WatchStep::ReadOn
         } else if published.closed {
-            Step::End(closed_error())
+            WatchStep::End(closed_error())
         } else {
-            Step::Wait
+            WatchStep::Wait
         }
     }
 
-    fn notice_progress_request(&mut self, published: &Published) {
+    fn notice_progress_request(&mut self, published: &PublishedState) {
         let request = published.progress_requests;
-        if matches!(self.progress, Progress::Answered(answered) if answered < request) {
-            self.progress = Progress::Owed {
+        if matches!(self.progress, ProgressReplies::Answered(answered) if answered < request) {
+            self.progress = ProgressReplies::Owed {
                 request,
                 revision: published.state.revision(),
             };
@@ -146,13 +146,13 @@ impl Position {
 
     /// Returns the revision of the progress response that is due, if one is.
     fn answer_progress_request(&mut self, newest: u64) -> Option<u64> {
-        let Progress::Owed { request, revision } = self.progress else {
+        let ProgressReplies::Owed { request, revision } = self.progress else {
             return None;
         };
         if self.next <= revision {
             return None;
         }
-        self.progress = Progress::Answered(request);
+        self.progress = ProgressReplies::Answered(request);
         // A watch that begins at a future revision is ahead of the store.
         Some((self.next - 1).min(newest))
     }
@@ -167,11 +167,11 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::storage::backend::embedded::mvcc::{Change, Record, State};
+    use crate::storage::backend::embedded::mvcc::{Record, RevisionChange, State};
     use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-    fn published() -> Published {
-        Published {
+    fn published() -> PublishedState {
+        PublishedState {
             leases: imbl::OrdMap::new(),
             state: State::new(),
             size_bytes: Ok(0),
@@ -183,20 +183,20 @@ mod tests {
         }
     }
 
-    fn position(start_revision: u64, published: &Published) -> Position {
+    fn position(start_revision: u64, published: &PublishedState) -> ReadPosition {
         let request = WatchRequest {
             range: KeyRange::prefix("/"),
             start_revision,
             previous: false,
             progress: true,
         };
-        Position::new(request, published)
+        ReadPosition::new(request, published)
     }
 
     /// Returns the revision and the number of events of a response.
-    fn batch(step: Step) -> (u64, usize) {
+    fn batch(step: WatchStep) -> (u64, usize) {
         match step {
-            Step::Respond(response) => (response.revision, response.events.len()),
+            WatchStep::Respond(response) => (response.revision, response.events.len()),
             other => panic!("{other:?}"),
         }
     }
@@ -211,7 +211,7 @@ mod tests {
         published.state.put("/a", Bytes::new(), None);
         assert_eq!(batch(position.step(&published)), (3, 1));
         assert_eq!(batch(position.step(&published)), (3, 0));
-        assert!(matches!(position.step(&published), Step::Wait));
+        assert!(matches!(position.step(&published), WatchStep::Wait));
     }
 
     /// A later request may have been made after a write that the answer to the earlier one does not cover.
@@ -225,7 +225,7 @@ mod tests {
         published.progress_requests = 2;
         assert_eq!(batch(position.step(&published)), (2, 0));
         assert_eq!(batch(position.step(&published)), (2, 0));
-        assert!(matches!(position.step(&published), Step::Wait));
+        assert!(matches!(position.step(&published), WatchStep::Wait));
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
             compact_revision: 3,
         };
         match position(2, &published).step(&published) {
-            Step::End(error) => assert_eq!(error, refused),
+            WatchStep::End(error) => assert_eq!(error, refused),
             other => panic!("{other:?}"),
         }
         assert_eq!(batch(position(3, &published).step(&published)), (5, 3));
@@ -274,16 +274,16 @@ mod tests {
         published.state.put("/a", Bytes::new(), None);
         published.closed = true;
         assert_eq!(batch(position.step(&published)), (2, 1));
-        assert!(matches!(position.step(&published), Step::End(_)));
+        assert!(matches!(position.step(&published), WatchStep::End(_)));
     }
 
     #[test]
     fn progress_is_up_to_what_has_been_sent() {
-        let mut position = Position {
+        let mut position = ReadPosition {
             range: KeyRange::prefix("/"),
             previous: false,
             next: 5,
-            progress: Progress::Owed {
+            progress: ProgressReplies::Owed {
                 request: 1,
                 revision: 5,
             },
@@ -388,7 +388,7 @@ mod tests {
             for _ in 0..ROUNDS {
                 state.apply(Arc::new(Record {
                     revision: state.revision() + 1,
-                    change: Change::Delete(others.clone()),
+                    change: RevisionChange::Delete(others.clone()),
                 }));
                 let polls = moments.polls.load(Ordering::Acquire);
                 publish(&state);

@@ -22,8 +22,8 @@ use super::history_bound::HistoryBound;
 use super::lease_book::LeaseBook;
 use super::log::{LogBatch, LogStore};
 use super::mvcc::State;
-use super::published::{Published, closed_error};
-use super::request::Request;
+use super::published::{PublishedState, closed_error};
+use super::request::WriterRequest;
 use crate::budget::Ledger;
 use crate::clock::Instant;
 use crate::storage::backend::BackendError;
@@ -47,7 +47,7 @@ pub(super) struct Writer {
     batch_bytes: u64,
     /// The bytes that the last write refused because of the quota needed, while they are still not available.
     lacking_bytes: Option<u64>,
-    published: Arc<watch::Sender<Published>>,
+    published: Arc<watch::Sender<PublishedState>>,
     /// The time at which the next lease expires.
     expiry: watch::Sender<Option<Instant>>,
     /// The reason why the log accepts no writes.
@@ -62,7 +62,7 @@ impl Writer {
         log: Box<dyn LogStore>,
         obsolete: Vec<u64>,
     ) -> Self {
-        let published = Published {
+        let published = PublishedState {
             state: state.clone(),
             leases: leases.ttls().clone(),
             size_bytes: log.size_bytes(),
@@ -101,7 +101,7 @@ impl Writer {
     }
 
     /// Returns the channel of the state that readers and watches see.
-    pub(super) fn published(&self) -> Arc<watch::Sender<Published>> {
+    pub(super) fn published(&self) -> Arc<watch::Sender<PublishedState>> {
         Arc::clone(&self.published)
     }
 
@@ -116,13 +116,16 @@ impl Writer {
     }
 
     /// Executes requests, makes them durable at once, publishes the new state, and replies. Blocks.
-    pub(super) fn commit(&mut self, requests: Vec<Request>) {
+    pub(super) fn commit(&mut self, requests: Vec<WriterRequest>) {
         let mut batch = LogBatch::default();
         let mut answers = Vec::with_capacity(requests.len());
         // The log recovers, or is found damaged, before the batch begins, so that a batch fails as a whole or not at all.
-        let (first, requests): (Vec<_>, Vec<_>) = requests
-            .into_iter()
-            .partition(|it| matches!(it, Request::Recover { .. } | Request::Verify { .. }));
+        let (first, requests): (Vec<_>, Vec<_>) = requests.into_iter().partition(|it| {
+            matches!(
+                it,
+                WriterRequest::Recover { .. } | WriterRequest::Verify { .. }
+            )
+        });
         for request in first {
             answers.push(self.apply(request, &mut batch));
         }

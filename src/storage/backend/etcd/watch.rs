@@ -15,7 +15,7 @@ use crate::storage::backend::{
 };
 
 /// A watch that etcd has accepted, and its first response if that was not the acceptance.
-pub(super) struct Opened {
+pub(super) struct OpenedWatch {
     stream: WatchStream,
     first: Option<etcd_client::WatchResponse>,
 }
@@ -37,7 +37,10 @@ struct Watching {
 }
 
 /// Opens a watch and waits until etcd has accepted it, so that it sees every later write.
-pub(super) async fn open(mut client: WatchClient, request: WatchRequest) -> Result<Opened, Error> {
+pub(super) async fn open(
+    mut client: WatchClient,
+    request: WatchRequest,
+) -> Result<OpenedWatch, Error> {
     let mut options = WatchOptions::new()
         .with_start_revision(signed(request.start_revision))
         .with_fragment();
@@ -59,7 +62,7 @@ pub(super) async fn open(mut client: WatchClient, request: WatchRequest) -> Resu
         return Err(Error::WatchError("etcd ended the watch at once".to_owned()));
     };
     let accepted = first.created() && !first.canceled();
-    Ok(Opened {
+    Ok(OpenedWatch {
         stream,
         first: (!accepted).then_some(first),
     })
@@ -67,7 +70,7 @@ pub(super) async fn open(mut client: WatchClient, request: WatchRequest) -> Resu
 
 /// Returns the responses of a watch.
 pub(super) fn responses(
-    opened: Opened,
+    opened: OpenedWatch,
     request: &WatchRequest,
     progress_requests: Receiver<u64>,
 ) -> WatchResponses {

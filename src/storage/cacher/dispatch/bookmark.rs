@@ -30,12 +30,12 @@ pub(crate) struct BookmarkSchedule {
     /// was dropped stays until its bucket is due.
     buckets: BTreeMap<u64, Vec<u32>>,
     /// The watchers that want bookmarks, by number; `None` for the others.
-    wanted: Vec<Option<Wanted>>,
+    wanted: Vec<Option<NextBookmark>>,
 }
 
 /// The next bookmark of one watcher.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct NextBookmark {
     bookmarks: Bookmarks,
     /// The second in which the next one is due; `None` after the last.
     due: Option<u64>,
@@ -58,7 +58,7 @@ impl BookmarkSchedule {
             self.wanted.resize(at + 1, None);
         }
         let due = bookmarks.next(now).map(|at| self.second(at));
-        self.wanted[at] = Some(Wanted { bookmarks, due });
+        self.wanted[at] = Some(NextBookmark { bookmarks, due });
         if let Some(due) = due {
             self.buckets.entry(due).or_default().push(number);
         }

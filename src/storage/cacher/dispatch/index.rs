@@ -47,42 +47,42 @@ pub(crate) type WakeList = SmallVec<[Waker; WAKERS_INLINE]>;
 /// The watchers of a type.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    scopes: HashMap<Box<str>, Scope>,
+    scopes: HashMap<Box<str>, KeyScope>,
     /// The groups, by the number that scopes refer to; those in `vacant` are empty.
-    groups: Vec<Group>,
+    groups: Vec<WatcherSet>,
     /// Numbers of groups to reuse.
     vacant: Vec<u32>,
     /// The place of each watcher, by its number.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<IndexSlot>>,
 }
 
 /// The groups of one folder or key.
 #[derive(Debug, Default)]
-struct Scope {
+struct KeyScope {
     /// The groups of the watchers without an exact term.
     others: ShardGroups,
-    fields: Terms,
-    labels: Terms,
+    fields: TermGroups,
+    labels: TermGroups,
 }
 
 /// Groups by the name and the value of a term.
-type Terms = BTreeMap<Box<str>, HashMap<Box<str>, ShardGroups>>;
+type TermGroups = BTreeMap<Box<str>, HashMap<Box<str>, ShardGroups>>;
 
 /// The watchers with the same scope, term and shard, contiguous in memory.
 #[derive(Debug, Default)]
-struct Group {
+struct WatcherSet {
     /// The scope of the watchers.
     scope: Box<str>,
     /// The exact term of the watchers; `None` if they have none.
     term: Option<ExactTerm>,
     /// The shard selector of the watchers, which may be empty.
     shard: ShardSelector,
-    entries: Vec<Entry>,
+    entries: Vec<WatcherEntry>,
 }
 
 /// The outcome of a dispatch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Dispatched {
+pub(crate) struct DispatchResult {
     /// The number of watchers that had no room for the event.
     pub(crate) overflows: u64,
     /// The number of times that a shard selector would have refused the event, see [`ShardGroups::concerned`].
@@ -91,7 +91,7 @@ pub(crate) struct Dispatched {
 
 /// A watcher, as the dispatcher knows it.
 #[derive(Debug)]
-struct Entry {
+struct WatcherEntry {
     sender: Sender,
     /// The filter, for watchers that select less than their group; `None` for the others.
     filter: Option<Arc<Filter>>,
@@ -101,7 +101,7 @@ struct Entry {
 
 /// The position of a watcher's entry.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct IndexSlot {
     group: u32,
     position: u32,
 }
@@ -124,7 +124,7 @@ impl Index {
         }
         let entries = &mut self.groups[group as usize].entries;
         let position = index_u32(entries.len());
-        entries.push(Entry {
+        entries.push(WatcherEntry {
             sender,
             filter: (!decided).then_some(filter),
             number,
@@ -133,7 +133,7 @@ impl Index {
         if self.places.len() <= at {
             self.places.resize(at + 1, None);
         }
-        self.places[at] = Some(Place { group, position });
+        self.places[at] = Some(IndexSlot { group, position });
     }
 
     /// Removes a watcher, if it is there.
@@ -157,8 +157,8 @@ impl Index {
         sequence: u64,
         event: &CacheEvent,
         wake: &mut WakeList,
-    ) -> Dispatched {
-        let mut dispatched = Dispatched::default();
+    ) -> DispatchResult {
+        let mut dispatched = DispatchResult::default();
         let current = match &event.current {
             Current::Unreadable => return dispatched,
             Current::Deleted => None,
@@ -233,7 +233,7 @@ impl Index {
         };
         let group = groups.group(shard, next);
         if group == next {
-            let made = Group {
+            let made = WatcherSet {
                 scope: scope.into(),
                 term: term.cloned(),
                 shard: shard.clone(),
@@ -292,8 +292,8 @@ impl Index {
     }
 }
 
-impl Scope {
-    fn terms(&mut self, kind: TermKind) -> &mut Terms {
+impl KeyScope {
+    fn terms(&mut self, kind: TermKind) -> &mut TermGroups {
         match kind {
             TermKind::Field => &mut self.fields,
             TermKind::Label => &mut self.labels,
@@ -368,7 +368,7 @@ fn either(
     }
 }
 
-impl Group {
+impl WatcherSet {
     fn dispatch(&mut self, sequence: u64, event: &CacheEvent, wake: &mut WakeList) -> u64 {
         let mut overflows = 0;
         for entry in &mut self.entries {

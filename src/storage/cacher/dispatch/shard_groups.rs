@@ -27,12 +27,12 @@ pub(crate) struct ShardGroups {
     /// The group of the watchers without a shard selector.
     unsharded: Option<u32>,
     /// The groups of the others; none for most terms.
-    sharded: Option<Box<Sharded>>,
+    sharded: Option<Box<ShardedGroups>>,
 }
 
 /// The groups of the watchers that have a shard selector.
 #[derive(Debug, Default)]
-struct Sharded {
+struct ShardedGroups {
     groups: HashMap<ShardSelector, u32>,
     uids: Buckets,
     namespaces: Buckets,
@@ -135,7 +135,7 @@ impl ShardGroups {
     }
 }
 
-impl Sharded {
+impl ShardedGroups {
     /// Returns the buckets that a selector belongs in; `None` if it has no range.
     fn buckets(&mut self, selector: &ShardSelector) -> Option<&mut Buckets> {
         Some(match selector.field()? {

@@ -144,7 +144,7 @@ impl WatchCache {
     }
 
     /// Applies an event to the state machine of the readiness.
-    pub(crate) fn note(&self, event: readiness::Event) {
+    pub(crate) fn note(&self, event: readiness::ReadinessEvent) {
         let now = self.clock.now();
         self.readiness.send_modify(|it| {
             let after = it.after(event, now);

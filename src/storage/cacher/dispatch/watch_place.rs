@@ -19,14 +19,14 @@ const CURSOR_SHIFT: u32 = 1;
 
 /// The place of a watch, which the watch and those who look at it share.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct WatchPosition {
     cache: Arc<WatchCache>,
     channel: Observer<SIGNALS_MAX>,
     /// The cursor of a watch that reads the window or its initial state, or [`LIVE`].
     cursor: AtomicU64,
 }
 
-impl Place {
+impl WatchPosition {
     /// Creates the place of a watch that begins at a cursor.
     pub(crate) fn new(cache: Arc<WatchCache>, channel: Observer<SIGNALS_MAX>, cursor: u64) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-impl WatchPlace for Place {
+impl WatchPlace for WatchPosition {
     fn of_type(&self) -> (&str, &str) {
         let config = &self.cache.config;
         (&config.group, &config.resource)

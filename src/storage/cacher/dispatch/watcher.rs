@@ -26,7 +26,7 @@ use futures::Stream;
 
 use super::attachment::Attachment;
 use super::filter::Filter;
-use super::watch_place::Place;
+use super::watch_place::WatchPosition;
 use crate::meta::{Object, WatchEvent};
 use crate::ring::channel::Signal;
 use crate::ring::log::Slot;
@@ -44,7 +44,7 @@ const LOOKED_AT_MAX: usize = 100;
 pub(crate) struct CacheWatcher {
     /// The registration with the dispatcher; ends on drop.
     attachment: Attachment,
-    phase: Phase,
+    phase: WatcherPhase,
     /// The number of the next event.
     cursor: u64,
     /// Events at or below this revision are not delivered: the client has them, or did not request them.
@@ -56,14 +56,14 @@ pub(crate) struct CacheWatcher {
     /// Counts the watch in the metrics from the overflow of its channel until the channel is resumed.
     overflowed: Option<OverflowedWatcher>,
     /// The place of the watch for those who look at it; `None` if nobody does.
-    place: Option<Arc<Place>>,
+    place: Option<Arc<WatchPosition>>,
     /// The revision up to which everything has been delivered. Events that share a revision are delivered one by one,
     /// so an event completes only the revision before its own.
     complete: u64,
 }
 
 #[derive(Debug)]
-enum Phase {
+enum WatcherPhase {
     State(Box<StateInterval>),
     CatchUp {
         /// True once the channel has been resumed.
@@ -102,12 +102,12 @@ pub(crate) struct WatchStart {
 impl CacheWatcher {
     /// Creates a watch that has been attached and begins where the window was found after that.
     pub(crate) fn new(attachment: Attachment, start: WatchStart) -> Self {
-        let catch_up = Phase::CatchUp { resumed: false };
+        let catch_up = WatcherPhase::CatchUp { resumed: false };
         Self {
             attachment,
             phase: start
                 .state
-                .map_or(catch_up, |state| Phase::State(Box::new(state))),
+                .map_or(catch_up, |state| WatcherPhase::State(Box::new(state))),
             cursor: start.cursor,
             start_revision: start.start_revision,
             with_previous: false,
@@ -132,7 +132,7 @@ impl CacheWatcher {
             return self;
         };
         let (cache, channel) = (&self.attachment.cache, self.attachment.receiver.observer());
-        let place = Arc::new(Place::new(Arc::clone(cache), channel, self.cursor));
+        let place = Arc::new(WatchPosition::new(Arc::clone(cache), channel, self.cursor));
         observer.begins(Arc::clone(&place) as _);
         Self {
             place: Some(place),
@@ -142,7 +142,7 @@ impl CacheWatcher {
 
     /// Delivers the initial state.
     fn state(&mut self) -> Step {
-        let Phase::State(interval) = &mut self.phase else {
+        let WatcherPhase::State(interval) = &mut self.phase else {
             return ControlFlow::Continue(());
         };
         if let Some(object) = interval.ready.pop_front() {
@@ -154,7 +154,7 @@ impl CacheWatcher {
             return ControlFlow::Continue(());
         }
         let end_bookmark = interval.end_bookmark;
-        self.phase = Phase::CatchUp { resumed: false };
+        self.phase = WatcherPhase::CatchUp { resumed: false };
         if end_bookmark {
             return ControlFlow::Break(Ok(WatchEvent::Bookmark {
                 revision: self.reached,
@@ -181,16 +181,16 @@ impl CacheWatcher {
         self.show_cursor();
         if self.cursor >= view.end() {
             // Later events are sent through the channel; those that came meanwhile are read from the window once more.
-            let resumed = matches!(self.phase, Phase::CatchUp { resumed: true });
+            let resumed = matches!(self.phase, WatcherPhase::CatchUp { resumed: true });
             self.phase = if resumed {
                 self.overflowed = None;
                 if let Some(place) = &self.place {
                     place.is_live();
                 }
-                Phase::Live
+                WatcherPhase::Live
             } else {
                 self.attachment.receiver.resume();
-                Phase::CatchUp { resumed: true }
+                WatcherPhase::CatchUp { resumed: true }
             };
         }
         ControlFlow::Continue(())
@@ -209,7 +209,7 @@ impl CacheWatcher {
             Signal::Event(sequence) => self.deliver(sequence),
             Signal::Lagged(sequence) => {
                 self.cursor = self.cursor.max(sequence);
-                self.phase = Phase::CatchUp { resumed: false };
+                self.phase = WatcherPhase::CatchUp { resumed: false };
                 let metrics = &self.attachment.cache.metrics.engine;
                 self.overflowed = Some(OverflowedWatcher::count(metrics));
                 self.show_cursor();
@@ -217,7 +217,7 @@ impl CacheWatcher {
             }
             Signal::Bookmark(revision) => self.bookmark(revision),
             Signal::End(last) => {
-                self.phase = Phase::Ended;
+                self.phase = WatcherPhase::Ended;
                 if self.attachment.cache.fresh.is_over() {
                     // The client's version means something else now: it must not resume from it.
                     return ControlFlow::Break(Err(StorageError::WatchExpired));
@@ -287,7 +287,7 @@ impl CacheWatcher {
             self.cursor = next;
             return ControlFlow::Continue(());
         }
-        self.phase = Phase::Ended;
+        self.phase = WatcherPhase::Ended;
         self.attachment.cache.metrics.terminated_watchers.inc();
         ControlFlow::Break(Err(StorageError::TooOld {
             requested: self.reached,
@@ -303,13 +303,13 @@ impl Stream for CacheWatcher {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
             let step = match &self.phase {
-                Phase::State(_) => self.state(),
-                Phase::CatchUp { .. } => self.catch_up(),
-                Phase::Live => {
+                WatcherPhase::State(_) => self.state(),
+                WatcherPhase::CatchUp { .. } => self.catch_up(),
+                WatcherPhase::Live => {
                     let signal = ready!(self.attachment.receiver.poll(context));
                     self.follow(signal)
                 }
-                Phase::Ended => return Poll::Ready(None),
+                WatcherPhase::Ended => return Poll::Ready(None),
             };
             match step {
                 ControlFlow::Break(item) => return Poll::Ready(Some(item)),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::bookmark::{BookmarkSchedule, Bookmarks};
 use super::filter::Filter;
-use super::index::{Dispatched, Index, WakeList};
+use super::index::{DispatchResult, Index, WakeList};
 use super::signal_channel::Sender;
 use crate::clock::Instant;
 use crate::ring::registrations::{Registration, Registrations};
@@ -65,9 +65,9 @@ impl Watchers {
         first: u64,
         events: &[Arc<CacheEvent>],
         wake: &mut WakeList,
-    ) -> Dispatched {
+    ) -> DispatchResult {
         self.apply_registrations();
-        let mut all = Dispatched::default();
+        let mut all = DispatchResult::default();
         for (sequence, event) in (first..).zip(events) {
             let one = self.index.dispatch(sequence, event, wake);
             all.overflows += one.overflows;

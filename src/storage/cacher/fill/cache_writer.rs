@@ -24,7 +24,7 @@ use crate::storage::cacher::dispatch::index::WakeList;
 use crate::storage::cacher::dispatch::watch_cache::WatchCache;
 use crate::storage::cacher::dispatch::watchers::Watchers;
 use crate::storage::cacher::metrics::engine_metrics::WindowFigures;
-use crate::storage::cacher::readiness::Event;
+use crate::storage::cacher::readiness::ReadinessEvent;
 use crate::storage::cacher::window::event::{CacheEvent, Current, KeptState};
 use crate::storage::cacher::window::event_window::{STATE_EVENTS_MAX, WindowWriter};
 use crate::storage::cacher::window::snapshot::{Entry, SnapshotMap};
@@ -52,7 +52,7 @@ pub(crate) struct CacheWriter {
 /// The events of a type that its writer has applied to its own state and nobody has seen.
 #[derive(Debug)]
 #[must_use = "the events must be published"]
-pub(crate) struct Applied {
+pub(crate) struct AppliedEvents {
     events: Vec<Arc<CacheEvent>>,
     /// The instant at which the events were received.
     received: Instant,
@@ -60,13 +60,13 @@ pub(crate) struct Applied {
 
 /// The events of a type that readers see and watchers have not been sent.
 #[must_use = "the events must be dispatched"]
-pub(crate) struct Undispatched<'a> {
+pub(crate) struct UndispatchedEvents<'a> {
     cache: &'a WatchCache,
     /// Locked since before the events were published.
     watchers: MutexGuard<'a, Watchers>,
     /// The sequence number of the first event.
     first: u64,
-    applied: Applied,
+    applied: AppliedEvents,
     /// The instant at which the events were published.
     published: Instant,
 }
@@ -128,7 +128,7 @@ impl CacheWriter {
 
     /// Replaces the state by what was listed at `revision`. Watches of the earlier state end.
     pub(crate) fn replace(&mut self, revision: u64, filling: Filling) {
-        self.cache.note(Event::Listed { revision });
+        self.cache.note(ReadinessEvent::Listed { revision });
         let mut wake = WakeList::new();
         self.generation += 1;
         self.revision = revision;
@@ -151,13 +151,13 @@ impl CacheWriter {
     /// Begins to serve what the last [`CacheWriter::replace`] and the changes since have brought.
     pub(crate) fn serve(&self) {
         let generation = self.generation;
-        self.cache.note(Event::Current { generation });
+        self.cache.note(ReadinessEvent::Current { generation });
     }
 
     /// Stops serving because the history has a gap from here on: all watches end.
     pub(crate) fn invalidate(&self, reason: &StorageError) {
         let reason = reason.to_string();
-        self.cache.note(Event::HistoryLost { reason });
+        self.cache.note(ReadinessEvent::HistoryLost { reason });
         self.end_watches();
     }
 
@@ -165,11 +165,12 @@ impl CacheWriter {
     /// applied them.
     pub(crate) fn suspend(&self, reason: String) {
         let revision = self.revision;
-        self.cache.note(Event::Suspended { revision, reason });
+        self.cache
+            .note(ReadinessEvent::Suspended { revision, reason });
     }
 
     /// Applies the changes that have waited, as [`CacheWriter::apply`] does. [`CacheWriter::serve`] begins to serve again.
-    pub(crate) fn resume(&mut self, changes: Vec<Change>, revision: u64) -> Option<Applied> {
+    pub(crate) fn resume(&mut self, changes: Vec<Change>, revision: u64) -> Option<AppliedEvents> {
         // A reader that took its view meanwhile must not take it for one of a type that was served all the time.
         self.generation += 1;
         self.apply(changes, revision)
@@ -179,12 +180,12 @@ impl CacheWriter {
     pub(crate) fn note_failure(&self, reason: &StorageError) {
         self.cache.metrics.initialization_errors.inc();
         let reason = reason.to_string();
-        self.cache.note(Event::Failed { reason });
+        self.cache.note(ReadinessEvent::Failed { reason });
     }
 
     /// Stops serving for good.
     pub(crate) fn stop(&self) {
-        self.cache.note(Event::Stop);
+        self.cache.note(ReadinessEvent::Stop);
         self.end_watches();
     }
 
@@ -197,7 +198,7 @@ impl CacheWriter {
     /// Applies the type's changes of a batch, the last of which has `revision`. Changes that the cache has already
     /// applied are skipped. Returns `None` if a change contradicts the known state: then an earlier one was lost,
     /// nothing of the batch may be published, and the type must be listed again.
-    pub(crate) fn apply(&mut self, changes: Vec<Change>, revision: u64) -> Option<Applied> {
+    pub(crate) fn apply(&mut self, changes: Vec<Change>, revision: u64) -> Option<AppliedEvents> {
         let reached = self.revision;
         let received = self.cache.clock.now();
         let mut events = Vec::new();
@@ -213,7 +214,7 @@ impl CacheWriter {
         }
         self.objects.set(self.state.bytes());
         self.revision = reached.max(revision);
-        Some(Applied { events, received })
+        Some(AppliedEvents { events, received })
     }
 
     /// Drops the events that are too many, too large together or too old for the limits of the window. Those of a quiet type
@@ -225,7 +226,7 @@ impl CacheWriter {
     }
 
     /// Publishes events, so that readers see them.
-    pub(crate) fn publish(&mut self, applied: Applied) -> Undispatched<'_> {
+    pub(crate) fn publish(&mut self, applied: AppliedEvents) -> UndispatchedEvents<'_> {
         let first = self.window.end();
         for event in &applied.events {
             self.window.append(Arc::clone(event));
@@ -233,7 +234,7 @@ impl CacheWriter {
         let watchers = self.cache.watchers();
         self.window.publish();
         self.cache.metrics.set_resource_version(self.revision);
-        Undispatched {
+        UndispatchedEvents {
             cache: &self.cache,
             watchers,
             first,
@@ -309,10 +310,10 @@ impl CacheWriter {
     }
 }
 
-impl Undispatched<'_> {
+impl UndispatchedEvents<'_> {
     /// Sends the events to the watchers, then outside the lock wakes them.
     pub(crate) fn dispatch(mut self) {
-        let Applied { events, received } = self.applied;
+        let AppliedEvents { events, received } = self.applied;
         let mut wake = WakeList::new();
         let dispatched = self.watchers.dispatch(self.first, &events, &mut wake);
         drop(self.watchers);
@@ -348,7 +349,7 @@ impl Filling {
             share.set(self.state.bytes());
         }
         let objects = self.objects;
-        cache.note(Event::Page { objects });
+        cache.note(ReadinessEvent::Page { objects });
     }
 
     /// Removes a key, if it is there.

@@ -17,7 +17,7 @@ use super::cache_writer::CacheWriter;
 use super::ready_changes::follow_merged;
 use crate::budget::Ledger;
 use crate::clock::{Clock, Instant};
-use crate::ring::waiters::Published;
+use crate::ring::waiters::PublishedNumber;
 use crate::storage::cacher::config::TypeConfig;
 use crate::storage::cacher::dispatch::bookmark::BOOKMARK_TICK;
 use crate::storage::cacher::dispatch::watch_cache::WatchCache;
@@ -104,7 +104,7 @@ impl FeedShared {
         clock: Clock,
         metrics: CacheMetrics,
         ledger: Ledger,
-        published: Published,
+        published: PublishedNumber,
     ) -> Self {
         let fresh = Freshness::new(published, clock.clone());
         Self {
@@ -192,7 +192,7 @@ impl FeedShared {
 
     /// Begins a new history: every type that has not been removed gets a new cache. Returns their writers for the
     /// reflector, which then ends the watches of the old caches.
-    pub(crate) fn begin_anew(&self, published: Published) -> Vec<(TypeId, CacheWriter)> {
+    pub(crate) fn begin_anew(&self, published: PublishedNumber) -> Vec<(TypeId, CacheWriter)> {
         let caches = self.caches();
         let fresh = Arc::new(self.fresh().successor(published));
         self.fresh.store(Arc::clone(&fresh));

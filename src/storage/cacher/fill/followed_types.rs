@@ -15,14 +15,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::backoff::backoff;
-use super::cache_writer::{Applied, CacheWriter, Filling, Undispatched};
+use super::cache_writer::{AppliedEvents, CacheWriter, Filling, UndispatchedEvents};
 use super::encrypted_value::{EncryptedValue, ValueAnswer};
 use super::feed_shared::TypeId;
 use super::listing::Listing;
 use super::pending_changes::PendingChanges;
 use crate::clock::Instant;
 use crate::storage::cacher::dispatch::filter::folders;
-use crate::storage::cacher::readiness::Event;
+use crate::storage::cacher::readiness::ReadinessEvent;
 use crate::storage::{Change, ChangeBatch, ChangeKind, StorageError};
 
 /// All types of a feed, with their writers.
@@ -40,14 +40,14 @@ pub(crate) struct FollowedType {
     /// The writer of its cache.
     pub(crate) cache: CacheWriter,
     /// The phase that it is in.
-    phase: Phase,
+    phase: FillPhase,
     /// The number of changes that contradicted the known state.
     faults: u32,
 }
 
 /// The phase of a type.
 #[derive(Debug)]
-enum Phase {
+enum FillPhase {
     /// It is being listed, and its changes are applied to the list.
     Listing(Box<Listing>),
     /// Its changes are applied to its cache.
@@ -60,7 +60,7 @@ enum Phase {
 }
 
 /// The events of types that their writers have applied and nobody has seen.
-pub(crate) type Batch = BTreeMap<TypeId, Applied>;
+pub(crate) type Batch = BTreeMap<TypeId, AppliedEvents>;
 
 /// The reason why a type must be listed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +84,7 @@ impl FollowedTypes {
         let listing = Listing::new(cache.begin_filling(), cache.share(), now);
         let followed = FollowedType {
             cache,
-            phase: Phase::Listing(Box::new(listing)),
+            phase: FillPhase::Listing(Box::new(listing)),
             faults: 0,
         };
         self.by_id.insert(id, followed);
@@ -121,7 +121,7 @@ impl FollowedTypes {
     pub(crate) fn filled(&mut self, id: TypeId, revision: u64, filling: Filling) {
         if let Some(followed) = self.by_id.get_mut(&id) {
             followed.cache.replace(revision, filling);
-            followed.phase = Phase::Following { served: false };
+            followed.phase = FillPhase::Following { served: false };
         }
     }
 
@@ -167,7 +167,9 @@ impl FollowedTypes {
             undispatched.extend(events.map(|it| followed.cache.publish(it)));
         }
         published();
-        undispatched.into_iter().for_each(Undispatched::dispatch);
+        undispatched
+            .into_iter()
+            .for_each(UndispatchedEvents::dispatch);
         for id in touched {
             if let Some(followed) = self.by_id.get_mut(&id) {
                 followed.cache.expire_events();
@@ -184,9 +186,9 @@ impl FollowedTypes {
     ) -> Option<(TypeId, EncryptedValue)> {
         self.by_id.iter_mut().find_map(|(id, followed)| {
             let encrypted = match &mut followed.phase {
-                Phase::Waiting(pending) => pending.request(ticket),
-                Phase::Listing(listing) => listing.request_value(ticket, now),
-                Phase::Following { .. } => None,
+                FillPhase::Waiting(pending) => pending.request(ticket),
+                FillPhase::Listing(listing) => listing.request_value(ticket, now),
+                FillPhase::Following { .. } => None,
             };
             Some((*id, encrypted?))
         })
@@ -195,8 +197,8 @@ impl FollowedTypes {
     /// Returns when the next value of a list is to be decrypted that could not be before.
     pub(crate) fn next_encrypted_due(&self) -> Option<Instant> {
         let due = |followed: &FollowedType| match &followed.phase {
-            Phase::Listing(listing) => listing.value_due(),
-            Phase::Following { .. } | Phase::Waiting(_) => None,
+            FillPhase::Listing(listing) => listing.value_due(),
+            FillPhase::Following { .. } | FillPhase::Waiting(_) => None,
         };
         self.by_id.values().filter_map(due).min()
     }
@@ -217,22 +219,22 @@ impl FollowedTypes {
             return Ok(none);
         };
         match (&mut followed.phase, answer.value) {
-            (Phase::Waiting(pending), Ok(value)) if pending.is_in_flight(answer.ticket) => {
+            (FillPhase::Waiting(pending), Ok(value)) if pending.is_in_flight(answer.ticket) => {
                 pending.take(value);
                 let applied = followed.apply_readable(reached);
                 let events = applied.map_err(|fault| (answer.id, fault))?;
                 Ok(events.map(|it| (answer.id, it)).into_iter().collect())
             }
-            (Phase::Waiting(pending), Err(error)) if pending.is_in_flight(answer.ticket) => {
+            (FillPhase::Waiting(pending), Err(error)) if pending.is_in_flight(answer.ticket) => {
                 tracing::error!(%error, "a type is listed again until its values can be read");
                 followed.relist(&error, now);
                 Ok(none)
             }
-            (Phase::Listing(listing), Ok(value)) if listing.awaits_value(answer.ticket) => {
+            (FillPhase::Listing(listing), Ok(value)) if listing.awaits_value(answer.ticket) => {
                 listing.take_value(followed.cache.shared(), value, now);
                 Ok(none)
             }
-            (Phase::Listing(listing), Err(error)) if listing.awaits_value(answer.ticket) => {
+            (FillPhase::Listing(listing), Err(error)) if listing.awaits_value(answer.ticket) => {
                 tracing::warn!(%error, prefix = followed.cache.prefix(), "a value of a list cannot be read");
                 listing.fail_value(now);
                 followed.cache.note_failure(&error);
@@ -259,12 +261,12 @@ impl FollowedTypes {
     /// Completes the lists for which the stream has reached a high enough revision.
     pub(crate) fn finish_lists(&mut self, revision: u64) {
         for followed in self.by_id.values_mut() {
-            let Phase::Listing(listing) = &mut followed.phase else {
+            let FillPhase::Listing(listing) = &mut followed.phase else {
                 continue;
             };
             if let Some(filling) = listing.finish(revision) {
                 followed.cache.replace(revision, filling);
-                followed.phase = Phase::Following { served: false };
+                followed.phase = FillPhase::Following { served: false };
             }
         }
     }
@@ -272,9 +274,9 @@ impl FollowedTypes {
     /// Reports in the readiness of types how far the changes since the lists have been applied.
     pub(crate) fn note_progress(&self, reached: u64, newest: u64) {
         for followed in self.by_id.values() {
-            if matches!(followed.phase, Phase::Following { served: false }) {
+            if matches!(followed.phase, FillPhase::Following { served: false }) {
                 let cache = followed.cache.shared();
-                cache.note(Event::CaughtUp { reached, newest });
+                cache.note(ReadinessEvent::CaughtUp { reached, newest });
             }
         }
     }
@@ -282,7 +284,7 @@ impl FollowedTypes {
     /// Makes every type ready that has a complete state.
     pub(crate) fn serve(&mut self) {
         for followed in self.by_id.values_mut() {
-            if let Phase::Following { served } = &mut followed.phase
+            if let FillPhase::Following { served } = &mut followed.phase
                 && !*served
             {
                 *served = true;
@@ -295,16 +297,16 @@ impl FollowedTypes {
     pub(crate) fn listing(&mut self, id: TypeId) -> Option<(&CacheWriter, &mut Listing)> {
         let followed = self.by_id.get_mut(&id)?;
         match &mut followed.phase {
-            Phase::Listing(listing) => Some((&followed.cache, &mut **listing)),
-            Phase::Following { .. } | Phase::Waiting(_) => None,
+            FillPhase::Listing(listing) => Some((&followed.cache, &mut **listing)),
+            FillPhase::Following { .. } | FillPhase::Waiting(_) => None,
         }
     }
 
     /// Returns the type whose next page is due first, and when.
     pub(crate) fn next_due(&self) -> Option<(Instant, TypeId)> {
         let due = |(id, followed): (&TypeId, &FollowedType)| match &followed.phase {
-            Phase::Listing(listing) => Some((listing.due()?, *id)),
-            Phase::Following { .. } | Phase::Waiting(_) => None,
+            FillPhase::Listing(listing) => Some((listing.due()?, *id)),
+            FillPhase::Following { .. } | FillPhase::Waiting(_) => None,
         };
         self.by_id.iter().filter_map(due).min()
     }
@@ -312,7 +314,7 @@ impl FollowedTypes {
     /// Returns true if a list has all its pages and waits for the stream alone.
     pub(crate) fn awaits_stream(&self) -> bool {
         self.by_id.values().any(
-            |followed| matches!(&followed.phase, Phase::Listing(listing) if listing.awaits_stream()),
+            |followed| matches!(&followed.phase, FillPhase::Listing(listing) if listing.awaits_stream()),
         )
     }
 
@@ -325,7 +327,7 @@ impl FollowedTypes {
     /// listed or waiting may have been found unreadable already.
     pub(crate) fn unreadable(&self) -> impl Iterator<Item = TypeId> {
         let is_settled = |it: &FollowedType| {
-            matches!(it.phase, Phase::Following { .. }) && !it.cache.has_unreadable()
+            matches!(it.phase, FillPhase::Following { .. }) && !it.cache.has_unreadable()
         };
         let unreadable = self.by_id.iter().filter(move |(_, it)| !is_settled(it));
         unreadable.map(|(id, _)| *id)
@@ -339,33 +341,37 @@ impl FollowedTypes {
 
 impl FollowedType {
     fn relist(&mut self, reason: &StorageError, due: Instant) {
-        if !matches!(self.phase, Phase::Listing(_)) {
+        if !matches!(self.phase, FillPhase::Listing(_)) {
             self.cache.invalidate(reason);
         }
         let listing = Listing::new(self.cache.begin_filling(), self.cache.share(), due);
-        self.phase = Phase::Listing(Box::new(listing));
+        self.phase = FillPhase::Listing(Box::new(listing));
     }
 
     /// Applies changes, or keeps them from the first encrypted one on. Those of one revision are not parted. Returns the events,
     /// if there may be some.
-    fn apply(&mut self, changes: Vec<Change>, revision: u64) -> Result<Option<Applied>, Fault> {
+    fn apply(
+        &mut self,
+        changes: Vec<Change>,
+        revision: u64,
+    ) -> Result<Option<AppliedEvents>, Fault> {
         match &mut self.phase {
-            Phase::Listing(listing) => {
+            FillPhase::Listing(listing) => {
                 for change in changes {
                     listing.absorb(self.cache.shared(), change);
                 }
                 Ok(None)
             }
-            Phase::Following { .. } => {
+            FillPhase::Following { .. } => {
                 let encrypted = |it: &Change| matches!(it.kind, ChangeKind::Encrypted { .. });
                 if changes.iter().any(encrypted) {
-                    self.phase = Phase::Waiting(PendingChanges::new(self.cache.share()));
+                    self.phase = FillPhase::Waiting(PendingChanges::new(self.cache.share()));
                     return self.wait_for_values(changes, revision);
                 }
                 let applied = self.cache.apply(changes, revision);
                 applied.map(Some).ok_or(Fault::Contradiction)
             }
-            Phase::Waiting(_) => self.wait_for_values(changes, revision),
+            FillPhase::Waiting(_) => self.wait_for_values(changes, revision),
         }
     }
 
@@ -374,9 +380,9 @@ impl FollowedType {
         &mut self,
         changes: Vec<Change>,
         revision: u64,
-    ) -> Result<Option<Applied>, Fault> {
+    ) -> Result<Option<AppliedEvents>, Fault> {
         let now = self.cache.shared().clock.now();
-        if let Phase::Waiting(pending) = &mut self.phase
+        if let FillPhase::Waiting(pending) = &mut self.phase
             && !pending.push(changes, now)
         {
             return Err(Fault::TooMuchWaits);
@@ -385,8 +391,8 @@ impl FollowedType {
     }
 
     /// Applies the changes before the first encrypted one. With the last of all, the type has reached `revision`.
-    fn apply_readable(&mut self, revision: u64) -> Result<Option<Applied>, Fault> {
-        let Phase::Waiting(pending) = &mut self.phase else {
+    fn apply_readable(&mut self, revision: u64) -> Result<Option<AppliedEvents>, Fault> {
+        let FillPhase::Waiting(pending) = &mut self.phase else {
             return Ok(None);
         };
         let changes = pending.take_readable();
@@ -401,7 +407,7 @@ impl FollowedType {
                 self.cache.apply(changes, last)
             }
             None => {
-                self.phase = Phase::Following { served: false };
+                self.phase = FillPhase::Following { served: false };
                 self.cache.resume(changes, revision)
             }
         };

@@ -108,7 +108,7 @@ pub(crate) struct PageRequest {
 
 /// A page of a type's list, decoded.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct ObjectPage {
     /// The revision of the page.
     pub(crate) revision: u64,
     /// The objects in key order.
@@ -128,7 +128,7 @@ pub(crate) struct PageAnswer {
     /// or the requested one. A page below it shows that the store was rolled back.
     pub(crate) revision_min: u64,
     /// The page, or the error of reading it.
-    pub(crate) page: Result<Page, StorageError>,
+    pub(crate) page: Result<ObjectPage, StorageError>,
 }
 
 impl Listing {
@@ -179,7 +179,7 @@ impl Listing {
     }
 
     /// Applies a page. The next one is requested at `now`.
-    pub(crate) fn take(&mut self, cache: &WatchCache, page: Page, now: Instant) {
+    pub(crate) fn take(&mut self, cache: &WatchCache, page: ObjectPage, now: Instant) {
         self.in_flight = None;
         self.due = now;
         self.failures = 0;
@@ -314,7 +314,7 @@ pub(crate) async fn read_page(
     feed: &FeedShared,
     cache: &WatchCache,
     request: PageRequest,
-) -> Result<Page, StorageError> {
+) -> Result<ObjectPage, StorageError> {
     let after = request.after.as_deref();
     let prefix = &cache.config.prefix;
     let page = feed
@@ -336,7 +336,7 @@ pub(crate) async fn read_page(
             tokio::task::yield_now().await;
         }
     }
-    Ok(Page {
+    Ok(ObjectPage {
         revision: page.revision,
         entries,
         more: page.more,

@@ -17,7 +17,7 @@ use crate::storage::{Change, ChangeKind};
 #[derive(Debug)]
 pub(crate) struct PendingChanges {
     /// The changes in order.
-    changes: VecDeque<Waiting>,
+    changes: VecDeque<PendingChange>,
     /// The number of changes before the first encrypted one.
     readable: usize,
     /// The number of these that belong to revisions without an encrypted change.
@@ -31,7 +31,7 @@ pub(crate) struct PendingChanges {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingChange {
     change: Change,
     /// The instant until which its value is waited for.
     deadline: Instant,
@@ -56,7 +56,7 @@ impl PendingChanges {
         let deadline = now + WAITING_MAX;
         for change in changes {
             self.bytes += bytes(&change);
-            self.changes.push_back(Waiting { change, deadline });
+            self.changes.push_back(PendingChange { change, deadline });
         }
         self.share.set(self.bytes as u64);
         self.pass_readable();
@@ -69,7 +69,7 @@ impl PendingChanges {
         if self.in_flight.is_some() {
             return None;
         }
-        let Waiting { change, deadline } = self.changes.get(self.readable)?;
+        let PendingChange { change, deadline } = self.changes.get(self.readable)?;
         let ChangeKind::Encrypted { value, .. } = &change.kind else {
             return None;
         };
@@ -90,7 +90,7 @@ impl PendingChanges {
     pub(crate) fn take(&mut self, value: Bytes) {
         self.in_flight = None;
         let first = self.changes.get_mut(self.readable);
-        if let Some(Waiting { change, .. }) = first
+        if let Some(PendingChange { change, .. }) = first
             && let ChangeKind::Encrypted { created, .. } = change.kind
         {
             self.bytes -= bytes(change);
@@ -119,7 +119,7 @@ impl PendingChanges {
 
     /// Moves on to the next encrypted change.
     fn pass_readable(&mut self) {
-        while let Some(Waiting { change, .. }) = self.changes.get(self.readable)
+        while let Some(PendingChange { change, .. }) = self.changes.get(self.readable)
             && !matches!(change.kind, ChangeKind::Encrypted { .. })
         {
             self.readable += 1;
@@ -137,7 +137,7 @@ fn bytes(change: &Change) -> usize {
         ChangeKind::Put { value, .. } | ChangeKind::Encrypted { value, .. } => value.len(),
         ChangeKind::Delete => 0,
     };
-    size_of::<Waiting>() + change.key.len() + value
+    size_of::<PendingChange>() + change.key.len() + value
 }
 
 #[cfg(test)]

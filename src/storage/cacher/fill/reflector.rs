@@ -88,7 +88,7 @@ pub struct Reflector {
 }
 
 /// The state of the reflector. `attempt` counts the failures in a row.
-enum State {
+enum LoopState {
     /// All types are listed and filled.
     Beginning { attempt: u32, from: Origin },
     /// The stream is opened after the last revision.
@@ -137,25 +137,25 @@ impl Reflector {
 
     /// Runs the state machine. Never completes.
     async fn reflect(&mut self) {
-        let mut state = State::beginning();
+        let mut state = LoopState::beginning();
         loop {
             state = match state {
-                State::Beginning { attempt, from } => self.begin(attempt, from).await,
-                State::Opening { attempt } => self.open(attempt).await,
-                State::Following { stream, attempt } => self.follow(stream, attempt).await,
-                State::RolledBack => self.begin_anew(),
+                LoopState::Beginning { attempt, from } => self.begin(attempt, from).await,
+                LoopState::Opening { attempt } => self.open(attempt).await,
+                LoopState::Following { stream, attempt } => self.follow(stream, attempt).await,
+                LoopState::RolledBack => self.begin_anew(),
             };
         }
     }
 
     /// Lists all types at one revision, or leaves that to the time when the stream is followed.
-    async fn begin(&mut self, attempt: u32, from: Origin) -> State {
+    async fn begin(&mut self, attempt: u32, from: Origin) -> LoopState {
         back_off(&self.feed.clock, attempt).await;
         if self.apply_commands() {
-            return State::RolledBack;
+            return LoopState::RolledBack;
         }
         let failed = match self.first_revision(from).await {
-            Ok((_, newest)) if newest < self.publisher.current() => return State::RolledBack,
+            Ok((_, newest)) if newest < self.publisher.current() => return LoopState::RolledBack,
             Ok((first, newest)) => {
                 self.serve_from = Some(newest);
                 let listed = match from {
@@ -169,16 +169,16 @@ impl Reflector {
         match failed {
             Ok(first) => {
                 self.reach(first, Batch::new());
-                State::Opening { attempt: 0 }
+                LoopState::Opening { attempt: 0 }
             }
-            Err(StorageError::ListExpired) => State::at_head(),
+            Err(StorageError::ListExpired) => LoopState::at_head(),
             Err(error) => {
                 tracing::warn!(%error, attempt, "listing failed");
                 for (_, cache) in self.types.iter() {
                     cache.note_failure(&error);
                 }
                 let attempt = attempt.saturating_add(1);
-                State::Beginning { attempt, from }
+                LoopState::Beginning { attempt, from }
             }
         }
     }
@@ -254,14 +254,14 @@ impl Reflector {
     }
 
     /// Opens the stream after the last revision.
-    async fn open(&mut self, attempt: u32) -> State {
+    async fn open(&mut self, attempt: u32) -> LoopState {
         back_off(&self.feed.clock, attempt).await;
         if self.apply_commands() {
-            return State::RolledBack;
+            return LoopState::RolledBack;
         }
         match self.open_stream().await {
-            Ok(Some(stream)) => State::Following { stream, attempt },
-            Ok(None) => State::RolledBack,
+            Ok(Some(stream)) => LoopState::Following { stream, attempt },
+            Ok(None) => LoopState::RolledBack,
             Err(error) => self.broken(&error, attempt),
         }
     }
@@ -286,7 +286,7 @@ impl Reflector {
     }
 
     /// Applies changes until the stream ends.
-    async fn follow(&mut self, mut stream: ChangeStream, mut attempt: u32) -> State {
+    async fn follow(&mut self, mut stream: ChangeStream, mut attempt: u32) -> LoopState {
         let feed = Arc::clone(&self.feed);
         let mut expiry = feed.clock.now() + EXPIRY_PERIOD;
         let (mut progress_due, mut shrink_due) = (feed.clock.now(), feed.clock.now());
@@ -302,14 +302,14 @@ impl Reflector {
                         attempt = 0;
                     }
                     Some(Err(error)) => return self.broken(&error, attempt),
-                    None => return State::Opening { attempt: attempt.saturating_add(1) },
+                    None => return LoopState::Opening { attempt: attempt.saturating_add(1) },
                 },
                 Some(answer) = self.pages.next() => if self.take_page(answer) {
-                    return State::RolledBack;
+                    return LoopState::RolledBack;
                 },
                 Some(answer) = self.values.next() => self.take_value(answer),
                 () = feed.commands_pending() => if self.apply_commands() {
-                    return State::RolledBack;
+                    return LoopState::RolledBack;
                 },
                 () = feed.clock.sleep_until(due.unwrap_or(expiry)), if due.is_some() => {}
                 () = feed.clock.sleep_until(progress_due), if catching_up => {
@@ -334,7 +334,7 @@ impl Reflector {
     }
 
     /// Returns the next state after a stream has failed.
-    fn broken(&mut self, error: &StorageError, attempt: u32) -> State {
+    fn broken(&mut self, error: &StorageError, attempt: u32) -> LoopState {
         if matches!(error, StorageError::WatchExpired) {
             tracing::warn!(%error, "the history has been compacted; all types are listed again");
             self.types.relist_all(error, self.feed.clock.now());
@@ -343,13 +343,13 @@ impl Reflector {
             // A list of an older revision that compaction has just overtaken would be overtaken again.
             let catching_up = self.serve_from.take().is_some();
             return if catching_up {
-                State::at_head()
+                LoopState::at_head()
             } else {
-                State::beginning()
+                LoopState::beginning()
             };
         }
         tracing::warn!(%error, attempt, "the stream of changes broke");
-        State::Opening {
+        LoopState::Opening {
             attempt: attempt.saturating_add(1),
         }
     }
@@ -467,7 +467,7 @@ impl Reflector {
     }
 
     /// Begins anew with what the store holds now; nothing that is known is kept.
-    fn begin_anew(&mut self) -> State {
+    fn begin_anew(&mut self) -> LoopState {
         let reported = self.publisher.current();
         tracing::error!(
             reported,
@@ -487,11 +487,11 @@ impl Reflector {
         for (id, cache) in writers {
             self.types.add(id, cache, self.feed.clock.now());
         }
-        State::beginning()
+        LoopState::beginning()
     }
 }
 
-impl State {
+impl LoopState {
     fn beginning() -> Self {
         Self::Beginning {
             attempt: 0,

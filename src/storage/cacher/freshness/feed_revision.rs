@@ -15,7 +15,7 @@ use std::time::Duration;
 use futures::FutureExt;
 
 use crate::clock::{Clock, Instant};
-use crate::ring::waiters::Published;
+use crate::ring::waiters::PublishedNumber;
 use crate::storage::StorageError;
 use crate::sync::{Notify, OnceLock};
 
@@ -29,7 +29,7 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 #[derive(Debug)]
 pub(crate) struct Freshness {
     /// The revision, as the reflector publishes it.
-    published: Published,
+    published: PublishedNumber,
     /// Notified when a wait begins, in any history.
     wanted: Arc<Notify>,
     /// The source of time.
@@ -46,7 +46,7 @@ pub(crate) struct Freshness {
 
 impl Freshness {
     /// Reads what the feed publishes.
-    pub(crate) fn new(published: Published, clock: Clock) -> Self {
+    pub(crate) fn new(published: PublishedNumber, clock: Clock) -> Self {
         Self {
             published,
             wanted: Arc::new(Notify::new()),
@@ -59,7 +59,7 @@ impl Freshness {
     }
 
     /// Ends this history and returns the next one, which reads `published`.
-    pub(crate) fn successor(&self, published: Published) -> Self {
+    pub(crate) fn successor(&self, published: PublishedNumber) -> Self {
         // Only the first end counts; there is one reflector, so there is no second.
         let _ = self.over.set(());
         Self {

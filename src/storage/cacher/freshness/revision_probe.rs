@@ -28,13 +28,13 @@ const REQUEST_SPACING: Duration = Duration::from_millis(1);
 const REQUESTS_MAX: usize = 16;
 
 /// A response that several readers share.
-type Answer = Result<u64, Arc<StorageError>>;
+type ProbeAnswer = Result<u64, Arc<StorageError>>;
 
 /// The readers that wait for the next request.
 #[derive(Debug, Default)]
 pub(crate) struct RevisionProbe {
     /// The readers that came since the last request.
-    waiting: Mutex<Vec<oneshot::Sender<Answer>>>,
+    waiting: Mutex<Vec<oneshot::Sender<ProbeAnswer>>>,
     /// Notified by each reader.
     reader_came: Notify,
 }
@@ -105,7 +105,7 @@ impl RevisionProbe {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<oneshot::Sender<Answer>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<oneshot::Sender<ProbeAnswer>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,10 +12,10 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// The reads of a type that wait.
 #[derive(Debug, Default)]
-pub(crate) struct WaitingReads(Mutex<Waiting>);
+pub(crate) struct WaitingReads(Mutex<ReadWaiter>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct ReadWaiter {
     /// The number of the next read.
     next: u64,
     /// The instants at which reads began to wait, by their numbers; so the first has waited longest.
@@ -48,7 +48,7 @@ impl WaitingReads {
         (waiting.begun.len(), longest.unwrap_or_default())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, ReadWaiter> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
 use crate::ring::channel::{PushOutcome, Receiver, Signal, channel};
-use crate::ring::registrations::{Registered, Registration, WAITING_MAX, registrations};
+use crate::ring::registrations::{Registration, RegistrationResult, WAITING_MAX, registrations};
 use crate::ring::waiters::{Closed, published};
 use crate::sync::{AtomicUsize, Ordering};
 
@@ -189,7 +189,7 @@ fn whoever_finds_many_registrations_queued_must_help() {
     for number in 0..WAITING_MAX as u32 {
         let added = registrar.add(());
         let crowded = false;
-        assert_eq!(added, Ok(Registered { number, crowded }));
+        assert_eq!(added, Ok(RegistrationResult { number, crowded }));
     }
     assert!(registrar.remove(0), "one too many");
     assert_eq!(owner.take().count(), WAITING_MAX + 1);

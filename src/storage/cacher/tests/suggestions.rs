@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use super::scripted::Decryption;
 use super::*;
 use crate::meta::Object;
-use crate::storage::{DeleteOptions, NoCheck, Rejection, TryUpdate, UpdateOptions, Updated};
+use crate::storage::{DeleteOptions, NextContent, NoCheck, Rejection, TryUpdate, UpdateOptions};
 
 /// An update that is never called, since the store only counts.
 struct Nothing;
 
 #[async_trait]
 impl TryUpdate for Nothing {
-    async fn try_update(&mut self, _: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, _: Option<&Object>) -> Result<NextContent, Rejection> {
         Err("the store calls no update".into())
     }
 }

@@ -41,7 +41,7 @@ use super::event::CacheEvent;
 use super::snapshot::SnapshotMap;
 use super::view::CacheView;
 use crate::clock::Instant;
-use crate::ring::log::{Evicted, Log, Writer, log};
+use crate::ring::log::{EvictedSegments, Log, Writer, log};
 
 /// Maximum number of events that share a state. More share the copies of the map's nodes that the state of each
 /// would have of its own, and have readers of an exact revision apply more events to the state before it.
@@ -204,7 +204,11 @@ impl States {
 
 impl WindowWriter {
     /// Replaces all events by a list. A reader that waits for the next event finds it evicted.
-    pub(crate) fn reset(&mut self, revision: u64, state: SnapshotMap) -> Evicted<Arc<CacheEvent>> {
+    pub(crate) fn reset(
+        &mut self,
+        revision: u64,
+        state: SnapshotMap,
+    ) -> EvictedSegments<Arc<CacheEvent>> {
         self.segments.clear();
         self.events = 0;
         self.bytes = 0;

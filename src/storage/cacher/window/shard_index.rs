@@ -41,12 +41,12 @@ const BUCKET_SHIFT: u32 = u64::BITS - u8::BITS;
 pub(crate) struct ShardIndex {
     /// The field whose hash it is.
     field: ShardField,
-    places: OrdSet<Place>,
+    places: OrdSet<ShardPosition>,
 }
 
 /// The place of a key: they are ordered by buckets, and in a bucket by keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct ShardPosition {
     bucket: u8,
     key: Arc<str>,
 }
@@ -87,7 +87,7 @@ impl ShardIndex {
         if was == is {
             return;
         }
-        let place = |value: &str| Place {
+        let place = |value: &str| ShardPosition {
             bucket: bucket(shard_hash(value)),
             key: Arc::clone(key),
         };
@@ -117,7 +117,7 @@ impl ShardIndex {
     ) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
         let from: Bound<Arc<str>> = from.map(Arc::from);
         let run = |bucket| {
-            let from = from.clone().map(|key| Place { bucket, key });
+            let from = from.clone().map(|key| ShardPosition { bucket, key });
             let places = self.places.range((from, Bound::Unbounded));
             let places = places.take_while(move |it| it.bucket == bucket);
             let keys = places.map(|it| &it.key);

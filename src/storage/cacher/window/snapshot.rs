@@ -74,7 +74,7 @@ impl Entry {
 
 /// The entries that an index finds for a predicate: all that it selects, and others.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Indexed<'a> {
+pub(crate) struct IndexMatch<'a> {
     state: &'a SnapshotMap,
     by: By<'a>,
 }
@@ -168,13 +168,13 @@ impl SnapshotMap {
         predicate: &'a SelectionPredicate,
         prefix: &str,
         start: &str,
-    ) -> Option<Indexed<'a>> {
+    ) -> Option<IndexMatch<'a>> {
         let value = self.indexes.iter().find_map(|index| {
             let value = predicate.field.requires_exact(index.field())?;
             Some(By::Value(index, value))
         });
         let by = value.or_else(|| self.shard(&predicate.shard, prefix, start))?;
-        Some(Indexed { state: self, by })
+        Some(IndexMatch { state: self, by })
     }
 
     fn shard<'a>(
@@ -248,7 +248,7 @@ impl SnapshotMap {
     }
 }
 
-impl<'a> Indexed<'a> {
+impl<'a> IndexMatch<'a> {
     /// Returns the field whose index it is; `None` for the hashes of shards.
     pub(crate) fn field(self) -> Option<&'a Arc<str>> {
         match self.by {

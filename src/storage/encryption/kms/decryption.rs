@@ -23,7 +23,7 @@ use super::client::{Plugin, PluginError};
 use super::data_key::DataKey;
 use super::envelope::{Digest, EncryptedSource};
 use super::messages::{self, DecryptRequest};
-use super::seeds::{Known, Seeds};
+use super::seeds::{SeedState, Seeds};
 use crate::clock::{Clock, Instant};
 use crate::sync::{Arc, Mutex, MutexGuard};
 
@@ -37,7 +37,7 @@ const SILENCE_LIFETIME: Duration = Duration::from_secs(10);
 const FAILURE_BYTES_MAX: usize = 512;
 
 /// A question for a seed. It takes as long as the plugin's calls do at most, and its outcome is remembered when it ends.
-type Call = Shared<BoxFuture<'static, ()>>;
+type SeedCall = Shared<BoxFuture<'static, ()>>;
 
 /// The seeds of stored values, and the calls that fetch more of them.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) struct Decryption {
     plugin: Arc<dyn Plugin>,
     memory: Arc<Memory>,
     /// The calls under way, at most [`CALLS_MAX`], and some that have ended.
-    calls: Mutex<BTreeMap<Digest, Call>>,
+    calls: Mutex<BTreeMap<Digest, SeedCall>>,
     /// Notified when a call has begun.
     begun: Notify,
 }
@@ -80,7 +80,7 @@ impl Decryption {
 
     /// Remembers a seed that was made here.
     pub(super) fn learn(&self, source: &EncryptedSource, key: &Arc<DataKey>) {
-        let known = Known::Key(Arc::clone(key));
+        let known = SeedState::Key(Arc::clone(key));
         self.memory.seeds.insert(source, known);
     }
 
@@ -90,8 +90,8 @@ impl Decryption {
     /// The reason why it is not known.
     pub(super) fn key(&self, source: &EncryptedSource) -> Result<Arc<DataKey>, String> {
         match self.memory.seeds.get(source) {
-            Some(Known::Key(key)) => Ok(key),
-            Some(Known::Failed(why, _)) => Err(why),
+            Some(SeedState::Key(key)) => Ok(key),
+            Some(SeedState::Failed(why, _)) => Err(why),
             None => {
                 let silence = self.memory.silence();
                 Err(silence.unwrap_or_else(|| "the plugin has not been asked".to_owned()))
@@ -142,7 +142,7 @@ impl Decryption {
     ///
     /// # Errors
     /// The calls that are under way if they are as many as can be.
-    fn call(&self, source: &EncryptedSource) -> Result<Call, Vec<Call>> {
+    fn call(&self, source: &EncryptedSource) -> Result<SeedCall, Vec<SeedCall>> {
         let digest = source.digest();
         let mut calls = self.under_way();
         if let Some(call) = calls.get(&digest) {
@@ -164,7 +164,7 @@ impl Decryption {
     }
 
     /// Returns the calls that have not ended.
-    fn under_way(&self) -> MutexGuard<'_, BTreeMap<Digest, Call>> {
+    fn under_way(&self) -> MutexGuard<'_, BTreeMap<Digest, SeedCall>> {
         let calls = self.calls.lock();
         let mut calls = calls.unwrap_or_else(std::sync::PoisonError::into_inner);
         calls.retain(|_, call| call.peek().is_none());
@@ -176,9 +176,9 @@ impl Memory {
     /// Returns true for a seed that is known, false for one that the plugin is not asked for now.
     fn outcome(&self, source: &EncryptedSource) -> Option<bool> {
         match self.seeds.get(source) {
-            Some(Known::Key(_)) => Some(true),
-            Some(Known::Failed(_, until)) if self.clock.now() < until => Some(false),
-            Some(Known::Failed(..)) | None => self.silence().map(|_| false),
+            Some(SeedState::Key(_)) => Some(true),
+            Some(SeedState::Failed(_, until)) if self.clock.now() < until => Some(false),
+            Some(SeedState::Failed(..)) | None => self.silence().map(|_| false),
         }
     }
 
@@ -186,7 +186,7 @@ impl Memory {
     /// for [`SILENCE_LIFETIME`].
     fn note(&self, source: &EncryptedSource, fetched: Result<DataKey, PluginError>) {
         let error = match fetched {
-            Ok(key) => return self.seeds.insert(source, Known::Key(Arc::new(key))),
+            Ok(key) => return self.seeds.insert(source, SeedState::Key(Arc::new(key))),
             Err(error) => error,
         };
         let mut why = error.to_string();
@@ -197,7 +197,7 @@ impl Memory {
         if error.is_silence() {
             *self.lock_silence() = Some((why, now + SILENCE_LIFETIME));
         } else {
-            let known = Known::Failed(why, now + FAILURE_LIFETIME);
+            let known = SeedState::Failed(why, now + FAILURE_LIFETIME);
             self.seeds.insert(source, known);
         }
     }

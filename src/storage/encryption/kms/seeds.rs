@@ -13,7 +13,7 @@ const SEEDS_MAX: usize = 4_096;
 
 /// The state of a source: decrypted, or not.
 #[derive(Clone, Debug)]
-pub(super) enum Known {
+pub(super) enum SeedState {
     /// Its key.
     Key(Arc<DataKey>),
     /// The reason why the plugin did not decrypt it the last time, and until when it is not asked again.
@@ -22,12 +22,12 @@ pub(super) enum Known {
 
 /// Seeds by the digest of their encrypted form.
 #[derive(Debug, Default)]
-pub(super) struct Seeds(Mutex<State>);
+pub(super) struct Seeds(Mutex<CacheState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct CacheState {
     /// Each source, with the number of its last use.
-    known: HashMap<Digest, (Known, u64)>,
+    known: HashMap<Digest, (SeedState, u64)>,
     /// The sources in the order of their last uses.
     by_use: BTreeMap<u64, Digest>,
     /// The number of uses so far.
@@ -35,13 +35,13 @@ struct State {
 }
 
 impl Seeds {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CacheState> {
         let state = self.0.lock();
         state.unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Returns what is known of a source.
-    pub(super) fn get(&self, source: &EncryptedSource) -> Option<Known> {
+    pub(super) fn get(&self, source: &EncryptedSource) -> Option<SeedState> {
         let mut state = self.state();
         let digest = source.digest();
         let now = state.next_use(digest);
@@ -60,13 +60,13 @@ impl Seeds {
 
     /// Remembers what is known of a source from now on. A failure does not replace a key, which another task has got
     /// meanwhile.
-    pub(super) fn insert(&self, source: &EncryptedSource, known: Known) {
+    pub(super) fn insert(&self, source: &EncryptedSource, known: SeedState) {
         let mut state = self.state();
         let digest = source.digest();
         let before = state.known.get(&digest);
         if matches!(
             (before, &known),
-            (Some((Known::Key(_), _)), Known::Failed(..))
+            (Some((SeedState::Key(_), _)), SeedState::Failed(..))
         ) {
             return;
         }
@@ -82,7 +82,7 @@ impl Seeds {
     }
 }
 
-impl State {
+impl CacheState {
     /// Makes a source the one that was used last, and returns the number of the use.
     fn next_use(&mut self, digest: Digest) -> u64 {
         self.uses += 1;
@@ -106,8 +106,8 @@ mod tests {
         }
     }
 
-    fn failed() -> Known {
-        Known::Failed("late".to_owned(), Clock::real().now())
+    fn failed() -> SeedState {
+        SeedState::Failed("late".to_owned(), Clock::real().now())
     }
 
     #[test]
@@ -138,8 +138,8 @@ mod tests {
         let seeds = Seeds::default();
         let key = DataKey::new(SourceKind::Seed, &[1; 32]).expect("a seed");
         seeds.insert(&source(0), failed());
-        seeds.insert(&source(0), Known::Key(Arc::new(key)));
+        seeds.insert(&source(0), SeedState::Key(Arc::new(key)));
         seeds.insert(&source(0), failed());
-        assert!(matches!(seeds.get(&source(0)), Some(Known::Key(_))));
+        assert!(matches!(seeds.get(&source(0)), Some(SeedState::Key(_))));
     }
 }

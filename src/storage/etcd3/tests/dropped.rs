@@ -8,8 +8,8 @@ use super::*;
 use crate::meta::Object;
 use crate::storage::etcd3::Store;
 use crate::storage::{
-    DeleteOptions, GetOptions, Interface, NoCheck, Rejection, StorageError, TryUpdate,
-    UpdateOptions, Updated,
+    DeleteOptions, GetOptions, Interface, NextContent, NoCheck, Rejection, StorageError, TryUpdate,
+    UpdateOptions,
 };
 
 const KEY: &str = "/configmaps/d/a";
@@ -19,8 +19,8 @@ struct Become(&'static str);
 
 #[async_trait]
 impl TryUpdate for Become {
-    async fn try_update(&mut self, _: Option<&Object>) -> Result<Updated, Rejection> {
-        Ok(Updated {
+    async fn try_update(&mut self, _: Option<&Object>) -> Result<NextContent, Rejection> {
+        Ok(NextContent {
             object: config_map("a", self.0),
             ttl: Some(100),
         })

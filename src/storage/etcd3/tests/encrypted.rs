@@ -8,8 +8,8 @@ use crate::storage::backend::RangeRequest;
 use crate::storage::encryption::{Encryption, EncryptionConfig, Transformer};
 use crate::storage::etcd3::Store;
 use crate::storage::{
-    DeleteOptions, GetOptions, Interface, NoCheck, Rejection, StorageError, TryUpdate,
-    UpdateOptions, Updated,
+    DeleteOptions, GetOptions, Interface, NextContent, NoCheck, Rejection, StorageError, TryUpdate,
+    UpdateOptions,
 };
 
 const KEY: &str = "/configmaps/d/a";
@@ -41,9 +41,9 @@ struct Same;
 
 #[async_trait]
 impl TryUpdate for Same {
-    async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+    async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
         assert!(existing.is_some(), "there is an object");
-        Ok(Updated {
+        Ok(NextContent {
             object: config_map("a", "x"),
             ttl: None,
         })

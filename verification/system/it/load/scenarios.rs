@@ -5,7 +5,7 @@ use std::path::Path;
 
 use futures::StreamExt;
 use http::Request;
-use ringwatch_observe::status::{STATE_PATH, State};
+use ringwatch_observe::status::{STATE_PATH, ServerState};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use ringwatch_tls::target::USER_AGENT;
 use serde_json::Value;
@@ -274,7 +274,7 @@ async fn watches_tell_who_opens_them() {
         idle.passed();
     }
     let request = Request::get(STATE_PATH).body(Vec::new());
-    let state: State = client.request(request.expect("a request")).await.unwrap();
+    let state: ServerState = client.request(request.expect("a request")).await.unwrap();
     let watches = state.clients.iter().filter(|it| it.verb == "watch");
     let agents: BTreeSet<&str> = watches.map(|it| &*it.user_agent).collect();
     assert_eq!(agents, [USER_AGENT].into());

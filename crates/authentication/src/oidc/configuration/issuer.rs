@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Errors, JwtIssuer};
-use crate::oidc::claims::{ClaimMapping, Rule, Source};
+use crate::oidc::claims::{AttributeSource, ClaimMapping, ClaimValidationRule};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -135,10 +135,12 @@ impl Jwt {
         for (place, rule) in self.user_validation_rules.into_iter().enumerate() {
             let field = format!("{path}.userValidationRules[{place}].expression");
             let expression = errors.condition(field, &rule.expression, &["user"]);
-            mapping.user_rules.extend(expression.map(|expression| Rule {
-                message: said(rule.message, &rule.expression),
-                expression,
-            }));
+            mapping
+                .user_rules
+                .extend(expression.map(|expression| ClaimValidationRule {
+                    message: said(rule.message, &rule.expression),
+                    expression,
+                }));
         }
         let named = |text: String| (!text.is_empty()).then_some(text);
         Some(JwtIssuer {
@@ -225,7 +227,7 @@ impl Issuer {
 impl Mapping {
     /// Reads the source of a name. A prefix must be given where there is one, be it empty: names without could be
     /// anybody's.
-    fn read(&self, path: &str, prefixed: bool, errors: &mut Errors) -> Option<Source> {
+    fn read(&self, path: &str, prefixed: bool, errors: &mut Errors) -> Option<AttributeSource> {
         match (&*self.claim, &*self.expression) {
             ("", "") => {
                 if self.prefix.is_some() {
@@ -242,7 +244,7 @@ impl Mapping {
                     let why = "prefix is required when claim is set. It can be set to an empty string to disable prefixing";
                     errors.add(FieldErrorKind::Required, format!("{path}.prefix"), why);
                 }
-                Some(Source::Claim {
+                Some(AttributeSource::Claim {
                     name: claim.to_owned(),
                     prefix: self.prefix.clone().unwrap_or_default(),
                 })
@@ -258,7 +260,7 @@ impl Mapping {
                 let field = format!("{path}.expression");
                 errors
                     .expression(field, text, &["claims"])
-                    .map(Source::Expression)
+                    .map(AttributeSource::Expression)
             }
             (claim, _) => {
                 errors.invalid(
@@ -324,7 +326,7 @@ impl ClaimRule {
                 let expression = errors.condition(field, &self.expression, &["claims"]);
                 mapping
                     .claim_rules
-                    .extend(expression.map(|expression| Rule {
+                    .extend(expression.map(|expression| ClaimValidationRule {
                         message: said(self.message, &self.expression),
                         expression,
                     }));

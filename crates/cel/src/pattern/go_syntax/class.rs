@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Reader, UNICODE_CLASSES_MAX, unicode_names, wrong};
+use super::{PatternReader, UNICODE_CLASSES_MAX, unicode_names, wrong};
 use crate::pattern::PatternError;
 
 /// A class without characters, which never matches.
@@ -54,7 +54,7 @@ fn write_range(out: &mut String, low: u32, high: u32) {
     }
 }
 
-impl Reader<'_> {
+impl PatternReader<'_> {
     /// Returns a class in brackets.
     pub(super) fn class(&mut self) -> Result<(), PatternError> {
         let whole = self.rest;

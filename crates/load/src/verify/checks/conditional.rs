@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::Facts;
-use crate::verify::history::{Key, Verb, Write, WriteId};
-use crate::verify::timeline::State;
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::history::{ObjectKey, Verb, Write, WriteId};
+use crate::verify::timeline::ObjectState;
+use crate::verify::violation::{Promise, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = twice_on_one_version(facts);
@@ -16,7 +16,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
 
 /// Finds acknowledged writes that demanded the same version.
 fn twice_on_one_version(facts: &Facts<'_>) -> Vec<Violation> {
-    let mut first: HashMap<(Key, u64), (WriteId, &Write)> = HashMap::new();
+    let mut first: HashMap<(ObjectKey, u64), (WriteId, &Write)> = HashMap::new();
     let mut found = Vec::new();
     for (id, write) in facts.history.named_writes() {
         let (Some(_), Some(base)) = (write.acknowledged_at(), write.base) else {
@@ -26,7 +26,7 @@ fn twice_on_one_version(facts: &Facts<'_>) -> Vec<Violation> {
         if other != id {
             let message = format!("it and {other} both replaced {} at {base}", write.key);
             found.push(
-                Violation::new(Rule::LostUpdate, id.to_string(), message)
+                Violation::new(Promise::LostUpdate, id.to_string(), message)
                     .shown_by(format_args!("{other}: {earlier}"))
                     .shown_by(format_args!("{id}: {write}")),
             );
@@ -40,9 +40,9 @@ fn on_another_version(facts: &Facts<'_>, id: WriteId, write: &Write) -> Option<V
     let revision = facts.timeline.revision_of(id)?;
     let change = facts.timeline.at(revision)?;
     let there = match change.previous {
-        State::Unknown => return None,
-        State::Absent => None,
-        State::Present(version) => Some(version),
+        ObjectState::Unknown => return None,
+        ObjectState::Absent => None,
+        ObjectState::Present(version) => Some(version),
     };
     let fits = match (write.verb, write.base) {
         (Verb::Create, _) => there.is_none(),
@@ -55,7 +55,7 @@ fn on_another_version(facts: &Facts<'_>, id: WriteId, write: &Write) -> Option<V
     let there = there.map_or_else(|| "nothing".to_owned(), |it| it.to_string());
     let message = format!("it happened at {revision} on {there}");
     Some(
-        Violation::new(Rule::LostUpdate, id.to_string(), message)
+        Violation::new(Promise::LostUpdate, id.to_string(), message)
             .shown_by(format_args!("{id}: {write}")),
     )
 }

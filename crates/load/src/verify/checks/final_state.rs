@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Facts;
-use crate::verify::history::{End, Item, Key, Kind, Read, Start, Watcher};
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::history::{ChangeKind, Item, ListRead, ObjectKey, Start, WatchEnd, Watcher};
+use crate::verify::violation::{Promise, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let Some(last) = facts.history.final_state() else {
@@ -12,14 +12,14 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     };
     let settled = |watcher: &&Watcher| {
         let end = watcher.sessions.last().map(|session| &session.end);
-        end == Some(&End::Settled)
+        end == Some(&WatchEnd::Settled)
     };
     let watchers = facts.history.watchers.iter().filter(settled);
     watchers
         .filter_map(|watcher| {
             let message = difference(watcher, last)?;
             let who = format!("watcher {}", watcher.name);
-            let violation = Violation::new(Rule::FinalState, who, message);
+            let violation = Violation::new(Promise::FinalState, who, message);
             let tail = watcher.sessions.last().and_then(|it| it.seen.last());
             Some(violation.shown_by(last).shown_by_all(tail))
         })
@@ -27,14 +27,14 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
 }
 
 /// Returns in what a watcher's state differs from what a list of everything shows.
-pub(crate) fn difference(watcher: &Watcher, list: &Read) -> Option<String> {
-    let right: BTreeMap<Key, u64> = list
+pub(crate) fn difference(watcher: &Watcher, list: &ListRead) -> Option<String> {
+    let right: BTreeMap<ObjectKey, u64> = list
         .objects()
         .filter(|it| watcher.selector.selects(it.key, it.group))
         .map(|it| (it.key, it.revision))
         .collect();
     let got = state(watcher, list.revision());
-    let wrong = |key: &&Key| right.get(key) != got.get(key);
+    let wrong = |key: &&ObjectKey| right.get(key) != got.get(key);
     let key = right.keys().chain(got.keys()).find(wrong)?;
     let name = |revision: Option<&u64>| {
         revision.map_or_else(|| "absent".to_owned(), |it| format!("at {it}"))
@@ -48,7 +48,7 @@ pub(crate) fn difference(watcher: &Watcher, list: &Read) -> Option<String> {
 
 /// Returns the state that a watcher has made of what it was told up to a revision. A write that nobody waited for any
 /// longer may still have happened after it.
-fn state(watcher: &Watcher, until: u64) -> BTreeMap<Key, u64> {
+fn state(watcher: &Watcher, until: u64) -> BTreeMap<ObjectKey, u64> {
     let mut state = BTreeMap::new();
     for session in &watcher.sessions {
         match &session.start {
@@ -61,7 +61,7 @@ fn state(watcher: &Watcher, until: u64) -> BTreeMap<Key, u64> {
         for seen in &session.seen {
             match &seen.item {
                 Item::Event {
-                    kind: Kind::Deleted,
+                    kind: ChangeKind::Deleted,
                     object,
                 } if object.revision <= until => {
                     state.remove(&object.key);

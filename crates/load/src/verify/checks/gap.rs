@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use super::{Facts, write_of};
 use crate::verify::coverage::Interval;
 use crate::verify::expectation::Expectation;
-use crate::verify::history::{Item, Key, Seen, Session, Start, Watcher};
-use crate::verify::timeline::Change;
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::history::{Item, ObjectKey, SeenItem, Session, Start, Watcher};
+use crate::verify::timeline::ObjectChange;
+use crate::verify::violation::{Promise, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -15,7 +15,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
         let sessions = &watcher.sessions[interval.sessions.clone()];
         let seen = sessions.iter().flat_map(|session| &session.seen);
         // An event of another object is none of this change, whatever its revision.
-        let came: HashSet<(Key, u64)> = seen
+        let came: HashSet<(ObjectKey, u64)> = seen
             .filter_map(|seen| match seen.item {
                 Item::Event { object, .. } => Some((object.key, object.revision)),
                 Item::Bookmark { .. } => None,
@@ -36,7 +36,7 @@ fn missing(
     facts: &Facts<'_>,
     watcher: &Watcher,
     interval: &Interval,
-    change: &Change,
+    change: &ObjectChange,
 ) -> Violation {
     let sessions = &watcher.sessions[interval.sessions.clone()];
     let crossing = sessions
@@ -45,13 +45,13 @@ fn missing(
     let (rule, how) = match &crossing {
         Some(Crossing {
             after_resume: true, ..
-        }) => (Rule::Resume, "right after the watch was resumed"),
+        }) => (Promise::Resume, "right after the watch was resumed"),
         Some(Crossing {
             by_bookmark_alone: true,
             ..
-        }) => (Rule::BookmarkEarly, "though a bookmark covers it"),
-        Some(_) => (Rule::NoGap, "though a later event did"),
-        None => (Rule::NoGap, "though there was time for it until the end"),
+        }) => (Promise::BookmarkEarly, "though a bookmark covers it"),
+        Some(_) => (Promise::NoGap, "though a later event did"),
+        None => (Promise::NoGap, "though there was time for it until the end"),
     };
     let message = format!(
         "the change of {} at {} never came, {how}",
@@ -78,9 +78,9 @@ fn missing(
 struct Crossing<'a> {
     session: &'a Session,
     /// The last item that came before.
-    before: Option<&'a Seen>,
+    before: Option<&'a SeenItem>,
     /// The first item from beyond the revision.
-    by: &'a Seen,
+    by: &'a SeenItem,
     /// Nothing had come since the watch was resumed.
     after_resume: bool,
     /// No event from beyond came over this watch.
@@ -92,7 +92,7 @@ impl<'a> Crossing<'a> {
         let (_, seen) = session.split_initial();
         let place = seen.iter().position(|it| it.item.revision() > revision);
         let place = place.or_else(|| seen.iter().position(|it| it.item.revision() == revision))?;
-        let is_event = |seen: &Seen| matches!(seen.item, Item::Event { .. });
+        let is_event = |seen: &SeenItem| matches!(seen.item, Item::Event { .. });
         let before = place.checked_sub(1).map(|before| &seen[before]);
         Some(Self {
             session,

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::snapshot::{Difference, State, states};
+use super::snapshot::{Difference, ObjectsAt, states};
 use super::{Facts, read_revision};
-use crate::verify::history::{Item, Key, Kind, Seen, Session, Start, Version, Watcher};
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::history::{
+    ChangeKind, Item, ObjectKey, SeenItem, Session, ShownObject, Start, Watcher,
+};
+use crate::verify::violation::{Promise, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let known = read_revision::KnownRevisions::new(facts);
@@ -30,7 +32,7 @@ pub(super) struct InitialEnd<'a> {
 }
 
 /// Hands over every watch with complete initial events, and the state of which they had to be.
-pub(super) fn each_end<'a>(facts: &Facts<'a>, mut take: impl FnMut(InitialEnd<'a>, &State)) {
+pub(super) fn each_end<'a>(facts: &Facts<'a>, mut take: impl FnMut(InitialEnd<'a>, &ObjectsAt)) {
     let mut ends: Vec<InitialEnd<'a>> = Vec::new();
     for (watcher, it) in facts.history.watchers.iter().enumerate() {
         ends.extend(it.sessions.iter().filter_map(|session| {
@@ -53,16 +55,21 @@ pub(super) fn each_end<'a>(facts: &Facts<'a>, mut take: impl FnMut(InitialEnd<'a
 }
 
 /// Returns the objects that initial events show at their end, and the first event with which one goes back.
-pub(super) fn shown(initial: &[Seen]) -> (BTreeMap<Key, Version>, Option<(Version, &Seen)>) {
-    let mut shown: BTreeMap<Key, Version> = BTreeMap::new();
+pub(super) fn shown(
+    initial: &[SeenItem],
+) -> (
+    BTreeMap<ObjectKey, ShownObject>,
+    Option<(ShownObject, &SeenItem)>,
+) {
+    let mut shown: BTreeMap<ObjectKey, ShownObject> = BTreeMap::new();
     let mut goes_back = None;
     for seen in initial {
         let Item::Event { kind, object } = seen.item else {
             continue;
         };
         let before = match kind {
-            Kind::Added | Kind::Modified => shown.insert(object.key, object),
-            Kind::Deleted => shown.remove(&object.key),
+            ChangeKind::Added | ChangeKind::Modified => shown.insert(object.key, object),
+            ChangeKind::Deleted => shown.remove(&object.key),
         };
         if before.is_some_and(|before| before.revision >= object.revision) {
             goes_back = goes_back.or(Some((object, seen)));
@@ -93,7 +100,7 @@ fn incomplete(
     watcher: &Watcher,
     session: &Session,
     revision: u64,
-    state: &State,
+    state: &ObjectsAt,
 ) -> Option<Violation> {
     let (initial, rest) = session.split_initial();
     let (shown, goes_back) = shown(initial);
@@ -101,7 +108,7 @@ fn incomplete(
         let message = format!("{} goes back to {}", object.key, object.revision);
         return Some(named(watcher, message).shown_by(seen));
     }
-    let objects: Vec<Version> = shown.into_values().collect();
+    let objects: Vec<ShownObject> = shown.into_values().collect();
     let difference = Difference::find(facts, state, &watcher.selector, objects.iter())?;
     let message = format!("the initial events end at {revision}, and {difference}");
     Some(
@@ -115,7 +122,7 @@ fn incomplete(
 
 fn named(watcher: &Watcher, message: String) -> Violation {
     Violation::new(
-        Rule::InitialEvents,
+        Promise::InitialEvents,
         format!("watcher {}", watcher.name),
         message,
     )

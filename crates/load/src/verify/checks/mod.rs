@@ -22,7 +22,7 @@ pub(super) use final_state::difference;
 pub(crate) use tally::Tally;
 
 use super::coverage::{Interval, intervals};
-use super::history::{History, Key, Read, Watcher};
+use super::history::{History, ListRead, ObjectKey, Watcher};
 use super::timeline::Timeline;
 use super::violation::Violation;
 
@@ -36,7 +36,7 @@ struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// Returns the revision of the final state.
     fn last(&self) -> Option<u64> {
-        self.history.final_state().map(Read::revision)
+        self.history.final_state().map(ListRead::revision)
     }
 
     /// Returns every unbroken run of watches, with its watcher.
@@ -52,17 +52,17 @@ impl<'a> Facts<'a> {
 
 /// The result of all checks of a history.
 #[derive(Debug)]
-pub(super) struct Checked {
+pub(super) struct CheckResult {
     /// Everything that is wrong, by rule.
     pub(crate) violations: Vec<Violation>,
     /// The objects of whose requests there are too many orders to find one that explains their answers.
-    pub(crate) undecided: Vec<Key>,
+    pub(crate) undecided: Vec<ObjectKey>,
     /// The events of each watcher.
     pub(crate) tallies: Vec<Tally>,
 }
 
 /// Compares a history with what must hold.
-pub(crate) fn check(history: &History) -> Checked {
+pub(crate) fn check(history: &History) -> CheckResult {
     let mut timeline = Timeline::new(history);
     let mut found = std::mem::take(&mut timeline.contradictions);
     let facts = Facts {
@@ -89,7 +89,7 @@ pub(crate) fn check(history: &History) -> Checked {
     let (broken, undecided) = linearizable::check(history);
     found.extend(broken);
     found.sort_by_key(|violation| violation.rule);
-    Checked {
+    CheckResult {
         violations: found,
         undecided,
         tallies: tally::tallies(&facts),

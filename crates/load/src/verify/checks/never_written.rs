@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::{Facts, get_name, read_name};
-use crate::verify::history::{At, Item, Key, Kind, Nanos, Verb, Version, WriteId};
-use crate::verify::timeline::Effect;
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::history::{At, ChangeKind, Item, Nanos, ObjectKey, ShownObject, Verb, WriteId};
+use crate::verify::timeline::ChangeEffect;
+use crate::verify::violation::{Promise, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
             let Item::Event { kind, object } = &seen.item else {
                 continue;
             };
-            let wrong = if *kind == Kind::Deleted {
+            let wrong = if *kind == ChangeKind::Deleted {
                 wrong_deletion(facts, object)
             } else {
                 wrong(facts, object, seen.at)
@@ -48,12 +48,12 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
 
 fn violation(facts: &Facts<'_>, who: &str, message: String, write: WriteId) -> Violation {
     let shown = facts.history.write(write);
-    Violation::new(Rule::NeverWritten, who, message)
+    Violation::new(Promise::NeverWritten, who, message)
         .shown_by_all(shown.map(|shown| format!("{write}: {shown}")))
 }
 
 /// Returns the fault of an object as it was shown.
-fn wrong(facts: &Facts<'_>, object: &Version, at: Nanos) -> Option<String> {
+fn wrong(facts: &Facts<'_>, object: &ShownObject, at: Nanos) -> Option<String> {
     if let Some(message) = wrong_content(facts, object) {
         return Some(message);
     }
@@ -71,7 +71,7 @@ fn wrong(facts: &Facts<'_>, object: &Version, at: Nanos) -> Option<String> {
 }
 
 /// Returns the fault of the last object that a deletion shows. Its revision is the deletion's.
-fn wrong_deletion(facts: &Facts<'_>, object: &Version) -> Option<String> {
+fn wrong_deletion(facts: &Facts<'_>, object: &ShownObject) -> Option<String> {
     wrong_content(facts, object).or_else(|| {
         let revision = facts.timeline.revision_of(object.write)?;
         (revision >= object.revision)
@@ -79,7 +79,7 @@ fn wrong_deletion(facts: &Facts<'_>, object: &Version) -> Option<String> {
     })
 }
 
-fn wrong_content(facts: &Facts<'_>, object: &Version) -> Option<String> {
+fn wrong_content(facts: &Facts<'_>, object: &ShownObject) -> Option<String> {
     let Some(write) = facts.history.write(object.write) else {
         return Some(format!("{object} was never written"));
     };
@@ -94,17 +94,17 @@ fn wrong_content(facts: &Facts<'_>, object: &Version) -> Option<String> {
 /// Finds deletions that no write asked for.
 fn unwanted_deletions(facts: &Facts<'_>) -> Vec<Violation> {
     let named = facts.history.named_writes();
-    let wanted: HashSet<(Key, u64)> = named
+    let wanted: HashSet<(ObjectKey, u64)> = named
         .filter(|(_, write)| write.verb == Verb::Delete)
         .filter_map(|(id, write)| Some((write.key, facts.timeline.revision_of(id)?)))
         .collect();
     let deleted = facts.timeline.changes().iter();
     deleted
-        .filter(|change| change.effect == Effect::Deleted)
+        .filter(|change| change.effect == ChangeEffect::Deleted)
         .filter(|change| !wanted.contains(&(change.key, change.revision)))
         .map(|change| {
             let message = format!("nobody deleted {} at {}", change.key, change.revision);
-            Violation::new(Rule::NeverWritten, change.key.to_string(), message)
+            Violation::new(Promise::NeverWritten, change.key.to_string(), message)
                 .shown_by_all(witness(facts, change.revision))
         })
         .collect()
@@ -115,7 +115,7 @@ fn witness(facts: &Facts<'_>, revision: u64) -> Option<String> {
     facts.history.watchers.iter().find_map(|watcher| {
         let mut seen = watcher.sessions.iter().flat_map(|session| &session.seen);
         let is_it = |item: &Item| {
-            matches!(item, Item::Event { kind: Kind::Deleted, object } if object.revision == revision)
+            matches!(item, Item::Event { kind: ChangeKind::Deleted, object } if object.revision == revision)
         };
         let seen = seen.find(|seen| is_it(&seen.item))?;
         Some(format!("watcher {}: {seen}", watcher.name))

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 
 use super::{Facts, write_of};
 use crate::verify::coverage::Interval;
-use crate::verify::history::{Item, Key, Kind, Seen, Session, Start, Version, Watcher};
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::history::{
+    ChangeKind, Item, ObjectKey, SeenItem, Session, ShownObject, Start, Watcher,
+};
+use crate::verify::violation::{Promise, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -16,7 +18,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
 }
 
 fn follow(facts: &Facts<'_>, watcher: &Watcher, interval: &Interval, found: &mut Vec<Violation>) {
-    let mut position = Position::default();
+    let mut position = RunPosition::default();
     for session in &watcher.sessions[interval.sessions.clone()] {
         position.begin(session, interval);
         let (_, seen) = session.split_initial();
@@ -36,18 +38,18 @@ fn follow(facts: &Facts<'_>, watcher: &Watcher, interval: &Interval, found: &mut
 
 /// The progress of an unbroken run of watches.
 #[derive(Default)]
-struct Position {
+struct RunPosition {
     /// The events that came, by object and version.
-    seen: HashSet<(Key, u64)>,
+    seen: HashSet<(ObjectKey, u64)>,
     /// The position at which the present watch began, and whether it was a resume.
     begun_after: u64,
     resumed: bool,
     /// The newest event and the newest bookmark, and the revisions of both.
-    event: Option<Seen>,
-    bookmark: Option<Seen>,
+    event: Option<SeenItem>,
+    bookmark: Option<SeenItem>,
 }
 
-impl Position {
+impl RunPosition {
     fn begin(&mut self, session: &Session, interval: &Interval) {
         self.resumed = false;
         match &session.start {
@@ -72,7 +74,7 @@ impl Position {
     }
 
     /// Goes on to what came next; the rule that it breaks, and what had come before.
-    fn see(&mut self, seen: &Seen) -> Option<(Rule, String, Option<Seen>)> {
+    fn see(&mut self, seen: &SeenItem) -> Option<(Promise, String, Option<SeenItem>)> {
         let revision = seen.item.revision();
         let event = self.event.map_or(0, |it| it.item.revision());
         let bookmark = self.bookmark.map_or(0, |it| it.item.revision());
@@ -84,7 +86,7 @@ impl Position {
                     .or(self.bookmark);
                 (revision < event.max(bookmark)).then(|| {
                     let message = format!("a bookmark goes back to {revision}");
-                    (Rule::Ordered, message, before)
+                    (Promise::Ordered, message, before)
                 })
             }
             Item::Event { kind, object } => {
@@ -100,36 +102,36 @@ impl Position {
 
     fn broken_by(
         &self,
-        kind: Kind,
-        object: &Version,
+        kind: ChangeKind,
+        object: &ShownObject,
         event: u64,
         bookmark: u64,
-    ) -> Option<(Rule, String, Option<Seen>)> {
+    ) -> Option<(Promise, String, Option<SeenItem>)> {
         let revision = object.revision;
         let what = format!("{kind} {} at {revision}", object.key);
         if self.seen.contains(&identity(object)) {
             let message = format!("{what} comes again");
-            return Some((Rule::NoDuplicate, message, self.event));
+            return Some((Promise::NoDuplicate, message, self.event));
         }
         if revision <= self.begun_after {
             let rule = if self.resumed {
-                Rule::Resume
+                Promise::Resume
             } else {
-                Rule::Ordered
+                Promise::Ordered
             };
             let message = format!("{what} comes over a watch after {}", self.begun_after);
             return Some((rule, message, None));
         }
         if revision <= bookmark {
             let message = format!("{what} comes after a bookmark of {bookmark}");
-            return Some((Rule::BookmarkEarly, message, self.bookmark));
+            return Some((Promise::BookmarkEarly, message, self.bookmark));
         }
         let message = format!("{what} comes after an event of {event}");
-        (revision <= event).then_some((Rule::Ordered, message, self.event))
+        (revision <= event).then_some((Promise::Ordered, message, self.event))
     }
 }
 
 /// Returns the identity of an event. One revision is one change of one object.
-fn identity(object: &Version) -> (Key, u64) {
+fn identity(object: &ShownObject) -> (ObjectKey, u64) {
     (object.key, object.revision)
 }

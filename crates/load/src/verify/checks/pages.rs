@@ -1,8 +1,8 @@
 //! Rule: all pages of a list are of the first one's revision.
 
 use super::{Facts, read_name};
-use crate::verify::history::{At, Read};
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::history::{At, ListRead};
+use crate::verify::violation::{Promise, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let reads = facts.history.reads.iter().enumerate();
@@ -11,7 +11,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
         .collect()
 }
 
-fn mixed(place: usize, read: &Read) -> Option<Violation> {
+fn mixed(place: usize, read: &ListRead) -> Option<Violation> {
     let first = read.revision();
     let mut pages = (1..).zip(&read.pages);
     let (number, other) = pages.find(|(_, page)| page.revision != first)?;
@@ -25,7 +25,7 @@ fn mixed(place: usize, read: &Read) -> Option<Violation> {
         format!("{at}: page {number} with {count} objects at revision {revision}")
     });
     Some(
-        Violation::new(Rule::MixedPages, read_name(place), message)
+        Violation::new(Promise::MixedPages, read_name(place), message)
             .shown_by(read)
             .shown_by_all(shown),
     )

@@ -1,8 +1,8 @@
 //! Rule: a read is of a revision that it may be of: the newest is not older than anything known before it began.
 
 use super::{Facts, read_name};
-use crate::verify::history::{At, Nanos, Read, RevisionMatch};
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::history::{At, ListRead, Nanos, RevisionMatch};
+use crate::verify::violation::{Promise, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let known = KnownRevisions::new(facts);
@@ -12,7 +12,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
         .collect()
 }
 
-fn wrong(known: &KnownRevisions, place: usize, read: &Read) -> Option<Violation> {
+fn wrong(known: &KnownRevisions, place: usize, read: &ListRead) -> Option<Violation> {
     let revision = read.revision();
     let violation = |rule, message| Violation::new(rule, read_name(place), message);
     match read.revision_match {
@@ -21,18 +21,18 @@ fn wrong(known: &KnownRevisions, place: usize, read: &Read) -> Option<Violation>
             let (least, source) = known.before(read.invoked())?;
             let message = format!("the newest state was of {revision}, and {least} was known");
             (revision < least).then(|| {
-                violation(Rule::StaleRead, message)
+                violation(Promise::StaleRead, message)
                     .shown_by(source)
                     .shown_by(read)
             })
         }
         RevisionMatch::NotOlderThan(least) => (revision < least).then(|| {
             let message = format!("the answer is of {revision}, and older than {least}");
-            violation(Rule::ReadRevision, message).shown_by(read)
+            violation(Promise::ReadRevision, message).shown_by(read)
         }),
         RevisionMatch::Exact(right) => (revision != right).then(|| {
             let message = format!("the answer is of {revision} instead of {right}");
-            violation(Rule::ReadRevision, message).shown_by(read)
+            violation(Promise::ReadRevision, message).shown_by(read)
         }),
     }
 }
@@ -41,11 +41,11 @@ fn wrong(known: &KnownRevisions, place: usize, read: &Read) -> Option<Violation>
 #[derive(Debug)]
 pub(super) struct KnownRevisions {
     /// The times at which a revision became known, each with the newest revision known by then, and from what.
-    moments: Vec<(Nanos, u64, Source)>,
+    moments: Vec<(Nanos, u64, RevisionSource)>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Source {
+enum RevisionSource {
     Write(u32),
     Read(usize),
 }
@@ -54,14 +54,23 @@ impl KnownRevisions {
     pub(super) fn new(facts: &Facts<'_>) -> Self {
         let writes = facts.history.named_writes().filter_map(|(id, write)| {
             let revision = facts.timeline.revision_of(id)?;
-            Some((write.acknowledged_at()?, revision, Source::Write(id.0)))
+            Some((
+                write.acknowledged_at()?,
+                revision,
+                RevisionSource::Write(id.0),
+            ))
         });
         let reads = facts.history.reads.iter().enumerate();
-        let reads =
-            reads.map(|(place, read)| (read.answered(), read.revision(), Source::Read(place)));
+        let reads = reads.map(|(place, read)| {
+            (
+                read.answered(),
+                read.revision(),
+                RevisionSource::Read(place),
+            )
+        });
         let mut moments: Vec<_> = writes.chain(reads).collect();
         moments.sort_unstable_by_key(|(at, ..)| *at);
-        let mut newest: Option<(u64, Source)> = None;
+        let mut newest: Option<(u64, RevisionSource)> = None;
         for (_, revision, source) in &mut moments {
             match newest {
                 Some((known, from)) if known >= *revision => (*revision, *source) = (known, from),
@@ -76,8 +85,8 @@ impl KnownRevisions {
         let place = self.moments.partition_point(|(at, ..)| *at < time);
         let (at, revision, source) = self.moments.get(place.checked_sub(1)?)?;
         let source = match source {
-            Source::Write(id) => format!("write {id} was acknowledged"),
-            Source::Read(place) => format!("read {place} was answered"),
+            RevisionSource::Write(id) => format!("write {id} was acknowledged"),
+            RevisionSource::Read(place) => format!("read {place} was answered"),
         };
         let line = format!("{}: {source} at revision {revision}", at_most(*at));
         Some((*revision, line))

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Facts, read_name, write_of};
-use crate::verify::history::{Item, Key, Read, Seen, Selector, Version};
+use crate::verify::history::{Item, ListRead, ObjectKey, SeenItem, Selector, ShownObject};
 use crate::verify::timeline;
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::violation::{Promise, Violation};
 
 /// The objects at a revision. Those whose existence is not known are not in it.
-pub(super) type State = BTreeMap<Key, Version>;
+pub(super) type ObjectsAt = BTreeMap<ObjectKey, ShownObject>;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
-    let mut reads: Vec<(usize, &Read)> = facts.history.reads.iter().enumerate().collect();
+    let mut reads: Vec<(usize, &ListRead)> = facts.history.reads.iter().enumerate().collect();
     // Pages of several revisions are no state at all, which is for another rule to say.
     reads.retain(|(_, read)| {
         let mut pages = read.pages.iter();
@@ -32,7 +32,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
         };
         let message = format!("a list of {}: {difference}", read.revision());
         found.push(
-            Violation::new(Rule::Snapshot, read_name(place), message)
+            Violation::new(Promise::Snapshot, read_name(place), message)
                 .shown_by_all(difference.write(facts))
                 .shown_by(read),
         );
@@ -41,14 +41,16 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
 }
 
 /// Hands over the state at each of these revisions, which rise.
-pub(super) fn states(facts: &Facts<'_>, revisions: &[u64], mut take: impl FnMut(&State)) {
-    let mut state = State::new();
+pub(super) fn states(facts: &Facts<'_>, revisions: &[u64], mut take: impl FnMut(&ObjectsAt)) {
+    let mut state = ObjectsAt::new();
     let mut applied = 0;
     for &revision in revisions {
         for change in facts.timeline.between(applied, revision) {
             match change.after() {
-                timeline::State::Present(object) => state.insert(change.key, object),
-                timeline::State::Absent | timeline::State::Unknown => state.remove(&change.key),
+                timeline::ObjectState::Present(object) => state.insert(change.key, object),
+                timeline::ObjectState::Absent | timeline::ObjectState::Unknown => {
+                    state.remove(&change.key)
+                }
             };
         }
         applied = applied.max(revision);
@@ -59,19 +61,19 @@ pub(super) fn states(facts: &Facts<'_>, revisions: &[u64], mut take: impl FnMut(
 /// The first object in which what is shown differs from what there is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Difference {
-    key: Key,
-    right: Option<Version>,
-    shown: Option<Version>,
+    key: ObjectKey,
+    right: Option<ShownObject>,
+    shown: Option<ShownObject>,
 }
 
 impl Difference {
     pub(super) fn find<'a>(
         facts: &Facts<'_>,
-        state: &State,
+        state: &ObjectsAt,
         selector: &Selector,
-        shown: impl Iterator<Item = &'a Version>,
+        shown: impl Iterator<Item = &'a ShownObject>,
     ) -> Option<Self> {
-        let mut shown: BTreeMap<Key, Version> = shown.map(|it| (it.key, *it)).collect();
+        let mut shown: BTreeMap<ObjectKey, ShownObject> = shown.map(|it| (it.key, *it)).collect();
         for (&key, right) in state {
             let shown = shown.remove(&key);
             if facts.timeline.is_doubtful(key) || !selector.selects(key, right.group) {
@@ -111,7 +113,7 @@ impl Difference {
     }
 
     /// Returns the events of the object.
-    pub(super) fn seen<'a>(&self, seen: &'a [Seen]) -> impl Iterator<Item = &'a Seen> {
+    pub(super) fn seen<'a>(&self, seen: &'a [SeenItem]) -> impl Iterator<Item = &'a SeenItem> {
         let key = self.key;
         seen.iter().filter(
             move |seen| matches!(seen.item, Item::Event { object, .. } if object.key == key),

@@ -8,7 +8,7 @@ use super::{Facts, initial};
 use crate::verify::coverage::intervals;
 use crate::verify::expectation::Expectation;
 use crate::verify::history::{Item, Watcher};
-use crate::verify::timeline::Change;
+use crate::verify::timeline::ObjectChange;
 
 /// The events of one watcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,8 +52,8 @@ pub(super) fn tallies(facts: &Facts<'_>) -> Vec<Tally> {
 }
 
 fn of_changes(facts: &Facts<'_>, watcher: &Watcher) -> Tally {
-    let expectation = |change: &Change| Expectation::new(change, &watcher.selector);
-    let demanded = |changes: &[Change]| {
+    let expectation = |change: &ObjectChange| Expectation::new(change, &watcher.selector);
+    let demanded = |changes: &[ObjectChange]| {
         let demanded = changes.iter().filter(|it| expectation(it).is_demanded());
         demanded.count() as u64
     };

@@ -2,9 +2,9 @@
 
 use super::{Facts, write_of};
 use crate::verify::expectation::Expectation;
-use crate::verify::history::{Item, Kind, Seen, Version, Watcher};
-use crate::verify::timeline::Effect;
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::history::{ChangeKind, Item, SeenItem, ShownObject, Watcher};
+use crate::verify::timeline::ChangeEffect;
+use crate::verify::violation::{Promise, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -18,22 +18,22 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     found
 }
 
-fn broken(facts: &Facts<'_>, watcher: &Watcher, seen: &Seen) -> Option<Violation> {
+fn broken(facts: &Facts<'_>, watcher: &Watcher, seen: &SeenItem) -> Option<Violation> {
     let Item::Event { kind, object } = &seen.item else {
         return None;
     };
     let change = facts.timeline.at(object.revision)?;
-    if change.key != object.key || change.effect == Effect::Unclear {
+    if change.key != object.key || change.effect == ChangeEffect::Unclear {
         return None;
     }
     let expectation = Expectation::new(change, &watcher.selector);
     let message = wrong(expectation, *kind, object)?;
     let before = match change.previous {
-        crate::verify::timeline::State::Present(it) => Some(format!("before: {it}")),
+        crate::verify::timeline::ObjectState::Present(it) => Some(format!("before: {it}")),
         _ => None,
     };
     let violation = Violation::new(
-        Rule::Transition,
+        Promise::Transition,
         format!("watcher {}", watcher.name),
         message,
     );
@@ -47,12 +47,12 @@ fn broken(facts: &Facts<'_>, watcher: &Watcher, seen: &Seen) -> Option<Violation
 }
 
 /// Returns the fault of an event.
-fn wrong(expectation: Expectation, kind: Kind, object: &Version) -> Option<String> {
+fn wrong(expectation: Expectation, kind: ChangeKind, object: &ShownObject) -> Option<String> {
     let about = format!("{} at {}", object.key, object.revision);
     match expectation {
         Expectation::Anything => None,
         Expectation::AddedOrModified => {
-            (kind == Kind::Deleted).then(|| format!("{about} is there, and came as DELETED"))
+            (kind == ChangeKind::Deleted).then(|| format!("{about} is there, and came as DELETED"))
         }
         Expectation::Nothing => Some(format!("{about} is not selected, and came as {kind}")),
         Expectation::Event(right, _) if right != kind => {

@@ -6,9 +6,9 @@
 use super::Facts;
 use std::ops::RangeInclusive;
 
-use crate::verify::history::{Item, Key, Kind, Verb, Watcher, Write, WriteId};
-use crate::verify::timeline::State;
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::history::{ChangeKind, Item, ObjectKey, Verb, Watcher, Write, WriteId};
+use crate::verify::timeline::ObjectState;
+use crate::verify::violation::{Promise, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
 fn saw_it_go(
     facts: &Facts<'_>,
     watcher: &Watcher,
-    key: Key,
+    key: ObjectKey,
     revisions: RangeInclusive<u64>,
 ) -> bool {
     let mut seen = watcher.sessions.iter().flat_map(|session| &session.seen);
@@ -48,7 +48,7 @@ fn saw_it_go(
             return false;
         };
         let is_explained = facts.timeline.write_at(object.revision).is_some();
-        let left = *kind == Kind::Deleted && object.key == key;
+        let left = *kind == ChangeKind::Deleted && object.key == key;
         left && revisions.contains(&object.revision) && !is_explained
     })
 }
@@ -58,7 +58,7 @@ fn never_came(watcher: &str, id: WriteId, write: &Write, after: u64, until: u64)
         "the deletion of {}, between {after} and {until}, never came",
         write.key
     );
-    Violation::new(Rule::NoGap, format!("watcher {watcher}"), message)
+    Violation::new(Promise::NoGap, format!("watcher {watcher}"), message)
         .shown_by(format_args!("{id}: {write}"))
 }
 
@@ -83,6 +83,6 @@ fn earliest_after(facts: &Facts<'_>, at: u64) -> Option<u64> {
 
 fn is_of_object(facts: &Facts<'_>, revision: u64, write: &Write) -> bool {
     let change = facts.timeline.at(revision);
-    let state = change.map(crate::verify::timeline::Change::after);
-    matches!(state, Some(State::Present(it)) if it.key == write.key)
+    let state = change.map(crate::verify::timeline::ObjectChange::after);
+    matches!(state, Some(ObjectState::Present(it)) if it.key == write.key)
 }

@@ -2,7 +2,7 @@
 
 use super::Facts;
 use crate::verify::history::WriteId;
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::violation::{Promise, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let known = |(id, write)| Some((id, write, facts.timeline.revision_of(id)?));
@@ -27,7 +27,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
             format!("it has revision {revision}, and {by} was acknowledged at {before} before");
         let earlier = facts.history.write(by);
         found.push(
-            Violation::new(Rule::WriteOrder, id.to_string(), message)
+            Violation::new(Promise::WriteOrder, id.to_string(), message)
                 .shown_by_all(earlier.map(|earlier| format!("{by}: {earlier}")))
                 .shown_by(format_args!("{id}: {write}")),
         );

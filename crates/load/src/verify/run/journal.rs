@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::measure::{Gauges, Recorder};
 use crate::time::{Instant, nanos, now};
 use crate::verify::history::{
-    Answer, End, Get, History, Item, Nanos, Read, Seen, Selector, Session, Start, Watcher, Write,
-    WriteId,
+    Get, History, Item, ListRead, Nanos, SeenItem, Selector, Session, Start, WatchEnd, Watcher,
+    Write, WriteAnswer, WriteId,
 };
 
 /// The history of a run while it is made.
@@ -68,7 +68,7 @@ impl Journal {
     }
 
     /// Takes down the answer to a write, or that there was none.
-    pub(super) fn answer(&self, id: WriteId, answer: impl FnOnce(Nanos) -> Answer) {
+    pub(super) fn answer(&self, id: WriteId, answer: impl FnOnce(Nanos) -> WriteAnswer) {
         let answer = answer(self.now());
         self.gauges.sent.fetch_add(1, Ordering::Relaxed);
         if let Some(write) = self.history().writes.get_mut(id.0 as usize) {
@@ -78,7 +78,7 @@ impl Journal {
 
     /// Takes down a list, without the objects of other runs. Returns its place among the lists, and what is left of
     /// it.
-    pub(super) fn read(&self, mut read: Read) -> (usize, Read) {
+    pub(super) fn read(&self, mut read: ListRead) -> (usize, ListRead) {
         for page in &mut read.pages {
             page.objects.retain(|it| self.keys.contains(&it.key.0));
         }
@@ -109,7 +109,7 @@ impl Journal {
             opened,
             start,
             seen: Vec::new(),
-            end: End::Open,
+            end: WatchEnd::Open,
         };
         self.history().watchers[watcher].sessions.push(session);
     }
@@ -124,12 +124,12 @@ impl Journal {
             self.events.lock().received += 1;
         }
         if let Some(session) = self.history().watchers[watcher].sessions.last_mut() {
-            session.seen.push(Seen { at, item });
+            session.seen.push(SeenItem { at, item });
         }
     }
 
     /// Takes down how the newest watch ended.
-    pub(super) fn end(&self, watcher: usize, end: End) {
+    pub(super) fn end(&self, watcher: usize, end: WatchEnd) {
         if let Some(session) = self.history().watchers[watcher].sessions.last_mut() {
             session.end = end;
         }

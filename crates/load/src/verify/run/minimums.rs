@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::client::Encoding;
 use crate::output::number::count;
 use crate::verify::checks::Tally;
-use crate::verify::history::{Get, History, Read, RevisionMatch, Verb, Watcher, Write};
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::history::{Get, History, ListRead, RevisionMatch, Verb, Watcher, Write};
+use crate::verify::violation::{Promise, Violation};
 
-use super::Flags;
+use super::VerifyFlags;
 use super::reader::WAYS;
 use super::roles::Role;
 
@@ -31,7 +31,7 @@ const SAMPLE_MIN: u64 = 20;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Minimums<'a> {
     pub(super) seconds: f64,
-    pub(super) flags: &'a Flags,
+    pub(super) flags: &'a VerifyFlags,
     /// The roles of the watchers, in their order.
     pub(super) roles: &'a [Role],
     /// The encodings in which objects are written and read.
@@ -63,7 +63,7 @@ impl Done {
     }
 
     /// Returns the violation if too little was done.
-    fn falls_short(self, rule: Rule, who: impl Into<String>, what: &str) -> Option<Violation> {
+    fn falls_short(self, rule: Promise, who: impl Into<String>, what: &str) -> Option<Violation> {
         let Self {
             done,
             requested,
@@ -108,7 +108,11 @@ impl Minimums<'_> {
         let rate = self.undisturbed_writers() * REQUESTS_PER_SECOND;
         let expected = self.in_all(self.flags.rate.min(rate as f64));
         let all = Done::counting_on(expected, done, self.in_all(self.flags.rate));
-        let all = all.falls_short(Rule::FewWrites, "all writers", "writes were acknowledged");
+        let all = all.falls_short(
+            Promise::FewWrites,
+            "all writers",
+            "writes were acknowledged",
+        );
         let mut found: Vec<Violation> = all.into_iter().collect();
         let tried = writes.len() as u64;
         for verb in [Verb::Create, Verb::Update, Verb::Delete] {
@@ -142,20 +146,20 @@ impl Minimums<'_> {
         let expected = undisturbed.min(expected_in_all * requested / tried_in_all.max(1));
         let done = Done::counting_on(expected, done, requested);
         let who = format!("{name} in {}", form(encoding));
-        let few = done.falls_short(Rule::FewWrites, who, "were acknowledged");
+        let few = done.falls_short(Promise::FewWrites, who, "were acknowledged");
         few.filter(|_| requested >= SAMPLE_MIN)
     }
 
-    fn few_reads(&self, reads: &[Read], gets: &[Get]) -> Vec<Violation> {
+    fn few_reads(&self, reads: &[ListRead], gets: &[Get]) -> Vec<Violation> {
         let requested = self.in_all((u64::from(self.flags.readers) * REQUESTS_PER_SECOND) as f64);
-        let done = |fits: &dyn Fn(&Read) -> bool| {
+        let done = |fits: &dyn Fn(&ListRead) -> bool| {
             let fitting = reads.iter().filter(|read| fits(read));
             fitting.count() as u64
         };
         let mut found = Vec::new();
-        let mut look = |who: &str, requested: u64, fits: &dyn Fn(&Read) -> bool| {
+        let mut look = |who: &str, requested: u64, fits: &dyn Fn(&ListRead) -> bool| {
             let done = Done::new(done(fits), requested);
-            found.extend(done.falls_short(Rule::FewReads, who, "were answered"));
+            found.extend(done.falls_short(Promise::FewReads, who, "were answered"));
         };
         for &encoding in self.encodings {
             let who = format!("lists in {}", form(encoding));
@@ -163,9 +167,9 @@ impl Minimums<'_> {
                 it.encoding == encoding
             });
         }
-        let newest = |read: &Read| read.revision_match == RevisionMatch::Newest;
-        let exact = |read: &Read| matches!(read.revision_match, RevisionMatch::Exact(_));
-        let later = |read: &Read| matches!(read.revision_match, RevisionMatch::NotOlderThan(_));
+        let newest = |read: &ListRead| read.revision_match == RevisionMatch::Newest;
+        let exact = |read: &ListRead| matches!(read.revision_match, RevisionMatch::Exact(_));
+        let later = |read: &ListRead| matches!(read.revision_match, RevisionMatch::NotOlderThan(_));
         look("lists of any state", requested / WAYS, &|it| {
             it.revision_match == RevisionMatch::Any
         });
@@ -178,7 +182,7 @@ impl Minimums<'_> {
             newest(it) && it.limit.is_none()
         });
         let gets = Done::new(gets.len() as u64, requested);
-        found.extend(gets.falls_short(Rule::FewReads, "gets", "were answered"));
+        found.extend(gets.falls_short(Promise::FewReads, "gets", "were answered"));
         found
     }
 
@@ -193,14 +197,14 @@ impl Minimums<'_> {
             ..done
         };
         let what = "starts with initial events were completed";
-        done.falls_short(Rule::FewEvents, who, what)
+        done.falls_short(Promise::FewEvents, who, what)
     }
 
     fn few_resumes(&self, who: &str, watcher: &Watcher, role: &Role) -> Option<Violation> {
         let every = role.plan.resumes_every()?;
         let resumed = watcher.sessions.iter().filter(|it| it.was_resumed());
         let done = Done::new(resumed.count() as u64, self.times(every));
-        done.falls_short(Rule::FewResumes, who, "resumes were granted")
+        done.falls_short(Promise::FewResumes, who, "resumes were granted")
     }
 
     /// Returns how often something happens in the whole run that happens once in this time.
@@ -215,7 +219,7 @@ fn is_done(write: &Write) -> bool {
 
 fn few_events(who: &str, tally: &Tally) -> Option<Violation> {
     let done = Done::new(tally.changes.received, tally.selected);
-    let few = done.falls_short(Rule::FewEvents, who, "events were received");
+    let few = done.falls_short(Promise::FewEvents, who, "events were received");
     few.filter(|_| tally.selected >= SAMPLE_MIN)
 }
 
@@ -230,15 +234,16 @@ fn form(encoding: Encoding) -> &'static str {
 mod tests {
     use super::*;
     use crate::verify::history::{
-        Answer, End, Group, Item, Key, Page, Refusal, Seen, Selector, Session, Start,
+        Item, LabelValue, ListedPage, ObjectKey, Refusal, SeenItem, Selector, Session, Start,
+        WatchEnd, WriteAnswer,
     };
     use crate::verify::run::watcher::Plan;
 
     const SECONDS: f64 = 20.0;
     const ENCODINGS: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
 
-    fn flags() -> Flags {
-        Flags {
+    fn flags() -> VerifyFlags {
+        VerifyFlags {
             watchers: 3,
             writers: 4,
             readers: 2,
@@ -253,15 +258,15 @@ mod tests {
     fn writes(count: usize, verb: Verb, encoding: Encoding, is_done: bool) -> Vec<Write> {
         let (at, revision) = (0, None);
         let write = Write {
-            key: Key(0),
+            key: ObjectKey(0),
             verb,
             base: None,
-            group: Group(0),
+            group: LabelValue(0),
             encoding,
             invoked: 0,
             answer: match is_done {
-                true => Answer::Acknowledged { at, revision },
-                false => Answer::Refused {
+                true => WriteAnswer::Acknowledged { at, revision },
+                false => WriteAnswer::Refused {
                     at,
                     refusal: Refusal::Conflict,
                 },
@@ -270,19 +275,19 @@ mod tests {
         vec![write; count]
     }
 
-    fn reads(count: usize, revision_match: RevisionMatch, limit: Option<usize>) -> Vec<Read> {
-        let read = |encoding| Read {
+    fn reads(count: usize, revision_match: RevisionMatch, limit: Option<usize>) -> Vec<ListRead> {
+        let read = |encoding| ListRead {
             revision_match,
             selector: Selector::Everything,
             limit,
             encoding,
-            pages: Vec::<Page>::new(),
+            pages: Vec::<ListedPage>::new(),
         };
         (0..count).map(|place| read(ENCODINGS[place % 2])).collect()
     }
 
     /// Returns one that begins with initial events, and one that goes on.
-    fn sessions(end: &End) -> Vec<Session> {
+    fn sessions(end: &WatchEnd) -> Vec<Session> {
         let bookmark = Item::Bookmark {
             revision: 5,
             ends_initial: true,
@@ -290,7 +295,7 @@ mod tests {
         let session = |start, seen: &[Item]| Session {
             opened: 0,
             start,
-            seen: seen.iter().map(|&item| Seen { at: 0, item }).collect(),
+            seen: seen.iter().map(|&item| SeenItem { at: 0, item }).collect(),
             end: end.clone(),
         };
         vec![
@@ -351,7 +356,7 @@ mod tests {
             .concat(),
             gets: vec![
                 Get {
-                    key: Key(0),
+                    key: ObjectKey(0),
                     invoked: 0,
                     answered: 0,
                     found: None,
@@ -360,8 +365,8 @@ mod tests {
             ],
             watchers: vec![
                 watcher("follows", Vec::new()),
-                watcher("short", sessions(&End::Closed)),
-                watcher("begins", sessions(&End::Left)),
+                watcher("short", sessions(&WatchEnd::Closed)),
+                watcher("begins", sessions(&WatchEnd::Left)),
             ],
             final_read: None,
         };
@@ -371,7 +376,7 @@ mod tests {
         )
     }
 
-    fn found(flags: &Flags, history: &History, tallies: &[Tally]) -> Vec<String> {
+    fn found(flags: &VerifyFlags, history: &History, tallies: &[Tally]) -> Vec<String> {
         let minimums = Minimums {
             seconds: SECONDS,
             flags,
@@ -395,7 +400,7 @@ mod tests {
         history.reads.remove(0);
         history.gets.remove(0);
         tallies[0].changes.received -= 1;
-        let broken = End::Broken("at once".to_owned());
+        let broken = WatchEnd::Broken("at once".to_owned());
         history.watchers[1].sessions[1].end = broken.clone();
         history.watchers[2].sessions = sessions(&broken);
         history.watchers[2].sessions[0].seen.clear();
@@ -430,7 +435,7 @@ mod tests {
     #[test]
     fn writers_that_meet_keep_each_other_from_writing() {
         let (mut history, tallies) = enough();
-        let flags = Flags {
+        let flags = VerifyFlags {
             writers: 100,
             objects: 2,
             ..flags()

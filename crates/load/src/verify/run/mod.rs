@@ -30,7 +30,7 @@ use rand::rngs::StdRng;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::client::{Client, ClientError, Request};
+use crate::client::{Client, ClientError, ClientRequest};
 use crate::context::{Context, Length};
 use crate::custom_resource::CustomResource;
 use crate::error::LoadError;
@@ -40,17 +40,17 @@ use crate::shell_command;
 use crate::time::now;
 use crate::workspace::Workspace;
 
-use super::checks::{Checked, check};
+use super::checks::{CheckResult, check};
 use super::history::History;
 use fault::Fault;
 use journal::Journal;
 use minimums::Minimums;
-use reader::Reader;
-use reconnecting::{ReconnectingConnection, Scope};
+use reader::ReadingClient;
+use reconnecting::{ReconnectingConnection, SelectedObjects};
 use resource::Resource;
 use roles::Role;
-pub use simulated::{SimulatedClients, Verdict};
-use watcher::{Follower, Phase, Way};
+pub use simulated::{HistoryVerdict, SimulatedClients};
+use watcher::{Follower, RunPhase, Way};
 use writer::{KnownObjects, Writer};
 
 /// The length of a run when no flag says otherwise.
@@ -67,7 +67,7 @@ const OBJECTS_MAX: u32 = 10_000;
 /// Check the promises of the watch protocol: writers, watchers and readers write down what they are
 /// told, and the whole is compared with what must hold. Each violation is shown with its history.
 #[derive(Args, Clone, Debug, Serialize)]
-pub(crate) struct Flags {
+pub(crate) struct VerifyFlags {
     /// Number of watchers. They are of 16 kinds, by selectors and ways to come back, and twice as many have all of
     /// these in JSON and in protobuf.
     #[arg(long, value_name = "N", default_value_t = 32,
@@ -109,7 +109,7 @@ pub(crate) struct Flags {
 }
 
 /// Runs the scenario: writers, watchers and readers at once, then the checks of what they saw.
-pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
+pub(crate) async fn run(context: &Context, flags: &VerifyFlags) -> Result<Vec<Run>, LoadError> {
     let seconds = context.length.duration.as_secs_f64();
     if seconds * flags.rate * f64::from(flags.watchers) > EVENTS_MAX {
         let why =
@@ -125,7 +125,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
         clear(context, &resource).await?;
         let (client, workspace) = (&context.client, &context.workspace);
         let length = context.length.duration;
-        let stage = Stage::new(client, workspace, resource.clone(), flags, length, number);
+        let stage = RunStage::new(client, workspace, resource.clone(), flags, length, number);
         let gauges = stage.journal.gauges();
         let (played, seen) = context.observe(&what, 0, gauges, stage.play()).await;
         let roles = stage.roles();
@@ -154,7 +154,7 @@ async fn clear(context: &Context, resource: &Resource) -> Result<(), LoadError> 
     let answer = context
         .connect()
         .await?
-        .request(Request::delete(collection))
+        .request(ClientRequest::delete(collection))
         .await;
     let answer = answer.and_then(|answer| answer.success());
     answer.map_err(LoadError::request("delete the objects of the run before"))?;
@@ -162,17 +162,17 @@ async fn clear(context: &Context, resource: &Resource) -> Result<(), LoadError> 
 }
 
 /// The part that all clients of a run share.
-struct Stage<'a> {
+struct RunStage<'a> {
     client: &'a Client,
-    flags: &'a Flags,
+    flags: &'a VerifyFlags,
     duration: Duration,
     objects: KnownObjects,
     journal: Journal,
-    scope: Scope,
+    scope: SelectedObjects,
 }
 
 /// The outcome of a run whose history is not checked yet.
-struct Played {
+struct PlayedRun {
     /// The faults that could not be injected, and the reasons why watchers have not seen everything.
     trouble: Vec<String>,
     /// The place of the list that shows the final state.
@@ -182,20 +182,20 @@ struct Played {
 }
 
 /// A run with its verdict.
-struct Judged {
+struct JudgedRun {
     history: History,
-    checked: Checked,
+    checked: CheckResult,
     trouble: Vec<String>,
     /// Reasons to doubt the figures.
     warnings: Vec<String>,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> RunStage<'a> {
     fn new(
         client: &'a Client,
         workspace: &Workspace,
         resource: Resource,
-        flags: &'a Flags,
+        flags: &'a VerifyFlags,
         duration: Duration,
         number: u32,
     ) -> Self {
@@ -206,25 +206,25 @@ impl<'a> Stage<'a> {
             client,
             flags,
             duration,
-            scope: Scope::namespace(&objects.collection),
+            scope: SelectedObjects::namespace(&objects.collection),
             objects,
             journal: Journal::new(keys),
         }
     }
 
     /// Has all clients do their part until the time is over and all watchers have had the time to see everything.
-    async fn play(&self) -> Played {
-        let (phase, phases) = watch::channel(Phase::Running);
+    async fn play(&self) -> PlayedRun {
+        let (phase, phases) = watch::channel(RunPhase::Running);
         let followers = self.followers(&phases);
         let followers = join_all(followers.into_iter().map(Follower::run));
         let conducting = async {
             let (mut trouble, failed_reads) = self.act().await;
             // Nobody is left to tell only if the followers have ended.
-            let _ = phase.send(Phase::Settling);
+            let _ = phase.send(RunPhase::Settling);
             let settled = settle::settle(&self.journal, self.connection(), &self.scope).await;
             trouble.extend(settled.trouble);
-            let _ = phase.send(Phase::Over);
-            Played {
+            let _ = phase.send(RunPhase::Over);
+            PlayedRun {
                 trouble,
                 final_read: settled.place,
                 failed_reads,
@@ -234,7 +234,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Checks what the clients saw.
-    fn judge(self, played: Played) -> Judged {
+    fn judge(self, played: PlayedRun) -> JudgedRun {
         let mut history = self.journal.finish();
         history.final_read = played.final_read;
         let mut warnings = report::warnings(&history);
@@ -244,7 +244,7 @@ impl<'a> Stage<'a> {
         }
         let checked = check(&history);
         warnings.extend(report::undecided(&checked));
-        Judged {
+        JudgedRun {
             checked,
             history,
             trouble: played.trouble,
@@ -290,8 +290,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn reader<'b>(&'b self, selectors: &'b [super::history::Selector]) -> Reader<'b> {
-        Reader {
+    fn reader<'b>(&'b self, selectors: &'b [super::history::Selector]) -> ReadingClient<'b> {
+        ReadingClient {
             scope: &self.scope,
             selectors,
             encodings: self.objects.resource.encodings,
@@ -311,14 +311,14 @@ impl<'a> Stage<'a> {
         )
     }
 
-    fn followers(&self, phases: &watch::Receiver<Phase>) -> Vec<Follower<'_>> {
+    fn followers(&self, phases: &watch::Receiver<RunPhase>) -> Vec<Follower<'_>> {
         let follower = |role: Role| Follower {
             place: self
                 .journal
                 .watcher(role.name.clone(), role.selector.clone()),
             plan: role.plan,
             scope: if role.is_cluster {
-                Scope::cluster(&self.objects.resource, &self.objects.run)
+                SelectedObjects::cluster(&self.objects.resource, &self.objects.run)
             } else {
                 self.scope.clone()
             },

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::client::protobuf::{self, ObjectMeta, Secret, SecretList};
-use crate::client::{Content, Encoding, ListHead};
-use crate::verify::history::{Group, Key, Selector, Type, Version, WriteId};
+use crate::client::{Encoding, ListHead, RequestContent};
+use crate::verify::history::{LabelValue, ObjectKey, ObjectType, Selector, ShownObject, WriteId};
 
 use super::resource::Resource;
 
@@ -21,21 +21,21 @@ const WRITE_ANNOTATION: &str = "ringwatch.load/write";
 
 /// An object that is to be written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct ObjectContent<'a> {
     pub(super) resource: &'a Resource,
     pub(super) run: &'a str,
-    pub(super) key: Key,
-    pub(super) group: Group,
+    pub(super) key: ObjectKey,
+    pub(super) group: LabelValue,
     pub(super) write: WriteId,
     /// The version that it must have.
     pub(super) base: Option<u64>,
 }
 
-impl Wanted<'_> {
-    pub(super) fn content(&self, encoding: Encoding) -> Content {
+impl ObjectContent<'_> {
+    pub(super) fn content(&self, encoding: Encoding) -> RequestContent {
         match encoding {
-            Encoding::Json => Content::json(&self.json()),
-            Encoding::Protobuf => Content {
+            Encoding::Json => RequestContent::json(&self.json()),
+            Encoding::Protobuf => RequestContent {
                 media_type: encoding.media_type(),
                 bytes: self.protobuf(),
             },
@@ -46,7 +46,7 @@ impl Wanted<'_> {
         json!({
             "kind": self.resource.kind,
             "apiVersion": self.resource.api_version,
-            "type": Type::from_key(self.key).to_string(),
+            "type": ObjectType::from_key(self.key).to_string(),
             "metadata": {
                 "name": self.key.to_string(),
                 "resourceVersion": self.base.map(|base| base.to_string()),
@@ -69,7 +69,7 @@ impl Wanted<'_> {
                 .into(),
                 annotations: [(WRITE_ANNOTATION.to_owned(), self.write.0.to_string())].into(),
             }),
-            r#type: Type::from_key(self.key).to_string(),
+            r#type: ObjectType::from_key(self.key).to_string(),
         };
         protobuf::envelope(&self.resource.api_version, &self.resource.kind, &secret)
     }
@@ -79,7 +79,10 @@ impl Wanted<'_> {
 const NO_OBJECT: &str = "an object without name or version";
 
 /// Reads an object in its envelope; `None` if it is not ours.
-pub(super) fn object(bytes: &[u8], encoding: Encoding) -> Result<Option<Version>, &'static str> {
+pub(super) fn object(
+    bytes: &[u8],
+    encoding: Encoding,
+) -> Result<Option<ShownObject>, &'static str> {
     match encoding {
         Encoding::Json => {
             let object: JsonObject = serde_json::from_slice(bytes).map_err(|_| NO_OBJECT)?;
@@ -93,7 +96,7 @@ pub(super) fn object(bytes: &[u8], encoding: Encoding) -> Result<Option<Version>
 pub(super) fn list(
     bytes: &[u8],
     encoding: Encoding,
-) -> Result<(ListHead, Vec<Version>), &'static str> {
+) -> Result<(ListHead, Vec<ShownObject>), &'static str> {
     let (head, objects): (_, Result<Vec<_>, _>) = match encoding {
         Encoding::Json => {
             let head = ListHead::read(bytes, encoding);
@@ -132,7 +135,7 @@ struct JsonMetadata {
 }
 
 impl JsonObject {
-    fn version(&self) -> Result<Option<Version>, &'static str> {
+    fn version(&self) -> Result<Option<ShownObject>, &'static str> {
         let metadata = &self.metadata;
         version(
             &metadata.name,
@@ -143,7 +146,7 @@ impl JsonObject {
     }
 }
 
-fn binary(object: &Secret) -> Result<Option<Version>, &'static str> {
+fn binary(object: &Secret) -> Result<Option<ShownObject>, &'static str> {
     let metadata = object.metadata.as_ref().ok_or(NO_OBJECT)?;
     version(
         &metadata.name,
@@ -161,16 +164,16 @@ fn version(
     revision: &str,
     group: Option<&str>,
     write: Option<&str>,
-) -> Result<Option<Version>, &'static str> {
+) -> Result<Option<ShownObject>, &'static str> {
     let Some(key) = number(Some(name), NAME_PREFIX) else {
         return Ok(None);
     };
     let revision = revision.parse().map_err(|_| NO_OBJECT)?;
-    Ok(Some(Version {
-        key: Key(key),
+    Ok(Some(ShownObject {
+        key: ObjectKey(key),
         revision,
         write: number(write, "").map_or(WriteId::FOREIGN, WriteId),
-        group: number(group, GROUP_PREFIX).map_or(Group::NONE, Group),
+        group: number(group, GROUP_PREFIX).map_or(LabelValue::NONE, LabelValue),
     }))
 }
 
@@ -180,7 +183,7 @@ fn number<T: std::str::FromStr>(text: Option<&str>, prefix: &str) -> Option<T> {
 
 /// Returns the part of a query that makes the selection; empty for everything.
 pub(super) fn query(selector: &Selector) -> String {
-    let name = |operator, key: &Key| format!("&fieldSelector=metadata.name{operator}{key}");
+    let name = |operator, key: &ObjectKey| format!("&fieldSelector=metadata.name{operator}{key}");
     match selector {
         Selector::Type(of) => format!("&fieldSelector=type%3D{}", escaped(&of.to_string())),
         Selector::Everything => String::new(),
@@ -209,21 +212,21 @@ mod tests {
     use crate::client::protobuf::ListMeta;
 
     fn content(encoding: Encoding) -> Bytes {
-        let wanted = Wanted {
+        let wanted = ObjectContent {
             resource: &Resource::secrets(),
             run: "r",
-            key: Key(7),
-            group: Group(2),
+            key: ObjectKey(7),
+            group: LabelValue(2),
             write: WriteId(31),
             base: Some(12),
         };
         wanted.content(encoding).bytes
     }
-    const VERSION: Version = Version {
-        key: Key(7),
+    const VERSION: ShownObject = ShownObject {
+        key: ObjectKey(7),
         revision: 12,
         write: WriteId(31),
-        group: Group(2),
+        group: LabelValue(2),
     };
 
     #[test]
@@ -242,7 +245,10 @@ mod tests {
         let found = object(bare, Encoding::Json)
             .expect("an object")
             .expect("ours");
-        assert_eq!((found.write, found.group), (WriteId::FOREIGN, Group::NONE));
+        assert_eq!(
+            (found.write, found.group),
+            (WriteId::FOREIGN, LabelValue::NONE)
+        );
         assert!(object(b"{}", Encoding::Json).is_err());
     }
 

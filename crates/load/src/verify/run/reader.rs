@@ -8,10 +8,10 @@ use rand::rngs::StdRng;
 
 use crate::client::{ClientError, Encoding};
 use crate::time::{Instant, now};
-use crate::verify::history::{Key, RevisionMatch, Selector};
+use crate::verify::history::{ObjectKey, RevisionMatch, Selector};
 
 use super::journal::Journal;
-use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, Scope};
+use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, SelectedObjects};
 
 /// The pause between two lists of a reader.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -24,8 +24,8 @@ const PAGE_OBJECTS_MAX: usize = 9;
 
 /// A client that lists in every way, one list after the other, and reads an object after each.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
-    pub(super) scope: &'a Scope,
+pub(super) struct ReadingClient<'a> {
+    pub(super) scope: &'a SelectedObjects,
     pub(super) selectors: &'a [Selector],
     pub(super) encodings: &'a [Encoding],
     /// The objects of the run.
@@ -35,7 +35,7 @@ pub(super) struct Reader<'a> {
     pub(super) random: StdRng,
 }
 
-impl Reader<'_> {
+impl ReadingClient<'_> {
     /// Reads until the given time. Returns the errors of reads that failed.
     pub(super) async fn run(mut self, until: Instant) -> Vec<ClientError> {
         let (mut newest, mut failed) = (0, Vec::new());
@@ -45,7 +45,7 @@ impl Reader<'_> {
             }
             let listed = self.list(turn, newest).await;
             newest = newest.max(*listed.as_ref().unwrap_or(&0));
-            let key = Key(self.random.random_range(self.keys.clone()));
+            let key = ObjectKey(self.random.random_range(self.keys.clone()));
             let encoding = self.encoding();
             let connection = &mut self.connection;
             let got = connection

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
-use crate::client::{Client, ClientError, Connection, Encoding, Failure, Request, Response};
-use crate::verify::history::{Get, Key, Nanos, Page, Read, Refusal, RevisionMatch, Selector};
+use crate::client::{
+    Client, ClientError, ClientRequest, Connection, Encoding, Response, StatusFailure,
+};
+use crate::verify::history::{
+    Get, ListRead, ListedPage, Nanos, ObjectKey, Refusal, RevisionMatch, Selector,
+};
 
 use super::journal::Journal;
 use super::objects;
@@ -27,14 +31,14 @@ pub(super) struct ReconnectingConnection {
 
 /// The objects from which is selected: a collection and a query.
 #[derive(Clone, Debug)]
-pub(super) struct Scope {
+pub(super) struct SelectedObjects {
     /// The path of the collection.
     collection: String,
     /// The query that selects our objects in it.
     query: String,
 }
 
-impl Scope {
+impl SelectedObjects {
     /// Returns the objects in the collection of one namespace.
     pub(super) fn namespace(collection: &str) -> Self {
         Self {
@@ -61,7 +65,7 @@ impl Scope {
 /// The parameters of a list.
 #[derive(Clone, Debug)]
 pub(super) struct ListRequest<'a> {
-    pub(super) scope: &'a Scope,
+    pub(super) scope: &'a SelectedObjects,
     pub(super) selector: &'a Selector,
     pub(super) revision_match: RevisionMatch,
     /// The most objects that a page may have; `None` for no limit.
@@ -87,7 +91,7 @@ impl ReconnectingConnection {
 
     /// Asks over the connection, and over another if the server had ended it before. After an error nobody knows what came
     /// of the request.
-    pub(super) async fn ask(&mut self, request: Request) -> Result<Response, ClientError> {
+    pub(super) async fn ask(&mut self, request: ClientRequest) -> Result<Response, ClientError> {
         for _ in 0..ENDED_CONNECTIONS_MAX {
             match self.ask_once(request.clone()).await {
                 Err(ClientError::Unsent(_)) => {}
@@ -97,7 +101,7 @@ impl ReconnectingConnection {
         self.ask_once(request).await
     }
 
-    async fn ask_once(&mut self, request: Request) -> Result<Response, ClientError> {
+    async fn ask_once(&mut self, request: ClientRequest) -> Result<Response, ClientError> {
         self.connect().await?;
         let Some(mut connection) = self.connection.take() else {
             return Err(ClientError::Malformed("no connection"));
@@ -112,14 +116,16 @@ impl ReconnectingConnection {
     pub(super) async fn get(
         &mut self,
         journal: &Journal,
-        scope: &Scope,
-        key: Key,
+        scope: &SelectedObjects,
+        key: ObjectKey,
         encoding: Encoding,
     ) -> Result<(), ClientError> {
         self.connect().await?;
         let invoked = journal.now();
         let path = format!("{}/{key}", scope.collection);
-        let answer = self.ask(Request::get(path).accepting(encoding)).await?;
+        let answer = self
+            .ask(ClientRequest::get(path).accepting(encoding))
+            .await?;
         let answered = journal.now();
         let is_absent = refusal(&answer) == Refusal::NotFound;
         let found = match answer.success() {
@@ -141,8 +147,8 @@ impl ReconnectingConnection {
         &mut self,
         journal: &Journal,
         request: &ListRequest<'_>,
-    ) -> Result<(usize, Read), ClientError> {
-        let mut read = Read {
+    ) -> Result<(usize, ListRead), ClientError> {
+        let mut read = ListRead {
             revision_match: request.revision_match,
             selector: request.selector.clone(),
             limit: request.limit,
@@ -155,7 +161,7 @@ impl ReconnectingConnection {
             self.connect().await?;
             let invoked = journal.now();
             let answer = self
-                .ask(Request::get(path).accepting(request.encoding))
+                .ask(ClientRequest::get(path).accepting(request.encoding))
                 .await?;
             let (page, rest) = page(journal, invoked, &answer.success()?, request.encoding)?;
             read.pages.push(page);
@@ -170,7 +176,7 @@ impl ReconnectingConnection {
 
 /// Returns what a refusal says of the object. The Status says it, since others may send the same code as well.
 pub(super) fn refusal(answer: &Response) -> Refusal {
-    let failure = Failure::read(&answer.body);
+    let failure = StatusFailure::read(&answer.body);
     match failure.reason.as_str() {
         "AlreadyExists" | "Conflict" => Refusal::Conflict,
         "NotFound" if !failure.details.name.is_empty() => Refusal::NotFound,
@@ -183,9 +189,9 @@ fn page(
     invoked: Nanos,
     body: &[u8],
     encoding: Encoding,
-) -> Result<(Page, Option<String>), ClientError> {
+) -> Result<(ListedPage, Option<String>), ClientError> {
     let (head, objects) = objects::list(body, encoding).map_err(ClientError::Malformed)?;
-    let page = Page {
+    let page = ListedPage {
         invoked,
         answered: journal.now(),
         revision: head.revision,

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::outcome::Run;
-use crate::verify::checks::Checked;
-use crate::verify::history::{Answer, At, End, History, Item, Nanos, Start, Write};
-use crate::verify::violation::{Rule, Violation};
+use crate::verify::checks::CheckResult;
+use crate::verify::history::{At, History, Item, Nanos, Start, WatchEnd, Write, WriteAnswer};
+use crate::verify::violation::{Promise, Violation};
 
 /// The most violations of a rule that are shown; the rest is counted.
 const SHOWN_MAX: usize = 3;
 
 /// Returns the run. What was expected and what was received are counted apart, so a run in which they differ fails,
 /// whatever the rules say of it.
-pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>) -> Run {
+pub(super) fn report(history: &History, checked: &CheckResult, trouble: Vec<String>) -> Run {
     let sessions = || history.watchers.iter().flat_map(|it| &it.sessions);
     let counts = checked.tallies.iter();
     let counts = counts.flat_map(|tally| [tally.initial, tally.changes]);
@@ -30,21 +30,21 @@ pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>)
             .entry(violation.rule.name().to_owned())
             .or_default() += 1;
     }
-    let writes = |fits: fn(&Answer) -> bool| {
+    let writes = |fits: fn(&WriteAnswer) -> bool| {
         let fitting = history.writes.iter().filter(|write| fits(&write.answer));
         fitting.count()
     };
-    let ends = |fits: fn(&End) -> bool| sessions().filter(|it| fits(&it.end)).count();
+    let ends = |fits: fn(&WatchEnd) -> bool| sessions().filter(|it| fits(&it.end)).count();
     let resumed = sessions().filter(|it| matches!(it.start, Start::Resume { .. }));
     let initial = sessions().filter(|it| it.initial_revision().is_some());
     let seen = sessions().flat_map(|it| &it.seen);
     let bookmarks = seen.filter(|it| matches!(it.item, Item::Bookmark { .. }));
-    let done = |answer: &Answer| matches!(answer, Answer::Acknowledged { .. });
+    let done = |answer: &WriteAnswer| matches!(answer, WriteAnswer::Acknowledged { .. });
     for (name, count) in [
         ("writes done", writes(done)),
         (
             "writes refused",
-            writes(|it| matches!(it, Answer::Refused { .. })),
+            writes(|it| matches!(it, WriteAnswer::Refused { .. })),
         ),
         ("lists", history.reads.len()),
         ("gets", history.gets.len()),
@@ -72,10 +72,13 @@ pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>)
     for (name, count) in [
         (
             "writes without answer",
-            writes(|it| *it == Answer::Uncertain),
+            writes(|it| *it == WriteAnswer::Uncertain),
         ),
-        ("watches broken", ends(|it| matches!(it, End::Broken(_)))),
-        ("watches expired (410)", ends(|it| *it == End::Expired)),
+        (
+            "watches broken",
+            ends(|it| matches!(it, WatchEnd::Broken(_))),
+        ),
+        ("watches expired (410)", ends(|it| *it == WatchEnd::Expired)),
     ] {
         run.lower(name, "", count as f64);
     }
@@ -95,7 +98,7 @@ pub(super) fn warnings(history: &History) -> Vec<String> {
     let mut warnings = Vec::new();
     for watcher in &history.watchers {
         for session in &watcher.sessions {
-            if let End::Broken(why) = &session.end {
+            if let WatchEnd::Broken(why) = &session.end {
                 let (name, opened) = (&watcher.name, At(session.opened));
                 warnings.push(format!("a watch of {name}, opened {opened}, broke: {why}"));
             }
@@ -110,7 +113,7 @@ pub(super) fn warnings(history: &History) -> Vec<String> {
 }
 
 /// Returns the warning about objects of which it is not known if their requests are linearizable.
-pub(super) fn undecided(checked: &Checked) -> Option<String> {
+pub(super) fn undecided(checked: &CheckResult) -> Option<String> {
     let (first, count) = (checked.undecided.first()?, checked.undecided.len());
     Some(format!(
         "of {count} objects, among them {first}, too many writes were open at once to tell if their requests are \
@@ -120,7 +123,7 @@ pub(super) fn undecided(checked: &Checked) -> Option<String> {
 
 /// Writes some violations of each rule with their history, and how many more there are.
 fn shown(violations: &[Violation]) -> Vec<String> {
-    let mut by_rule: BTreeMap<Rule, Vec<&Violation>> = BTreeMap::new();
+    let mut by_rule: BTreeMap<Promise, Vec<&Violation>> = BTreeMap::new();
     for violation in violations {
         by_rule.entry(violation.rule).or_default().push(violation);
     }
@@ -139,16 +142,16 @@ fn shown(violations: &[Violation]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::verify::checks::Tally;
-    use crate::verify::history::Key;
+    use crate::verify::history::ObjectKey;
 
     #[test]
     fn of_many_violations_some_are_shown() {
         let violation = |rule| Violation::new(rule, "watcher w", "it is wrong".to_owned());
-        let mut violations = vec![violation(Rule::NoGap); 5];
-        violations.push(violation(Rule::Ordered).shown_by("1.0 s: BOOKMARK 3"));
-        let checked = Checked {
+        let mut violations = vec![violation(Promise::NoGap); 5];
+        violations.push(violation(Promise::Ordered).shown_by("1.0 s: BOOKMARK 3"));
+        let checked = CheckResult {
             violations,
-            undecided: vec![Key(7)],
+            undecided: vec![ObjectKey(7)],
             tallies: Vec::new(),
         };
         let run = report(&History::default(), &checked, Vec::new());
@@ -181,12 +184,12 @@ mod tests {
         };
         (tally.initial.expected, tally.initial.received) = (2, 2);
         (tally.changes.expected, tally.changes.received) = (5, 5);
-        let mut checked = Checked {
+        let mut checked = CheckResult {
             violations: Vec::new(),
             undecided: Vec::new(),
             tallies: vec![tally, tally],
         };
-        let run = |checked: &Checked| report(&History::default(), checked, Vec::new());
+        let run = |checked: &CheckResult| report(&History::default(), checked, Vec::new());
         let whole = run(&checked);
         assert_eq!((whole.expected, whole.received), (14, 14));
         assert_eq!(whole.figures["uncertain events"].value, 2.0);

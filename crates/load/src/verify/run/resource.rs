@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::client::{Client, Encoding, Request};
+use crate::client::{Client, ClientRequest, Encoding};
 use crate::custom_resource::CustomResource;
 use crate::error::LoadError;
 
@@ -39,7 +39,7 @@ impl Resource {
         let answer = client
             .connect()
             .await?
-            .request(Request::get(name.root()))
+            .request(ClientRequest::get(name.root()))
             .await;
         let body = answer
             .and_then(|answer| answer.success())

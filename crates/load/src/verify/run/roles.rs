@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::client::Encoding;
-use crate::verify::history::{Group, Key, Selector, Type};
+use crate::verify::history::{LabelValue, ObjectKey, ObjectType, Selector};
 
 use super::watcher::{Plan, Way};
 
@@ -26,10 +26,10 @@ pub(super) struct Role {
 
 /// Returns the kinds of watchers, in the order in which they are taken.
 fn kinds(keys: &Range<u32>) -> Vec<(&'static str, Selector, Plan)> {
-    let named = Key(keys.start + NAMED);
+    let named = ObjectKey(keys.start + NAMED);
     let everything = || Selector::Everything;
-    let groups = |groups: &[u8]| Selector::Groups(groups.iter().copied().map(Group).collect());
-    let of_type = || Selector::Type(Type::from_key(named));
+    let groups = |groups: &[u8]| Selector::Groups(groups.iter().copied().map(LabelValue).collect());
+    let of_type = || Selector::Type(ObjectType::from_key(named));
     let initial = |any| Plan::InitialEvents { any };
     vec![
         ("everything", everything(), Plan::Follow),

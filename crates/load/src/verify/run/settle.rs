@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::client::Encoding;
 use crate::time::now;
 use crate::verify::checks::difference;
-use crate::verify::history::{End, History, RevisionMatch, Selector};
+use crate::verify::history::{History, RevisionMatch, Selector, WatchEnd};
 
 use super::journal::Journal;
-use super::reconnecting::{ListRequest, ReconnectingConnection, Scope};
+use super::reconnecting::{ListRequest, ReconnectingConnection, SelectedObjects};
 
 /// All watches must be open within this time.
 const OPEN_MAX: Duration = Duration::from_secs(30);
@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The result of the end of a run.
 #[derive(Debug)]
-pub(super) struct Settled {
+pub(super) struct SettledRun {
     /// The place of the list that shows the final state.
     pub(super) place: Option<usize>,
     /// The reasons why there is none, or why not everybody is there to see it.
@@ -48,8 +48,8 @@ pub(super) async fn all_watch(journal: &Journal) -> Result<(), String> {
 pub(super) async fn settle(
     journal: &Journal,
     mut connection: ReconnectingConnection,
-    scope: &Scope,
-) -> Settled {
+    scope: &SelectedObjects,
+) -> SettledRun {
     let deadline = now() + SETTLE_MAX;
     let request = ListRequest {
         scope,
@@ -80,9 +80,9 @@ pub(super) async fn settle(
         match trouble {
             None => {
                 let trouble = Vec::new();
-                return Settled { place, trouble };
+                return SettledRun { place, trouble };
             }
-            Some(trouble) if now() >= deadline => return Settled { place, trouble },
+            Some(trouble) if now() >= deadline => return SettledRun { place, trouble },
             Some(_) => tokio::time::sleep(LOOK_EVERY).await,
         }
     }
@@ -91,6 +91,6 @@ pub(super) async fn settle(
 /// Returns the name of a watcher without an open watch.
 fn absent(history: &History) -> Option<String> {
     let mut watchers = history.watchers.iter();
-    let absent = watchers.find(|it| it.sessions.last().is_none_or(|it| it.end != End::Open));
+    let absent = watchers.find(|it| it.sessions.last().is_none_or(|it| it.end != WatchEnd::Open));
     absent.map(|it| format!("watcher {}", it.name))
 }

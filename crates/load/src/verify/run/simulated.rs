@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use crate::client::{Client, Connect, HttpVersion};
 use crate::error::LoadError;
-use crate::verify::history::{Answer, History};
+use crate::verify::history::{History, WriteAnswer};
 use crate::workspace::Workspace;
 
 use super::resource::Resource;
-use super::{Flags, Stage, report};
+use super::{RunStage, VerifyFlags, report};
 
 /// The pause between two attempts to create the namespace, and how many there are.
 const BEGIN_PAUSE: Duration = Duration::from_millis(500);
@@ -45,7 +45,7 @@ pub struct SimulatedClients {
 
 /// The verdict on what the clients were told.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct HistoryVerdict {
     /// The promises that were broken, each with the history that shows it, and those that could not be checked; empty if all
     /// were kept.
     pub faults: Vec<String>,
@@ -65,10 +65,10 @@ impl SimulatedClients {
     ///
     /// # Errors
     /// No namespace can be created, for half a minute.
-    pub async fn run(&self) -> Result<Verdict, LoadError> {
+    pub async fn run(&self) -> Result<HistoryVerdict, LoadError> {
         let client = Client::over(Arc::clone(&self.connect), self.token.clone(), self.http);
         let workspace = begin(&client).await?;
-        let flags = Flags {
+        let flags = VerifyFlags {
             watchers: self.watchers,
             writers: self.writers,
             readers: self.readers,
@@ -79,16 +79,16 @@ impl SimulatedClients {
             resource: None,
         };
         let resource = Resource::secrets();
-        let stage = Stage::new(&client, &workspace, resource, &flags, self.duration, 0);
+        let stage = RunStage::new(&client, &workspace, resource, &flags, self.duration, 0);
         let played = stage.play().await;
         let judged = stage.judge(played);
         let history = &judged.history;
         let mut faults = report::report(history, &judged.checked, judged.trouble).faults;
         // Few clients write to few objects, so that each of them is decided.
         faults.extend(report::undecided(&judged.checked));
-        let acknowledged = |it: &&_| matches!(it, &&Answer::Acknowledged { .. });
+        let acknowledged = |it: &&_| matches!(it, &&WriteAnswer::Acknowledged { .. });
         let sessions = history.watchers.iter().flat_map(|it| &it.sessions);
-        Ok(Verdict {
+        Ok(HistoryVerdict {
             acknowledged: history
                 .writes
                 .iter()

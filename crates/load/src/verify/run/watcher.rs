@@ -9,11 +9,11 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::client::{Client, ClientError, Encoding, EventKind, OwnedEvent, Watch};
-use crate::verify::history::{End, Item, Kind, Nanos, RevisionMatch, Selector, Start};
+use crate::verify::history::{ChangeKind, Item, Nanos, RevisionMatch, Selector, Start, WatchEnd};
 
 use super::journal::Journal;
 use super::objects;
-use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, Scope};
+use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, SelectedObjects};
 
 /// The server ends a watch after this time.
 const WATCH_SECONDS: u64 = 300;
@@ -27,7 +27,7 @@ const OPEN_MAX: Duration = Duration::from_secs(10);
 
 /// The phase of a run, which all watchers follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum RunPhase {
     /// Clients write.
     Running,
     /// Nobody writes any more, and no watcher leaves.
@@ -96,13 +96,13 @@ pub(super) struct Follower<'a> {
     /// Its place among the watchers of the history.
     pub(super) place: usize,
     pub(super) plan: Plan,
-    pub(super) scope: Scope,
+    pub(super) scope: SelectedObjects,
     pub(super) selector: Selector,
     pub(super) encoding: Encoding,
     pub(super) client: Client,
     pub(super) connection: ReconnectingConnection,
     pub(super) journal: &'a Journal,
-    pub(super) phase: watch::Receiver<Phase>,
+    pub(super) phase: watch::Receiver<RunPhase>,
     pub(super) random: StdRng,
 }
 
@@ -110,7 +110,7 @@ impl Follower<'_> {
     /// Watches until all is over.
     pub(super) async fn run(mut self) {
         let mut position = None;
-        while self.phase() != Phase::Over {
+        while self.phase() != RunPhase::Over {
             // A server may be away for a while. If it stays away, the run is never settled.
             match self.session(position).await {
                 Ok(next) => position = next,
@@ -124,7 +124,7 @@ impl Follower<'_> {
         }
     }
 
-    fn phase(&self) -> Phase {
+    fn phase(&self) -> RunPhase {
         *self.phase.borrow()
     }
 
@@ -177,7 +177,7 @@ impl Follower<'_> {
     }
 
     fn seconds(&self) -> u64 {
-        if self.plan == Plan::Short && self.phase() == Phase::Running {
+        if self.plan == Plan::Short && self.phase() == RunPhase::Running {
             SHORT_WATCH_SECONDS
         } else {
             WATCH_SECONDS
@@ -201,11 +201,11 @@ impl Follower<'_> {
         let end = loop {
             tokio::select! {
                 biased;
-                _ = phase.wait_for(|phase| *phase == Phase::Over) => break End::Settled,
+                _ = phase.wait_for(|phase| *phase == RunPhase::Over) => break WatchEnd::Settled,
                 () = &mut leave => match stay {
-                    Some(_) if self.phase() == Phase::Running => break End::Left,
+                    Some(_) if self.phase() == RunPhase::Running => break WatchEnd::Left,
                     Some(_) => leave.set(tokio::time::sleep(longest)),
-                    None => break End::Broken("the watch does not end".to_owned()),
+                    None => break WatchEnd::Broken("the watch does not end".to_owned()),
                 },
                 event = watch.next() => match self.see(event, &mut position) {
                     Ok(()) => {}
@@ -213,7 +213,7 @@ impl Follower<'_> {
                 },
             }
         };
-        let lost = end == End::Expired;
+        let lost = end == WatchEnd::Expired;
         // Every other watch of this plan begins with initial events.
         let begins_anew = matches!(self.plan, Plan::InitialEvents { .. }) && !is_initial;
         self.journal.end(self.place, end);
@@ -230,14 +230,14 @@ impl Follower<'_> {
         &self,
         event: Result<Option<OwnedEvent>, ClientError>,
         position: &mut Option<u64>,
-    ) -> Result<(), End> {
+    ) -> Result<(), WatchEnd> {
         let event = match event {
             Ok(Some(event)) => event,
-            Ok(None) => return Err(End::Closed),
-            Err(error) if error.is_gone() => return Err(End::Expired),
-            Err(error) => return Err(End::Broken(error.to_string())),
+            Ok(None) => return Err(WatchEnd::Closed),
+            Err(error) if error.is_gone() => return Err(WatchEnd::Expired),
+            Err(error) => return Err(WatchEnd::Broken(error.to_string())),
         };
-        let Some(item) = item(&event).map_err(|why| End::Broken(why.to_owned()))? else {
+        let Some(item) = item(&event).map_err(|why| WatchEnd::Broken(why.to_owned()))? else {
             return Ok(());
         };
         self.journal.see(self.place, item);
@@ -253,9 +253,9 @@ impl Follower<'_> {
 /// Converts an event; `None` if it is about an object that is not ours.
 fn item(event: &OwnedEvent) -> Result<Option<Item>, &'static str> {
     let kind = match event.kind {
-        EventKind::Added => Kind::Added,
-        EventKind::Modified => Kind::Modified,
-        EventKind::Deleted => Kind::Deleted,
+        EventKind::Added => ChangeKind::Added,
+        EventKind::Modified => ChangeKind::Modified,
+        EventKind::Deleted => ChangeKind::Deleted,
         EventKind::Bookmark => {
             return Ok(Some(Item::Bookmark {
                 revision: event.revision,

@@ -12,15 +12,17 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use serde_json::json;
 
-use crate::client::{ClientError, Content, Encoding, Request, Response};
+use crate::client::{ClientError, ClientRequest, Encoding, RequestContent, Response};
 use crate::time::{Instant, now};
 use crate::verify::history::{
-    Answer, Group, Key, Refusal, RevisionMatch, Selector, Verb, Write, WriteId,
+    LabelValue, ObjectKey, Refusal, RevisionMatch, Selector, Verb, Write, WriteAnswer, WriteId,
 };
 
 use super::journal::Journal;
-use super::objects::{self, Wanted};
-use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, Scope, refusal};
+use super::objects::{self, ObjectContent};
+use super::reconnecting::{
+    ListRequest, RETRY_PAUSE, ReconnectingConnection, SelectedObjects, refusal,
+};
 use super::resource::Resource;
 
 /// The part of the writes to an object that is there that delete it, in percent.
@@ -41,19 +43,19 @@ pub(super) struct KnownObjects {
     pub(super) keys: Range<u32>,
     pub(super) groups: u8,
     /// The known states of objects; a missing one has to be looked up.
-    known: Mutex<HashMap<Key, Option<KnownObject>>>,
+    known: Mutex<HashMap<ObjectKey, Option<KnownObject>>>,
 }
 
 /// The version and group of an object when it was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KnownObject {
     revision: u64,
-    group: Group,
+    group: LabelValue,
 }
 
 impl KnownObjects {
     pub(super) fn new(resource: Resource, namespace: &str, keys: Range<u32>, groups: u8) -> Self {
-        let absent = keys.clone().map(|key| (Key(key), None));
+        let absent = keys.clone().map(|key| (ObjectKey(key), None));
         Self {
             run: namespace.to_owned(),
             collection: resource.in_namespace(namespace),
@@ -65,12 +67,12 @@ impl KnownObjects {
     }
 
     /// Returns the known state of an object: that it is absent, its version, or nothing.
-    fn look(&self, key: Key) -> Option<Option<KnownObject>> {
+    fn look(&self, key: ObjectKey) -> Option<Option<KnownObject>> {
         self.known().get(&key).copied()
     }
 
     /// Replaces a known state by another, unless somebody has learnt a newer one since.
-    fn learn(&self, key: Key, from: Option<KnownObject>, to: Option<Option<KnownObject>>) {
+    fn learn(&self, key: ObjectKey, from: Option<KnownObject>, to: Option<Option<KnownObject>>) {
         let mut known = self.known();
         let newest = known.get(&key).copied();
         let is_newer = |to: Option<KnownObject>| {
@@ -87,7 +89,7 @@ impl KnownObjects {
         }
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Option<KnownObject>>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectKey, Option<KnownObject>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -118,7 +120,7 @@ impl Writer<'_> {
 
     async fn step(&mut self) -> Result<(), ClientError> {
         self.connection.connect().await?;
-        let key = Key(self.random.random_range(self.objects.keys.clone()));
+        let key = ObjectKey(self.random.random_range(self.objects.keys.clone()));
         let Some(known) = self.objects.look(key) else {
             return self.look_up(key).await;
         };
@@ -129,7 +131,7 @@ impl Writer<'_> {
         };
         let group = match (known, verb) {
             (Some(known), Verb::Delete) => known.group,
-            _ => Group(self.random.random_range(0..self.objects.groups)),
+            _ => LabelValue(self.random.random_range(0..self.objects.groups)),
         };
         let is_unconditional =
             verb == Verb::Update && self.random.random_ratio(UNCONDITIONAL_PERCENT, 100);
@@ -144,7 +146,7 @@ impl Writer<'_> {
                 .filter(|_| verb != Verb::Delete)
                 .unwrap_or(Encoding::Json),
             invoked,
-            answer: Answer::Uncertain,
+            answer: WriteAnswer::Uncertain,
         });
         let answer = self
             .connection
@@ -152,9 +154,9 @@ impl Writer<'_> {
             .await;
         let (answer, learnt) = judge(verb, group, answer.as_ref().ok());
         self.journal.answer(id, |at| match answer {
-            WriteOutcome::Done(revision) => Answer::Acknowledged { at, revision },
-            WriteOutcome::Refused(refusal) => Answer::Refused { at, refusal },
-            WriteOutcome::Unknown => Answer::Uncertain,
+            WriteOutcome::Done(revision) => WriteAnswer::Acknowledged { at, revision },
+            WriteOutcome::Refused(refusal) => WriteAnswer::Refused { at, refusal },
+            WriteOutcome::Unknown => WriteAnswer::Uncertain,
         });
         self.objects.learn(key, known, learnt);
         Ok(())
@@ -163,13 +165,13 @@ impl Writer<'_> {
     fn request(
         &self,
         write: WriteId,
-        key: Key,
+        key: ObjectKey,
         verb: Verb,
         base: Option<u64>,
-        group: Group,
-    ) -> Request {
+        group: LabelValue,
+    ) -> ClientRequest {
         let collection = &self.objects.collection;
-        let wanted = Wanted {
+        let wanted = ObjectContent {
             resource: &self.objects.resource,
             run: &self.objects.run,
             key,
@@ -178,9 +180,9 @@ impl Writer<'_> {
             base,
         };
         let request = match verb {
-            Verb::Create => Request::post(collection, wanted.content(self.encoding)),
+            Verb::Create => ClientRequest::post(collection, wanted.content(self.encoding)),
             Verb::Update => {
-                Request::put(format!("{collection}/{key}"), wanted.content(self.encoding))
+                ClientRequest::put(format!("{collection}/{key}"), wanted.content(self.encoding))
             }
             Verb::Delete => {
                 let options = json!({
@@ -188,7 +190,8 @@ impl Writer<'_> {
                     "apiVersion": "v1",
                     "preconditions": {"resourceVersion": base.map(|base| base.to_string())},
                 });
-                Request::delete(format!("{collection}/{key}")).with(Content::json(&options))
+                ClientRequest::delete(format!("{collection}/{key}"))
+                    .with(RequestContent::json(&options))
             }
         };
         // Every answer is read in JSON, whatever was sent.
@@ -196,9 +199,9 @@ impl Writer<'_> {
     }
 
     /// Reads how an object is, in a way that the checks see.
-    async fn look_up(&mut self, key: Key) -> Result<(), ClientError> {
+    async fn look_up(&mut self, key: ObjectKey) -> Result<(), ClientError> {
         let request = ListRequest {
-            scope: &Scope::namespace(&self.objects.collection),
+            scope: &SelectedObjects::namespace(&self.objects.collection),
             selector: &Selector::Name(key),
             revision_match: RevisionMatch::Newest,
             limit: None,
@@ -225,7 +228,7 @@ enum WriteOutcome {
 /// Returns the meaning of an answer for the write, and for the state of the object.
 fn judge(
     verb: Verb,
-    group: Group,
+    group: LabelValue,
     answer: Option<&Response>,
 ) -> (WriteOutcome, Option<Option<KnownObject>>) {
     let Some(answer) = answer else {
@@ -258,14 +261,14 @@ mod tests {
     use super::*;
 
     fn known(revision: u64) -> Option<KnownObject> {
-        let group = Group(0);
+        let group = LabelValue(0);
         Some(KnownObject { revision, group })
     }
 
     #[test]
     fn a_late_answer_does_not_undo_what_is_newer() {
         let objects = KnownObjects::new(Resource::secrets(), "r", 0..1, 1);
-        let key = Key(0);
+        let key = ObjectKey(0);
         assert_eq!(objects.look(key), Some(None));
         objects.learn(key, None, Some(known(5)));
         objects.learn(key, known(5), Some(known(8)));
@@ -283,7 +286,7 @@ mod tests {
             status: http::StatusCode::from_u16(status).expect("a status"),
             body: body.into(),
         };
-        let outcome = |verb, answer: &Response| judge(verb, Group(0), Some(answer)).0;
+        let outcome = |verb, answer: &Response| judge(verb, LabelValue(0), Some(answer)).0;
         let made = r#"{"metadata":{"name":"object-0000","resourceVersion":"9"}}"#;
         assert_eq!(
             outcome(Verb::Create, &answer(201, made)),
@@ -317,6 +320,9 @@ mod tests {
             outcome(Verb::Update, &answer(504, "{}")),
             WriteOutcome::Unknown
         );
-        assert_eq!(judge(Verb::Update, Group(0), None).0, WriteOutcome::Unknown);
+        assert_eq!(
+            judge(Verb::Update, LabelValue(0), None).0,
+            WriteOutcome::Unknown
+        );
     }
 }

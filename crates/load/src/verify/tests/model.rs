@@ -10,8 +10,9 @@ use proptest::prelude::*;
 
 use crate::client::Encoding;
 use crate::verify::history::{
-    Answer, End, Get, Group, History, Item, Key, Kind, Nanos, Page, Read, Refusal, RevisionMatch,
-    Seen, Selector, Session, Start, Type, Verb, Version, Watcher, Write, WriteId,
+    ChangeKind, Get, History, Item, LabelValue, ListRead, ListedPage, Nanos, ObjectKey, ObjectType,
+    Refusal, RevisionMatch, SeenItem, Selector, Session, ShownObject, Start, Verb, WatchEnd,
+    Watcher, Write, WriteAnswer, WriteId,
 };
 
 const KEYS: u32 = 4;
@@ -24,11 +25,11 @@ fn selectors() -> Vec<Selector> {
     vec![
         Selector::Everything,
         Selector::Everything,
-        Selector::Groups(vec![Group(0)]),
-        Selector::Groups(vec![Group(1), Group(2)]),
-        Selector::Name(Key(1)),
-        Selector::NotName(Key(1)),
-        Selector::Type(Type(0)),
+        Selector::Groups(vec![LabelValue(0)]),
+        Selector::Groups(vec![LabelValue(1), LabelValue(2)]),
+        Selector::Name(ObjectKey(1)),
+        Selector::NotName(ObjectKey(1)),
+        Selector::Type(ObjectType(0)),
     ]
 }
 pub(super) const WATCHERS: usize = 7;
@@ -93,8 +94,8 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
 #[derive(Clone, Copy, Debug)]
 struct Change {
     revision: u64,
-    before: Option<Version>,
-    after: Option<Version>,
+    before: Option<ShownObject>,
+    after: Option<ShownObject>,
 }
 
 #[derive(Debug)]
@@ -108,7 +109,7 @@ struct Pending {
 pub(super) struct World {
     now: Nanos,
     revision: u64,
-    objects: BTreeMap<Key, Version>,
+    objects: BTreeMap<ObjectKey, ShownObject>,
     log: Vec<Change>,
     pending: Vec<Pending>,
     /// The number of changes that each watcher has been told, and the revision at which its watch began.
@@ -167,13 +168,13 @@ impl World {
                 stale,
                 unconditional,
             } => {
-                let id = self.begin(Key(key), Group(group), deletes, stale);
+                let id = self.begin(ObjectKey(key), LabelValue(group), deletes, stale);
                 let write = &mut self.history.writes[id.0 as usize];
                 if unconditional && write.verb == Verb::Update {
                     write.base = None;
                 }
             }
-            Step::Get(key) => self.get(Key(key)),
+            Step::Get(key) => self.get(ObjectKey(key)),
             Step::Commit(place) => self.commit(place),
             Step::Answer { write, is_lost } => self.answer(write, is_lost),
             Step::Deliver { watcher, changes } => self.deliver(watcher, changes),
@@ -188,7 +189,7 @@ impl World {
         }
     }
 
-    fn begin(&mut self, key: Key, group: Group, deletes: bool, stale: bool) -> WriteId {
+    fn begin(&mut self, key: ObjectKey, group: LabelValue, deletes: bool, stale: bool) -> WriteId {
         let there = self.objects.get(&key).copied();
         let verb = match there {
             None => Verb::Create,
@@ -204,13 +205,13 @@ impl World {
             group: there.filter(|_| deletes).map_or(group, |it| it.group),
             encoding: Encoding::Json,
             invoked,
-            answer: Answer::Uncertain,
+            answer: WriteAnswer::Uncertain,
         });
         self.pending.push(Pending { id, outcome: None });
         id
     }
 
-    fn get(&mut self, key: Key) {
+    fn get(&mut self, key: ObjectKey) {
         let invoked = self.tick();
         let found = self.objects.get(&key).copied();
         let answered = self.tick();
@@ -248,7 +249,7 @@ impl World {
         self.revision += 1 + u64::from(write.key.0 % 2);
         let revision = self.revision;
         pending.outcome = Some(Ok(revision));
-        let after = (write.verb != Verb::Delete).then_some(Version {
+        let after = (write.verb != Verb::Delete).then_some(ShownObject {
             key: write.key,
             revision,
             write: pending.id,
@@ -277,9 +278,9 @@ impl World {
         let at = self.tick();
         let write = &mut self.history.writes[id.0 as usize];
         write.answer = match outcome {
-            _ if is_lost => Answer::Uncertain,
-            Err(refusal) => Answer::Refused { at, refusal },
-            Ok(revision) => Answer::Acknowledged {
+            _ if is_lost => WriteAnswer::Uncertain,
+            Err(refusal) => WriteAnswer::Refused { at, refusal },
+            Ok(revision) => WriteAnswer::Acknowledged {
                 at,
                 revision: (write.verb != Verb::Delete).then_some(revision),
             },
@@ -293,7 +294,7 @@ impl World {
 
     fn show(&mut self, watcher: usize, item: Item) {
         let at = self.tick();
-        self.session(watcher).seen.push(Seen { at, item });
+        self.session(watcher).seen.push(SeenItem { at, item });
     }
 
     fn deliver(&mut self, watcher: usize, changes: usize) {
@@ -326,7 +327,7 @@ impl World {
     }
 
     fn reopen(&mut self, watcher: usize, how: u8, back: u64) {
-        self.session(watcher).end = End::Closed;
+        self.session(watcher).end = WatchEnd::Closed;
         let is_faithful = watcher < FAITHFUL;
         let revision = self.revision_back(back);
         match how % 4 {
@@ -355,7 +356,7 @@ impl World {
             opened,
             start,
             seen: Vec::new(),
-            end: End::Closed,
+            end: WatchEnd::Closed,
         });
     }
 
@@ -382,7 +383,7 @@ impl World {
             for object in objects.iter().take(1) {
                 self.show(watcher, added(*object));
             }
-            self.session(watcher).end = End::Broken("in the middle".to_owned());
+            self.session(watcher).end = WatchEnd::Broken("in the middle".to_owned());
         }
         self.open(watcher, Start::InitialEvents { any });
         for object in objects {
@@ -401,7 +402,7 @@ impl World {
         self.revision.saturating_sub(back).max(FIRST_REVISION)
     }
 
-    fn state(&self, revision: u64, selector: &Selector) -> Vec<Version> {
+    fn state(&self, revision: u64, selector: &Selector) -> Vec<ShownObject> {
         let mut state = BTreeMap::new();
         for change in &self.log[..self.changes_until(revision)] {
             match (change.before, change.after) {
@@ -425,18 +426,18 @@ impl World {
             _ => (RevisionMatch::Exact(older), older),
         };
         let objects = self.state(revision, &selector);
-        let mut pages: Vec<Vec<Version>> = objects.chunks(page).map(<[_]>::to_vec).collect();
+        let mut pages: Vec<Vec<ShownObject>> = objects.chunks(page).map(<[_]>::to_vec).collect();
         if pages.is_empty() {
             pages.push(Vec::new());
         }
-        let pages = pages.into_iter().map(|objects| Page {
+        let pages = pages.into_iter().map(|objects| ListedPage {
             invoked: self.tick(),
             answered: self.tick(),
             revision,
             objects,
         });
         let pages = pages.collect();
-        self.history.reads.push(Read {
+        self.history.reads.push(ListRead {
             revision_match,
             selector,
             limit: Some(page),
@@ -460,32 +461,32 @@ impl World {
         self.read(1, Selector::Everything, 0, 100);
         for watcher in 0..WATCHERS {
             self.deliver(watcher, self.log.len());
-            self.session(watcher).end = End::Settled;
+            self.session(watcher).end = WatchEnd::Settled;
         }
         self.history.final_read = Some(self.history.reads.len() - 1);
         self.history
     }
 }
 
-fn added(object: Version) -> Item {
+fn added(object: ShownObject) -> Item {
     Item::Event {
-        kind: Kind::Added,
+        kind: ChangeKind::Added,
         object,
     }
 }
 
 /// Returns the event of a change for a selector.
 fn event(change: &Change, selector: &Selector) -> Option<Item> {
-    let selected = |it: &Version| selector.selects(it.key, it.group);
+    let selected = |it: &ShownObject| selector.selects(it.key, it.group);
     let before = change.before.filter(selected);
     let after = change.after.filter(selected);
     let (kind, object) = match (before, after) {
         (None, None) => return None,
-        (None, Some(after)) => (Kind::Added, after),
-        (Some(_), Some(after)) => (Kind::Modified, after),
+        (None, Some(after)) => (ChangeKind::Added, after),
+        (Some(_), Some(after)) => (ChangeKind::Modified, after),
         (Some(before), None) => {
             let revision = change.revision;
-            (Kind::Deleted, Version { revision, ..before })
+            (ChangeKind::Deleted, ShownObject { revision, ..before })
         }
     };
     Some(Item::Event { kind, object })

@@ -7,12 +7,12 @@ use proptest::test_runner::{TestCaseResult, TestError, TestRunner};
 
 use super::config;
 use super::model::{play, steps};
-use crate::verify::checks::{Checked, check};
+use crate::verify::checks::{CheckResult, check};
 use crate::verify::history::{
-    Answer, End, History, Item, Kind, Page, Refusal, RevisionMatch, Seen, Selector, Session, Start,
-    Verb, Version, WriteId,
+    ChangeKind, History, Item, ListedPage, Refusal, RevisionMatch, SeenItem, Selector, Session,
+    ShownObject, Start, Verb, WatchEnd, WriteAnswer, WriteId,
 };
-use crate::verify::violation::Rule;
+use crate::verify::violation::Promise;
 
 const CASES: u32 = 128;
 /// The least number of cases in which the fault must have found a place.
@@ -23,7 +23,7 @@ const ROUNDS_MAX: u32 = 16;
 /// Plants a fault and says who shows it; `None` if this history has no place for it.
 type Fault = fn(&mut History, usize) -> Option<String>;
 
-fn is_found(rule: Rule, fault: Fault) {
+fn is_found(rule: Promise, fault: Fault) {
     shows(fault, |checked, who| {
         let found = &checked.violations;
         let is_named = found.iter().any(|it| it.rule == rule && it.who == who);
@@ -51,7 +51,7 @@ fn is_counted(fault: Fault, lost: i64) {
 }
 
 /// Plants a fault in many histories and looks at what each of them comes to.
-fn shows(fault: Fault, look: impl Fn(&Checked, &str) -> TestCaseResult) {
+fn shows(fault: Fault, look: impl Fn(&CheckResult, &str) -> TestCaseResult) {
     let planted = Cell::new(0);
     let mut first = TestRunner::new(config(CASES));
     // Some faults fit into few histories.
@@ -116,7 +116,7 @@ fn one_of<T>(mut candidates: Vec<T>, pick: usize) -> Option<T> {
     (count > 0).then(|| candidates.swap_remove(pick % count))
 }
 
-fn event(seen: Option<&Seen>) -> Option<(Kind, Version)> {
+fn event(seen: Option<&SeenItem>) -> Option<(ChangeKind, ShownObject)> {
     match seen?.item {
         Item::Event { kind, object } => Some((kind, object)),
         Item::Bookmark { .. } => None,
@@ -145,14 +145,15 @@ fn drop_an_event(history: &mut History, pick: usize) -> Option<String> {
 
 #[test]
 fn a_dropped_event() {
-    is_found(Rule::NoGap, drop_an_event);
+    is_found(Promise::NoGap, drop_an_event);
 }
 
 #[test]
 fn an_event_of_another_object_in_its_place() {
-    is_found(Rule::NoGap, |history, pick| {
+    is_found(Promise::NoGap, |history, pick| {
         let puts = |it: &Session, seen: usize| {
-            let is_put = event(it.seen.get(seen)).is_some_and(|(kind, _)| kind != Kind::Deleted);
+            let is_put =
+                event(it.seen.get(seen)).is_some_and(|(kind, _)| kind != ChangeKind::Deleted);
             is_put && !is_first_after_resume(it, seen)
         };
         let place = place(history, pick, puts)?;
@@ -174,7 +175,7 @@ fn a_dropped_event_is_expected_and_not_received() {
 
 fn drop_the_last(history: &mut History, pick: usize) -> Option<String> {
     let place = place(history, pick, |it, seen| {
-        let is_last = it.end == End::Settled && seen + 1 == it.seen.len();
+        let is_last = it.end == WatchEnd::Settled && seen + 1 == it.seen.len();
         is_last && is_event(it, seen) && !is_first_after_resume(it, seen)
     })?;
     remove(history, place)
@@ -182,17 +183,17 @@ fn drop_the_last(history: &mut History, pick: usize) -> Option<String> {
 
 #[test]
 fn a_dropped_last_event() {
-    is_found(Rule::NoGap, drop_the_last);
+    is_found(Promise::NoGap, drop_the_last);
 }
 
 #[test]
 fn another_state_in_the_end() {
-    is_found(Rule::FinalState, drop_the_last);
+    is_found(Promise::FinalState, drop_the_last);
 }
 
 #[test]
 fn an_event_skipped_by_a_resume() {
-    is_found(Rule::Resume, |history, pick| {
+    is_found(Promise::Resume, |history, pick| {
         let place = place(history, pick, |it, seen| {
             is_first_after_resume(it, seen) && is_event(it, 0) && is_event(it, 1)
         })?;
@@ -202,13 +203,13 @@ fn an_event_skipped_by_a_resume() {
 
 #[test]
 fn an_older_event_after_a_resume() {
-    is_found(Rule::Resume, |history, pick| {
+    is_found(Promise::Resume, |history, pick| {
         let place = place(history, pick, is_first_after_resume)?;
         let sessions = history.watchers[place.watcher].sessions.iter();
         let known: Vec<u64> = sessions
             .flat_map(|it| {
                 let seen = it.seen.iter().map(|seen| seen.item.revision());
-                let listed: &[Version] = match &it.start {
+                let listed: &[ShownObject] = match &it.start {
                     Start::List { objects, .. } => objects,
                     _ => &[],
                 };
@@ -223,13 +224,13 @@ fn an_older_event_after_a_resume() {
             return None;
         }
         let (kind, object) = event(session.seen.first())?;
-        let object = Version {
+        let object = ShownObject {
             revision: after - 1,
             ..object
         };
         let at = session.seen[0].at;
         let item = Item::Event { kind, object };
-        session.seen.insert(0, Seen { at, item });
+        session.seen.insert(0, SeenItem { at, item });
         Some(place.who(history))
     });
 }
@@ -245,7 +246,7 @@ fn repeat_an_event(history: &mut History, pick: usize) -> Option<String> {
 
 #[test]
 fn a_repeated_event() {
-    is_found(Rule::NoDuplicate, repeat_an_event);
+    is_found(Promise::NoDuplicate, repeat_an_event);
 }
 
 #[test]
@@ -255,7 +256,7 @@ fn a_repeated_event_is_received_and_not_expected() {
 
 #[test]
 fn an_event_repeated_over_a_resume() {
-    is_found(Rule::NoDuplicate, |history, pick| {
+    is_found(Promise::NoDuplicate, |history, pick| {
         let resumed = place(history, pick, is_first_after_resume)?;
         let before = resumed.session.checked_sub(1)?;
         let sessions = &mut history.watchers[resumed.watcher].sessions;
@@ -268,7 +269,7 @@ fn an_event_repeated_over_a_resume() {
 
 #[test]
 fn swapped_events() {
-    is_found(Rule::Ordered, |history, pick| {
+    is_found(Promise::Ordered, |history, pick| {
         let place = place(history, pick, |it, seen| {
             is_event(it, seen) && is_event(it, seen + 1)
         })?;
@@ -280,7 +281,7 @@ fn swapped_events() {
 
 #[test]
 fn a_bookmark_before_an_event_that_it_covers() {
-    is_found(Rule::BookmarkEarly, |history, pick| {
+    is_found(Promise::BookmarkEarly, |history, pick| {
         let place = place(history, pick, is_event)?;
         let seen = &mut place.session(history).seen;
         let at = seen[place.seen].at;
@@ -288,19 +289,19 @@ fn a_bookmark_before_an_event_that_it_covers() {
             revision: seen[place.seen].item.revision(),
             ends_initial: false,
         };
-        seen.insert(place.seen, Seen { at, item });
+        seen.insert(place.seen, SeenItem { at, item });
         Some(place.who(history))
     });
 }
 
 #[test]
 fn a_bookmark_for_an_event_that_never_comes() {
-    is_found(Rule::BookmarkEarly, |history, pick| {
+    is_found(Promise::BookmarkEarly, |history, pick| {
         let place = place(history, pick, |it, seen| {
             let rest = (seen + 1)..it.seen.len();
             let covers = !rest.is_empty() && rest.clone().all(|seen| !is_event(it, seen));
             let is_first = is_first_after_resume(it, seen);
-            is_event(it, seen) && covers && !is_first && it.end != End::Settled
+            is_event(it, seen) && covers && !is_first && it.end != WatchEnd::Settled
         })?;
         remove(history, place)
     });
@@ -308,7 +309,7 @@ fn a_bookmark_for_an_event_that_never_comes() {
 
 #[test]
 fn a_bookmark_that_goes_back() {
-    is_found(Rule::Ordered, |history, pick| {
+    is_found(Promise::Ordered, |history, pick| {
         let place = place(history, pick, is_event)?;
         let seen = &mut place.session(history).seen;
         let at = seen[place.seen].at;
@@ -316,21 +317,21 @@ fn a_bookmark_that_goes_back() {
             revision: seen[place.seen].item.revision() - 1,
             ends_initial: false,
         };
-        seen.insert(place.seen + 1, Seen { at, item });
+        seen.insert(place.seen + 1, SeenItem { at, item });
         Some(place.who(history))
     });
 }
 
 #[test]
 fn a_wrong_type() {
-    is_found(Rule::Transition, |history, pick| {
+    is_found(Promise::Transition, |history, pick| {
         let place = place(history, pick, is_event)?;
         let seen = &mut place.session(history).seen[place.seen];
         if let Item::Event { kind, .. } = &mut seen.item {
             *kind = match *kind {
-                Kind::Added => Kind::Modified,
-                Kind::Modified => Kind::Added,
-                Kind::Deleted => return None,
+                ChangeKind::Added => ChangeKind::Modified,
+                ChangeKind::Modified => ChangeKind::Added,
+                ChangeKind::Deleted => return None,
             };
         }
         Some(place.who(history))
@@ -339,24 +340,24 @@ fn a_wrong_type() {
 
 #[test]
 fn a_deletion_with_another_content() {
-    is_found(Rule::Transition, |history, pick| {
+    is_found(Promise::Transition, |history, pick| {
         let deletes = |it: &Session, seen: usize| {
-            matches!(event(it.seen.get(seen)), Some((Kind::Deleted, _)))
+            matches!(event(it.seen.get(seen)), Some((ChangeKind::Deleted, _)))
         };
         let place = place(history, pick, deletes)?;
         let (_, last) = event(place.session(history).seen.get(place.seen))?;
         let older = history.named_writes().find(|(id, write)| {
-            let earlier = matches!(write.answer, Answer::Acknowledged { revision: Some(at), .. }
+            let earlier = matches!(write.answer, WriteAnswer::Acknowledged { revision: Some(at), .. }
                 if at < last.revision);
             earlier && write.key == last.key && *id != last.write
         });
         let (write, group) = older.map(|(id, write)| (id, write.group))?;
-        let object = Version {
+        let object = ShownObject {
             write,
             group,
             ..last
         };
-        let kind = Kind::Deleted;
+        let kind = ChangeKind::Deleted;
         place.session(history).seen[place.seen].item = Item::Event { kind, object };
         Some(place.who(history))
     });
@@ -364,7 +365,7 @@ fn a_deletion_with_another_content() {
 
 #[test]
 fn an_event_outside_the_selection() {
-    is_found(Rule::Transition, |history, pick| {
+    is_found(Promise::Transition, |history, pick| {
         let selective = history.watchers.iter().position(|it| {
             let groups = matches!(it.selector, Selector::Groups(_));
             groups && it.sessions.len() == 1
@@ -376,7 +377,7 @@ fn an_event_outside_the_selection() {
             .collect();
         let foreign = place(history, pick, |it, seen| {
             event(it.seen.get(seen)).is_some_and(|(kind, object)| {
-                kind != Kind::Deleted && !own.contains(&object.revision)
+                kind != ChangeKind::Deleted && !own.contains(&object.revision)
             })
         })?;
         let seen = foreign.session(history).seen[foreign.seen];
@@ -389,7 +390,7 @@ fn an_event_outside_the_selection() {
 
 #[test]
 fn an_object_that_was_never_written() {
-    is_found(Rule::NeverWritten, |history, pick| {
+    is_found(Promise::NeverWritten, |history, pick| {
         let place = place(history, pick, is_event)?;
         let seen = &mut place.session(history).seen[place.seen];
         if let Item::Event { object, .. } = &mut seen.item {
@@ -401,9 +402,9 @@ fn an_object_that_was_never_written() {
 
 #[test]
 fn an_object_of_a_refused_write() {
-    is_found(Rule::NeverWritten, |history, pick| {
+    is_found(Promise::NeverWritten, |history, pick| {
         let refused = history.named_writes().filter(|(_, write)| {
-            matches!(write.answer, Answer::Refused { .. }) && write.verb == Verb::Update
+            matches!(write.answer, WriteAnswer::Refused { .. }) && write.verb == Verb::Update
         });
         let refused: Vec<_> = refused.map(|(id, write)| (id, *write)).collect();
         let (id, write) = one_of(refused, pick)?;
@@ -418,17 +419,17 @@ fn an_object_of_a_refused_write() {
 
 #[test]
 fn a_deletion_that_came_to_nobody() {
-    is_found(Rule::NoGap, |history, pick| {
+    is_found(Promise::NoGap, |history, pick| {
         let deleted = place(history, pick, |it, seen| {
-            matches!(event(it.seen.get(seen)), Some((Kind::Deleted, _)))
+            matches!(event(it.seen.get(seen)), Some((ChangeKind::Deleted, _)))
         })?;
         let (_, object) = event(deleted.session(history).seen.get(deleted.seen))?;
-        let deletes = |kind: &Kind| *kind == Kind::Deleted;
+        let deletes = |kind: &ChangeKind| *kind == ChangeKind::Deleted;
         let is_it = |what: &Item| matches!(what, Item::Event { kind, object: it } if deletes(kind) && it.revision == object.revision);
         let base = history.named_writes().find(|(_, write)| {
             let base = history.write(object.write).map(|it| it.answer);
             let base = match base {
-                Some(Answer::Acknowledged { revision, .. }) => revision,
+                Some(WriteAnswer::Acknowledged { revision, .. }) => revision,
                 _ => None,
             };
             write.acknowledged_at().is_some()
@@ -449,7 +450,7 @@ fn a_deletion_that_came_to_nobody() {
 fn read(
     history: &History,
     pick: usize,
-    holds: impl Fn(&crate::verify::history::Read) -> bool,
+    holds: impl Fn(&crate::verify::history::ListRead) -> bool,
 ) -> Option<(usize, String)> {
     let reads = history.reads.iter().enumerate();
     let fitting = reads
@@ -461,12 +462,12 @@ fn read(
 
 #[test]
 fn a_stale_list() {
-    is_found(Rule::StaleRead, |history, pick| {
+    is_found(Promise::StaleRead, |history, pick| {
         let known = |before| {
             history.writes.iter().any(|write| {
                 let put = matches!(
                     write.answer,
-                    Answer::Acknowledged {
+                    WriteAnswer::Acknowledged {
                         revision: Some(_),
                         ..
                     }
@@ -479,7 +480,7 @@ fn a_stale_list() {
         })?;
         let read = &mut history.reads[place];
         read.pages.truncate(1);
-        let Page {
+        let ListedPage {
             revision, objects, ..
         } = &mut read.pages[0];
         *revision = 10;
@@ -490,7 +491,7 @@ fn a_stale_list() {
 
 #[test]
 fn a_list_of_another_revision() {
-    is_found(Rule::ReadRevision, |history, pick| {
+    is_found(Promise::ReadRevision, |history, pick| {
         let (place, who) = read(history, pick, |it| {
             matches!(it.revision_match, RevisionMatch::Exact(_))
         })?;
@@ -503,7 +504,7 @@ fn a_list_of_another_revision() {
 
 #[test]
 fn a_list_without_an_object() {
-    is_found(Rule::Snapshot, |history, pick| {
+    is_found(Promise::Snapshot, |history, pick| {
         let (place, who) = read(history, pick, |it| it.objects().count() > 0)?;
         history.reads[place].pages[0].objects.pop();
         Some(who)
@@ -512,7 +513,7 @@ fn a_list_without_an_object() {
 
 #[test]
 fn a_list_with_an_older_object() {
-    is_found(Rule::Snapshot, |history, pick| {
+    is_found(Promise::Snapshot, |history, pick| {
         let (place, who) = read(history, pick, |it| it.objects().count() > 0)?;
         let object = &mut history.reads[place].pages[0].objects[0];
         object.revision -= 1;
@@ -522,7 +523,7 @@ fn a_list_with_an_older_object() {
 
 #[test]
 fn pages_of_two_revisions() {
-    is_found(Rule::MixedPages, |history, pick| {
+    is_found(Promise::MixedPages, |history, pick| {
         let (place, who) = read(history, pick, |it| it.pages.len() > 1)?;
         let pages = &mut history.reads[place].pages;
         let page = 1 + pick % (pages.len() - 1);
@@ -533,7 +534,7 @@ fn pages_of_two_revisions() {
 
 #[test]
 fn incomplete_initial_events() {
-    is_found(Rule::InitialEvents, |history, pick| {
+    is_found(Promise::InitialEvents, |history, pick| {
         let mut places = Vec::new();
         for (watcher, it) in history.watchers.iter().enumerate() {
             for (session, it) in it.sessions.iter().enumerate() {
@@ -541,7 +542,7 @@ fn incomplete_initial_events() {
                 if rest.is_empty() {
                     continue;
                 }
-                let key = |seen: &Seen| event(Some(seen)).map(|(_, object)| object.key);
+                let key = |seen: &SeenItem| event(Some(seen)).map(|(_, object)| object.key);
                 for (seen, one) in initial.iter().enumerate() {
                     let same = initial.iter().filter(|other| key(other) == key(one));
                     if same.count() == 1 {
@@ -560,10 +561,10 @@ fn incomplete_initial_events() {
 
 #[test]
 fn initial_events_of_an_old_state() {
-    is_found(Rule::InitialEvents, |history, pick| {
+    is_found(Promise::InitialEvents, |history, pick| {
         let newest_before = |time| {
             let acknowledged = history.writes.iter().filter_map(|it| match it.answer {
-                Answer::Acknowledged { at, revision } if at < time => revision,
+                WriteAnswer::Acknowledged { at, revision } if at < time => revision,
                 _ => None,
             });
             acknowledged.max()
@@ -590,7 +591,7 @@ fn acknowledged(history: &History) -> Vec<(WriteId, u64)> {
     let mut found: Vec<_> = history
         .named_writes()
         .filter_map(|(id, write)| match write.answer {
-            Answer::Acknowledged { revision, .. } => Some((id, revision?)),
+            WriteAnswer::Acknowledged { revision, .. } => Some((id, revision?)),
             _ => None,
         })
         .collect();
@@ -599,14 +600,14 @@ fn acknowledged(history: &History) -> Vec<(WriteId, u64)> {
 }
 
 fn set_revision(history: &mut History, id: WriteId, to: u64) {
-    if let Answer::Acknowledged { revision, .. } = &mut history.writes[id.0 as usize].answer {
+    if let WriteAnswer::Acknowledged { revision, .. } = &mut history.writes[id.0 as usize].answer {
         *revision = Some(to);
     }
 }
 
 #[test]
 fn two_writes_with_one_revision() {
-    is_found(Rule::Unique, |history, pick| {
+    is_found(Promise::Unique, |history, pick| {
         let writes = acknowledged(history);
         let place = pick % writes.len().checked_sub(1)?.max(1);
         let ((one, revision), (other, _)) = (*writes.get(place)?, *writes.get(place + 1)?);
@@ -617,7 +618,7 @@ fn two_writes_with_one_revision() {
 
 #[test]
 fn a_write_before_what_was_answered_before_it() {
-    is_found(Rule::WriteOrder, |history, pick| {
+    is_found(Promise::WriteOrder, |history, pick| {
         let writes = acknowledged(history);
         let place = pick % writes.len().checked_sub(1)?.max(1);
         let ((one, first), (other, second)) = (*writes.get(place)?, *writes.get(place + 1)?);
@@ -633,7 +634,7 @@ fn a_write_before_what_was_answered_before_it() {
 
 #[test]
 fn a_write_on_another_version() {
-    is_found(Rule::LostUpdate, |history, pick| {
+    is_found(Promise::LostUpdate, |history, pick| {
         let writes = acknowledged(history);
         let (id, _) = one_of(writes, pick)?;
         let write = &mut history.writes[id.0 as usize];
@@ -644,7 +645,7 @@ fn a_write_on_another_version() {
 
 #[test]
 fn two_writes_on_one_version() {
-    is_found(Rule::LostUpdate, |history, pick| {
+    is_found(Promise::LostUpdate, |history, pick| {
         let updates = acknowledged(history).into_iter().filter(|(id, _)| {
             let write = history.write(*id);
             write.is_some_and(|write| write.base.is_some())
@@ -661,23 +662,26 @@ fn two_writes_on_one_version() {
 
 /// Returns a get of an object that was changed twice before it, and those two acknowledged writes in their order, of
 /// which the first one's answer came before the second began.
-fn get_after_two_writes(history: &History, pick: usize) -> Option<(usize, Version, Version)> {
+fn get_after_two_writes(
+    history: &History,
+    pick: usize,
+) -> Option<(usize, ShownObject, ShownObject)> {
     let version = |(id, revision): (WriteId, u64)| {
         let write = history.write(id)?;
-        Some(Version {
+        Some(ShownObject {
             key: write.key,
             revision,
             write: id,
             group: write.group,
         })
     };
-    let written: Vec<Version> = acknowledged(history)
+    let written: Vec<ShownObject> = acknowledged(history)
         .into_iter()
         .filter_map(version)
         .collect();
     let mut found = Vec::new();
     for (place, get) in history.gets.iter().enumerate() {
-        let is_before = |it: &&Version, time| {
+        let is_before = |it: &&ShownObject, time| {
             let at = history.write(it.write).and_then(|it| it.acknowledged_at());
             it.key == get.key && at.is_some_and(|at| at < time)
         };
@@ -695,7 +699,7 @@ fn get_after_two_writes(history: &History, pick: usize) -> Option<(usize, Versio
 
 #[test]
 fn a_stale_get() {
-    is_found(Rule::Linearizable, |history, pick| {
+    is_found(Promise::Linearizable, |history, pick| {
         let (place, first, _) = get_after_two_writes(history, pick)?;
         history.gets[place].found = Some(first);
         Some(first.key.to_string())
@@ -705,9 +709,9 @@ fn a_stale_get() {
 /// An object was shown at two versions by one write, as if it had happened twice.
 #[test]
 fn a_write_that_happened_twice() {
-    is_found(Rule::Linearizable, |history, pick| {
+    is_found(Promise::Linearizable, |history, pick| {
         let (place, _, second) = get_after_two_writes(history, pick)?;
-        let again = Version {
+        let again = ShownObject {
             revision: second.revision + 1,
             ..second
         };
@@ -718,9 +722,9 @@ fn a_write_that_happened_twice() {
 
 #[test]
 fn a_get_of_what_was_never_written() {
-    is_found(Rule::Linearizable, |history, pick| {
+    is_found(Promise::Linearizable, |history, pick| {
         let (place, _, second) = get_after_two_writes(history, pick)?;
-        let foreign = Version {
+        let foreign = ShownObject {
             write: WriteId::FOREIGN,
             ..second
         };
@@ -731,7 +735,7 @@ fn a_get_of_what_was_never_written() {
 
 #[test]
 fn an_acknowledged_write_that_was_lost() {
-    is_found(Rule::Linearizable, |history, pick| {
+    is_found(Promise::Linearizable, |history, pick| {
         let (place, _, second) = get_after_two_writes(history, pick)?;
         let may_be_deleted = history.writes.iter().any(|write| {
             let deletes = write.key == second.key && write.verb == Verb::Delete;
@@ -753,7 +757,7 @@ fn is_told(history: &History, version: Option<u64>) -> bool {
 
 #[test]
 fn two_conditional_updates_of_one_version() {
-    is_found(Rule::Linearizable, |history, pick| {
+    is_found(Promise::Linearizable, |history, pick| {
         let updates = acknowledged(history).into_iter().filter(|(id, _)| {
             let write = history.write(*id);
             write.is_some_and(|write| is_told(history, write.base))
@@ -770,7 +774,7 @@ fn two_conditional_updates_of_one_version() {
 
 #[test]
 fn a_conflict_that_there_was_not() {
-    is_found(Rule::Linearizable, |history, pick| {
+    is_found(Promise::Linearizable, |history, pick| {
         let updates = acknowledged(history).into_iter().filter(|(id, _)| {
             let write = history.write(*id);
             write.is_some_and(|write| is_told(history, write.base))
@@ -789,7 +793,7 @@ fn a_conflict_that_there_was_not() {
         are_apart.then_some(())?;
         let at = write.acknowledged_at()?;
         let refusal = Refusal::Conflict;
-        history.writes[id.0 as usize].answer = Answer::Refused { at, refusal };
+        history.writes[id.0 as usize].answer = WriteAnswer::Refused { at, refusal };
         Some(write.key.to_string())
     });
 }

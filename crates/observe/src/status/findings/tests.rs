@@ -5,8 +5,8 @@ use crate::status::{
     AccountState, CertificateState, RequestState, WaitingReads, WatcherCounts, WindowState,
 };
 
-fn calm() -> State {
-    let mut state = State::unknown("ringwatch", "2026-01-01T00:00:00Z".to_owned());
+fn calm() -> ServerState {
+    let mut state = ServerState::unknown("ringwatch", "2026-01-01T00:00:00Z".to_owned());
     state.uptime_seconds = 100.0;
     state.feed.lag_seconds = Some(0.0);
     state.feed.store_seconds = Some(0.001);
@@ -100,7 +100,7 @@ fn watcher(behind: u64) -> Watcher {
 }
 
 /// Returns the findings of a calm state after a change.
-fn after(change: impl FnOnce(&mut State)) -> Vec<(Severity, String)> {
+fn after(change: impl FnOnce(&mut ServerState)) -> Vec<(Severity, String)> {
     let before = calm();
     let mut state = calm();
     state.uptime_seconds += 2.0;
@@ -110,7 +110,7 @@ fn after(change: impl FnOnce(&mut State)) -> Vec<(Severity, String)> {
 }
 
 /// Returns the one finding after a change.
-fn one(change: impl FnOnce(&mut State)) -> (Severity, String) {
+fn one(change: impl FnOnce(&mut ServerState)) -> (Severity, String) {
     let mut found = after(change);
     assert_eq!(found.len(), 1, "{found:?}");
     found.remove(0)

@@ -1,11 +1,11 @@
 //! Containers have to set `allowPrivilegeEscalation=false`, except on Windows since 1.25.
 
 use super::violation::containers;
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::Pod;
+use crate::pod_security::pod::CheckedPod;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "allowPrivilegeEscalation",
     level: Level::Restricted,
     replaces: None,
@@ -21,7 +21,7 @@ pub(super) const CHECK: Check = Check {
     ],
 };
 
-fn check_unless_windows(pod: Pod<'_>) -> Option<Violation> {
+fn check_unless_windows(pod: CheckedPod<'_>) -> Option<Violation> {
     if pod.is_for_windows() {
         None
     } else {
@@ -29,7 +29,7 @@ fn check_unless_windows(pod: Pod<'_>) -> Option<Violation> {
     }
 }
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let bad = pod.containers_where(|it| it.setting("allowPrivilegeEscalation") != false);
     if bad.is_empty() {
         return None;

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use super::violation::{parts, plural, quoted};
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Part, Pod, text};
+use crate::pod_security::pod::{CheckedPod, SecurityScope, text};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "appArmorProfile",
     level: Level::Baseline,
     replaces: None,
@@ -21,8 +21,8 @@ pub(super) const CHECK: Check = Check {
 /// The beginning of the keys of annotations; the container's name follows.
 const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
-    let mut setters: Vec<Part<'_>> = Vec::new();
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
+    let mut setters: Vec<SecurityScope<'_>> = Vec::new();
     let mut types = BTreeSet::new();
     for (part, profile) in pod.settings("appArmorProfile") {
         let named = text(&profile["type"]);

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::violation::{containers, quoted};
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Pod, items, text};
+use crate::pod_security::pod::{CheckedPod, items, text};
 
 pub(super) const ID: &str = "capabilities_baseline";
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: ID,
     level: Level::Baseline,
     replaces: None,
@@ -35,7 +35,7 @@ const ALLOWED: [&str; 13] = [
     "SYS_CHROOT",
 ];
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let mut forbidden = BTreeSet::new();
     let bad = pod.containers_where(|container| {
         let added = items(&container.setting("capabilities")["add"]).map(text);

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::violation::{containers, quoted};
-use super::{Check, Revision, Violation, capabilities_baseline};
+use super::{PodCheck, Revision, Violation, capabilities_baseline};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Pod, items, text};
+use crate::pod_security::pod::{CheckedPod, items, text};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "capabilities_restricted",
     level: Level::Restricted,
     replaces: Some(capabilities_baseline::ID),
@@ -23,7 +23,7 @@ pub(super) const CHECK: Check = Check {
     ],
 };
 
-fn check_unless_windows(pod: Pod<'_>) -> Option<Violation> {
+fn check_unless_windows(pod: CheckedPod<'_>) -> Option<Violation> {
     if pod.is_for_windows() {
         None
     } else {
@@ -31,7 +31,7 @@ fn check_unless_windows(pod: Pod<'_>) -> Option<Violation> {
     }
 }
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let keeping = pod.containers_where(|container| {
         let mut dropped = items(&container.setting("capabilities")["drop"]);
         !dropped.any(|it| it == "ALL")

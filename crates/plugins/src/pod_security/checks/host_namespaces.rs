@@ -1,10 +1,10 @@
 //! Pods may not share the node's network, processes and IPC.
 
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::Pod;
+use crate::pod_security::pod::CheckedPod;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "hostNamespaces",
     level: Level::Baseline,
     replaces: None,
@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     }],
 };
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let fields = ["hostNetwork", "hostPID", "hostIPC"].into_iter();
     let shared: Vec<String> = fields
         .filter(|field| pod.spec[field] == true)

@@ -1,13 +1,13 @@
 //! Volumes may not be paths of the node.
 
 use super::violation::{plural, quoted};
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Pod, text};
+use crate::pod_security::pod::{CheckedPod, text};
 
 pub(super) const ID: &str = "hostPathVolumes";
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: ID,
     level: Level::Baseline,
     replaces: None,
@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     }],
 };
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let bad: Vec<&str> = pod
         .volumes()
         .filter(|it| !it["hostPath"].is_null())

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::violation::{containers, plural};
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Pod, items};
+use crate::pod_security::pod::{CheckedPod, items};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "hostPorts",
     level: Level::Baseline,
     replaces: None,
@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     }],
 };
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     // Kubernetes sorts the ports as text.
     let mut ports: BTreeSet<String> = BTreeSet::new();
     let bad = pod.containers_where(|container| {

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::violation::{containers, plural, quoted};
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Container, Pod, text};
+use crate::pod_security::pod::{CheckedPod, Container, text};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "hostProbesAndHostLifecycle",
     level: Level::Baseline,
     replaces: None,
@@ -19,7 +19,7 @@ pub(super) const CHECK: Check = Check {
     }],
 };
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let mut hosts = BTreeSet::new();
     let bad = pod.containers_where(|container| {
         let named = hosts_of(container);

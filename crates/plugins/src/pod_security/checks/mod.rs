@@ -25,14 +25,14 @@ mod tests;
 mod violation;
 mod windows_host_process;
 
-use super::level::{Level, Version};
-use super::pod::Pod;
+use super::level::{Level, StandardVersion};
+use super::pod::CheckedPod;
 
 pub(super) use violation::Violation;
 
 /// A check of pods.
 #[derive(Debug)]
-pub(super) struct Check {
+pub(super) struct PodCheck {
     /// The name of the check in Kubernetes.
     id: &'static str,
     /// The least level that includes the check.
@@ -49,11 +49,11 @@ struct Revision {
     /// The minor version with which it begins.
     since: u64,
     /// Returns the violation of a pod; `None` if it is allowed.
-    run: fn(Pod<'_>) -> Option<Violation>,
+    run: fn(CheckedPod<'_>) -> Option<Violation>,
 }
 
 /// The checks in the order in which violations are told: by level, then by name.
-static CHECKS: [Check; 19] = [
+static CHECKS: [PodCheck; 19] = [
     app_armor_profile::CHECK,
     capabilities_baseline::CHECK,
     host_namespaces::CHECK,
@@ -75,15 +75,15 @@ static CHECKS: [Check; 19] = [
     seccomp_profile_restricted::CHECK,
 ];
 
-impl Check {
+impl PodCheck {
     /// Returns the form of the check in a version; `None` if the check came later.
-    fn revision(&self, version: Version) -> Option<&Revision> {
+    fn revision(&self, version: StandardVersion) -> Option<&Revision> {
         let mut newest_first = self.revisions.iter().rev();
         newest_first.find(|it| version.includes(it.since))
     }
 
     /// Returns true if a stricter check replaces this one at a level.
-    fn is_replaced(&self, level: Level, version: Version) -> bool {
+    fn is_replaced(&self, level: Level, version: StandardVersion) -> bool {
         CHECKS.iter().any(|other| {
             other.level <= level
                 && other.replaces == Some(self.id)
@@ -93,7 +93,11 @@ impl Check {
 }
 
 /// Returns the violations of a pod at a level, in the order of the checks.
-pub(super) fn violations(level: Level, version: Version, pod: Pod<'_>) -> Vec<Violation> {
+pub(super) fn violations(
+    level: Level,
+    version: StandardVersion,
+    pod: CheckedPod<'_>,
+) -> Vec<Violation> {
     let included = CHECKS
         .iter()
         .filter(|it| it.level <= level && !it.is_replaced(level, version));

@@ -1,11 +1,11 @@
 //! Containers may not be privileged.
 
 use super::violation::containers;
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::Pod;
+use crate::pod_security::pod::CheckedPod;
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "privileged",
     level: Level::Baseline,
     replaces: None,
@@ -15,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     }],
 };
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let bad = pod.containers_where(|it| it.setting("privileged") == true);
     if bad.is_empty() {
         return None;

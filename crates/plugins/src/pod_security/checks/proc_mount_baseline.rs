@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::violation::{containers, quoted};
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Pod, text};
+use crate::pod_security::pod::{CheckedPod, text};
 
 pub(super) const ID: &str = "procMount";
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: ID,
     level: Level::Baseline,
     replaces: None,
@@ -25,7 +25,7 @@ pub(super) const CHECK: Check = Check {
     ],
 };
 
-fn check_unless_own_users(pod: Pod<'_>) -> Option<Violation> {
+fn check_unless_own_users(pod: CheckedPod<'_>) -> Option<Violation> {
     if pod.has_own_users() {
         None
     } else {
@@ -34,7 +34,7 @@ fn check_unless_own_users(pod: Pod<'_>) -> Option<Violation> {
 }
 
 /// Refuses every mount but the default one.
-pub(super) fn check(pod: Pod<'_>) -> Option<Violation> {
+pub(super) fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let mut mounts = BTreeSet::new();
     let bad = pod.containers_where(|container| {
         let mount = container.setting("procMount");

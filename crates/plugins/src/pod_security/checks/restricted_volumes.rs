@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::violation::{plural, quoted};
-use super::{Check, Revision, Violation, host_path_volumes};
+use super::{PodCheck, Revision, Violation, host_path_volumes};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Pod, text};
+use crate::pod_security::pod::{CheckedPod, text};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "restrictedVolumes",
     level: Level::Restricted,
     replaces: Some(host_path_volumes::ID),
@@ -57,7 +57,7 @@ const RESTRICTED: [&str; 21] = [
     "storageos",
 ];
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let has = |volume: &Value, kind: &str| !volume[kind].is_null();
     let mut types = BTreeSet::new();
     let mut bad = Vec::new();

@@ -1,11 +1,11 @@
 //! Pods or their containers have to set `runAsNonRoot=true`; since 1.35 not in a user namespace of the pod's own.
 
 use super::violation::{containers, parts};
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Part, Pod};
+use crate::pod_security::pod::{CheckedPod, SecurityScope};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "runAsNonRoot",
     level: Level::Restricted,
     replaces: None,
@@ -23,7 +23,7 @@ pub(super) const CHECK: Check = Check {
 
 const REASON: &str = "runAsNonRoot != true";
 
-fn check_unless_own_users(pod: Pod<'_>) -> Option<Violation> {
+fn check_unless_own_users(pod: CheckedPod<'_>) -> Option<Violation> {
     if pod.has_own_users() {
         None
     } else {
@@ -31,10 +31,10 @@ fn check_unless_own_users(pod: Pod<'_>) -> Option<Violation> {
     }
 }
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let settings = pod.settings("runAsNonRoot");
     let as_root = settings.filter(|(_, value)| *value == false);
-    let as_root: Vec<Part<'_>> = as_root.map(|(part, _)| part).collect();
+    let as_root: Vec<SecurityScope<'_>> = as_root.map(|(part, _)| part).collect();
     if !as_root.is_empty() {
         let detail = format!(
             "{} must not set securityContext.runAsNonRoot=false",

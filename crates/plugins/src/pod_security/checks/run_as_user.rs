@@ -1,11 +1,11 @@
 //! Pods and containers may not set `runAsUser=0`, since 1.23; since 1.35 they may in a user namespace of the pod's own.
 
 use super::violation::parts;
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Part, Pod};
+use crate::pod_security::pod::{CheckedPod, SecurityScope};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "runAsUser",
     level: Level::Restricted,
     replaces: None,
@@ -21,7 +21,7 @@ pub(super) const CHECK: Check = Check {
     ],
 };
 
-fn check_unless_own_users(pod: Pod<'_>) -> Option<Violation> {
+fn check_unless_own_users(pod: CheckedPod<'_>) -> Option<Violation> {
     if pod.has_own_users() {
         None
     } else {
@@ -29,10 +29,10 @@ fn check_unless_own_users(pod: Pod<'_>) -> Option<Violation> {
     }
 }
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let settings = pod.settings("runAsUser");
     let root = settings.filter(|(_, user)| user.as_i64() == Some(0));
-    let root: Vec<Part<'_>> = root.map(|(part, _)| part).collect();
+    let root: Vec<SecurityScope<'_>> = root.map(|(part, _)| part).collect();
     if root.is_empty() {
         return None;
     }

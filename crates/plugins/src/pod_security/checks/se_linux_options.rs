@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::violation::{parts, plural, quoted};
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Part, Pod, text};
+use crate::pod_security::pod::{CheckedPod, SecurityScope, text};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "seLinuxOptions",
     level: Level::Baseline,
     replaces: None,
@@ -33,8 +33,8 @@ const SINCE_31: [&str; 5] = [
     "container_engine_t",
 ];
 
-fn check(pod: Pod<'_>, allowed: &[&str]) -> Option<Violation> {
-    let mut setters: Vec<Part<'_>> = Vec::new();
+fn check(pod: CheckedPod<'_>, allowed: &[&str]) -> Option<Violation> {
+    let mut setters: Vec<SecurityScope<'_>> = Vec::new();
     let mut types = BTreeSet::new();
     let (mut sets_user, mut sets_role) = (false, false);
     for (part, options) in pod.settings("seLinuxOptions") {

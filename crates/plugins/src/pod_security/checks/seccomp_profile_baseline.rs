@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use super::violation::{parts, plural, quoted};
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Part, Pod, text};
+use crate::pod_security::pod::{CheckedPod, SecurityScope, text};
 
 pub(super) const ID: &str = "seccompProfile_baseline";
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: ID,
     level: Level::Baseline,
     replaces: None,
@@ -39,8 +39,8 @@ pub(super) fn is_allowed(kind: &str) -> bool {
 }
 
 /// Returns the violation by profiles whose types are forbidden.
-pub(super) fn forbidden_types(pod: Pod<'_>) -> Option<Violation> {
-    let mut setters: Vec<Part<'_>> = Vec::new();
+pub(super) fn forbidden_types(pod: CheckedPod<'_>) -> Option<Violation> {
+    let mut setters: Vec<SecurityScope<'_>> = Vec::new();
     let mut types = BTreeSet::new();
     for (part, profile) in pod.settings("seccompProfile") {
         let named = text(&profile["type"]);
@@ -62,7 +62,7 @@ pub(super) fn forbidden_types(pod: Pod<'_>) -> Option<Violation> {
     ))
 }
 
-fn check_annotations(pod: Pod<'_>) -> Option<Violation> {
+fn check_annotations(pod: CheckedPod<'_>) -> Option<Violation> {
     let containers = pod.containers();
     let keys = containers.map(|it| format!("{CONTAINER_ANNOTATION}{}", it.name()));
     let keys = std::iter::once(POD_ANNOTATION.to_owned()).chain(keys);

@@ -2,11 +2,11 @@
 //! Windows since 1.25.
 
 use super::violation::containers;
-use super::{Check, Revision, Violation, seccomp_profile_baseline as baseline};
+use super::{PodCheck, Revision, Violation, seccomp_profile_baseline as baseline};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Pod, text};
+use crate::pod_security::pod::{CheckedPod, text};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "seccompProfile_restricted",
     level: Level::Restricted,
     replaces: Some(baseline::ID),
@@ -22,7 +22,7 @@ pub(super) const CHECK: Check = Check {
     ],
 };
 
-fn check_unless_windows(pod: Pod<'_>) -> Option<Violation> {
+fn check_unless_windows(pod: CheckedPod<'_>) -> Option<Violation> {
     if pod.is_for_windows() {
         None
     } else {
@@ -30,7 +30,7 @@ fn check_unless_windows(pod: Pod<'_>) -> Option<Violation> {
     }
 }
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     if let Some(forbidden) = baseline::forbidden_types(pod) {
         return Some(forbidden);
     }

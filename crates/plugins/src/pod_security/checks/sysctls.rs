@@ -1,10 +1,10 @@
 //! Pods may set only sysctls that are known to be safe, a set that has grown with versions.
 
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Pod, items, text};
+use crate::pod_security::pod::{CheckedPod, items, text};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "sysctls",
     level: Level::Baseline,
     replaces: None,
@@ -44,7 +44,7 @@ const SAFE: [(&str, u64); 12] = [
     ("net.ipv4.tcp_wmem", 32),
 ];
 
-fn check(pod: Pod<'_>, minor: u64) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>, minor: u64) -> Option<Violation> {
     let is_safe = |name: &str| {
         SAFE.iter()
             .any(|(safe, since)| *safe == name && *since <= minor)

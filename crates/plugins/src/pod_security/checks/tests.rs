@@ -6,9 +6,9 @@ mod recorded;
 use serde_json::{Value, json};
 
 use super::CHECKS;
-use crate::pod_security::level::{Level, LevelVersion, Version};
-use crate::pod_security::pod::Pod;
-use crate::pod_security::verdict::Verdict;
+use crate::pod_security::level::{Level, LevelVersion, StandardVersion};
+use crate::pod_security::pod::CheckedPod;
+use crate::pod_security::verdict::PodVerdict;
 
 /// The newest minor version.
 const MINOR: u64 = 36;
@@ -49,9 +49,9 @@ fn details(at: &str, pod: &Value) -> String {
     let (level, version) = at.split_once(':').expect("a level and a version");
     let at = LevelVersion {
         level: Level::parse(level).expect("a level"),
-        version: Version::parse(version).expect("a version"),
+        version: StandardVersion::parse(version).expect("a version"),
     };
-    Verdict::new(at, Pod::new(pod)).details()
+    PodVerdict::new(at, CheckedPod::new(pod)).details()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A violation of a check, and the wording that violations share.
 
-use crate::pod_security::pod::Part;
+use crate::pod_security::pod::SecurityScope;
 
 /// A reason for which a check does not allow a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +39,13 @@ pub(super) fn containers(names: &[&str]) -> String {
 }
 
 /// Returns the parts of a pod by their names, such as `pod and container "a"`.
-pub(super) fn parts(parts: &[Part<'_>]) -> String {
+pub(super) fn parts(parts: &[SecurityScope<'_>]) -> String {
     let mut pod = None;
     let mut names = Vec::new();
     for part in parts {
         match part {
-            Part::Pod => pod = Some("pod".to_owned()),
-            Part::Container(name) => names.push(*name),
+            SecurityScope::Pod => pod = Some("pod".to_owned()),
+            SecurityScope::Container(name) => names.push(*name),
         }
     }
     let named = (!names.is_empty()).then(|| containers(&names));

@@ -1,11 +1,11 @@
 //! Pods and containers may not run as processes of a Windows node.
 
 use super::violation::parts;
-use super::{Check, Revision, Violation};
+use super::{PodCheck, Revision, Violation};
 use crate::pod_security::level::Level;
-use crate::pod_security::pod::{Part, Pod};
+use crate::pod_security::pod::{CheckedPod, SecurityScope};
 
-pub(super) const CHECK: Check = Check {
+pub(super) const CHECK: PodCheck = PodCheck {
     id: "windowsHostProcess",
     level: Level::Baseline,
     replaces: None,
@@ -15,10 +15,10 @@ pub(super) const CHECK: Check = Check {
     }],
 };
 
-fn check(pod: Pod<'_>) -> Option<Violation> {
+fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let options = pod.settings("windowsOptions");
     let bad = options.filter(|(_, options)| options["hostProcess"] == true);
-    let bad: Vec<Part<'_>> = bad.map(|(part, _)| part).collect();
+    let bad: Vec<SecurityScope<'_>> = bad.map(|(part, _)| part).collect();
     if bad.is_empty() {
         return None;
     }

@@ -9,12 +9,12 @@ use crate::testing::{Fixture, NOW, OtherWrite, TestStrategy, config_map, patch};
 use crate::{GarbageCollection, PropagationPolicy};
 
 impl Fixture {
-    async fn delete(&self, name: &str, options: DeleteOptions) -> Result<Deleted, Error> {
+    async fn delete(&self, name: &str, options: DeleteOptions) -> Result<DeletionResult, Error> {
         self.store.delete(&self.context, "ns", name, options).await
     }
 }
 
-fn metadata(deleted: &Deleted) -> Value {
+fn metadata(deleted: &DeletionResult) -> Value {
     value_of(&deleted.object).expect("an object")["metadata"].take()
 }
 

@@ -1,6 +1,6 @@
 //! Tables of namespaces, leases, classes, components and APIServices, and of kinds without columns of their own.
 
-use crate::table::{Column, TableConvertor, cells, field_docs, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, field_docs, subject::RowSubject};
 
 /// Table of Namespaces, with their phase.
 pub(crate) static NAMESPACES: TableConvertor = TableConvertor::new(
@@ -123,7 +123,7 @@ pub(crate) static OTHERS: TableConvertor = TableConvertor::new(
     },
 );
 
-fn availability(service: &Subject<'_>) -> String {
+fn availability(service: &RowSubject<'_>) -> String {
     let mut conditions = service.list("status.conditions");
     let Some(condition) = conditions.find(|it| it.text("type") == "Available") else {
         return "Unknown".to_owned();

@@ -1,6 +1,6 @@
 //! Tables of ConfigMaps, Secrets, ServiceAccounts and ResourceQuotas.
 
-use crate::table::{Column, TableConvertor, cells, field_docs, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, field_docs, subject::RowSubject};
 
 /// Table of ConfigMaps, with the number of their entries.
 pub(crate) static CONFIG_MAPS: TableConvertor = TableConvertor::new(
@@ -60,7 +60,7 @@ pub(crate) static RESOURCE_QUOTAS: TableConvertor = TableConvertor::new(
 );
 
 /// Returns used and hard quantities of `limits.` resources, and those of all others, as `name: used/hard`.
-fn usage(quota: &Subject<'_>) -> (String, String) {
+fn usage(quota: &RowSubject<'_>) -> (String, String) {
     let (limits, requests): (Vec<_>, Vec<_>) = quota
         .pairs("status.hard")
         .partition(|(name, _)| name.starts_with("limits."));

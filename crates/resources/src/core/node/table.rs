@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::table::{Column, TableConvertor, cells, field_docs, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, field_docs, subject::RowSubject};
 
 const UNKNOWN: &str = "<unknown>";
 
@@ -40,7 +40,7 @@ pub(crate) static NODES: TableConvertor = TableConvertor::new(
     },
 );
 
-fn status(node: &Subject<'_>) -> String {
+fn status(node: &RowSubject<'_>) -> String {
     let mut conditions = node.list("status.conditions").rev();
     let ready = conditions.find(|condition| condition.text("type") == "Ready");
     let ready = match ready.map(|condition| condition.text("status")) {
@@ -56,7 +56,7 @@ fn status(node: &Subject<'_>) -> String {
 }
 
 /// Returns the roles that labels name: `node-role.kubernetes.io/ROLE`, or the value of the older `kubernetes.io/role`.
-fn roles(node: &Subject<'_>) -> String {
+fn roles(node: &RowSubject<'_>) -> String {
     let labels = node.pairs("metadata.labels");
     let roles: BTreeSet<&str> = labels
         .filter_map(|(name, value)| match name {
@@ -71,14 +71,14 @@ fn roles(node: &Subject<'_>) -> String {
     roles.into_iter().collect::<Vec<_>>().join(",")
 }
 
-fn address<'a>(node: &Subject<'a>, kind: &str) -> &'a str {
+fn address<'a>(node: &RowSubject<'a>, kind: &str) -> &'a str {
     let mut addresses = node.list("status.addresses");
     let found = addresses.find(|address| address.text("type") == kind);
     found.map_or("<none>", |address| address.text("address"))
 }
 
 /// Returns the kernel's version with the processor architecture in parentheses.
-fn kernel(node: &Subject<'_>) -> String {
+fn kernel(node: &RowSubject<'_>) -> String {
     let version = node.text_or("status.nodeInfo.kernelVersion", UNKNOWN);
     match node.text("status.nodeInfo.architecture") {
         "" => version.to_owned(),

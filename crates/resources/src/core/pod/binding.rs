@@ -51,9 +51,9 @@ pub fn bind(pod: &mut Value, binding: &Value, now: Timestamp) -> Result<(), Erro
 
 /// The strategy of the subresources `binding` and `eviction`, which stores the pod as the handler leaves it.
 #[derive(Debug)]
-pub(crate) struct Bound;
+pub(crate) struct PodBinding;
 
-impl Strategy for Bound {
+impl Strategy for PodBinding {
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
         keep(object, old, "metadata.generation");
     }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::image::is_latest;
 use crate::core::volume::defaults::VOLUME;
+use crate::defaults::DefaultRule::{self, Fill, In, Quantities, Run, Set, With, Zero};
 use crate::defaults::Literal::{Empty, False, Int, Text, True};
-use crate::defaults::Rule::{self, Fill, In, Quantities, Run, Set, With, Zero};
 use crate::defaults::is_absent;
 use crate::validation::quantities::is_pages;
 use crate::{RequestsOrLimits, resources_of_containers};
@@ -24,7 +24,7 @@ const HOST_PORTS: &[&str] = &[
 ];
 
 /// Defaults of a Pod, relative to the object.
-pub(crate) const POD: &[Rule] = &[
+pub(crate) const POD: &[DefaultRule] = &[
     Set("spec", Empty),
     In("spec", POD_SPEC),
     In("spec", &[Run(HOST_PORTS, open_host_ports)]),
@@ -51,7 +51,7 @@ pub(crate) const POD: &[Rule] = &[
 ];
 
 /// Defaults of the spec of a pod, on its own or in a template.
-pub(super) const POD_SPEC: &[Rule] = &[
+pub(super) const POD_SPEC: &[DefaultRule] = &[
     Set("restartPolicy", Text("Always")),
     Set("terminationGracePeriodSeconds", Int(30)),
     Set("dnsPolicy", Text("ClusterFirst")),
@@ -71,19 +71,19 @@ pub(super) const POD_SPEC: &[Rule] = &[
 ];
 
 /// Defaults of a pod's conditions, whose times are written even if there are none.
-const CONDITION: &[Rule] = &[
+const CONDITION: &[DefaultRule] = &[
     Set("lastProbeTime", crate::defaults::Literal::Null),
     Set("lastTransitionTime", crate::defaults::Literal::Null),
 ];
 
 /// Defaults of the resources in the status of a container or a pod.
-const ALLOCATED: &[Rule] = &[
+const ALLOCATED: &[DefaultRule] = &[
     Quantities("allocatedResources"),
     Quantities("resources.limits"),
     Quantities("resources.requests"),
 ];
 
-const CONTAINER: &[Rule] = &[
+const CONTAINER: &[DefaultRule] = &[
     Set("resources", Empty),
     Quantities("resources.limits"),
     Quantities("resources.requests"),
@@ -100,9 +100,9 @@ const CONTAINER: &[Rule] = &[
     In("lifecycle.preStop.httpGet", HTTP_GET),
 ];
 
-pub(crate) const FIELD_REF: &[Rule] = &[Set("apiVersion", Text("v1"))];
+pub(crate) const FIELD_REF: &[DefaultRule] = &[Set("apiVersion", Text("v1"))];
 
-const PROBE: &[Rule] = &[
+const PROBE: &[DefaultRule] = &[
     Set("timeoutSeconds", Int(1)),
     Set("periodSeconds", Int(10)),
     Set("successThreshold", Int(1)),
@@ -111,9 +111,9 @@ const PROBE: &[Rule] = &[
     In("grpc", &[Set("service", Text(""))]),
 ];
 
-const HTTP_GET: &[Rule] = &[Set("path", Text("/")), Set("scheme", Text("HTTP"))];
+const HTTP_GET: &[DefaultRule] = &[Set("path", Text("/")), Set("scheme", Text("HTTP"))];
 
-const REQUESTS: &[Rule] = &[With(
+const REQUESTS: &[DefaultRule] = &[With(
     "resources.limits",
     &[Fill("resources.requests", request_the_limits)],
 )];
@@ -259,17 +259,17 @@ fn pair_pod_ips(pod: &mut Value) {
 }
 
 /// Defaults of a pod template.
-pub(crate) const TEMPLATE: &[Rule] = &[
+pub(crate) const TEMPLATE: &[DefaultRule] = &[
     Zero("metadata", Empty),
     Set("spec", Empty),
     In("spec", POD_SPEC),
 ];
 
 /// Defaults of PodTemplates.
-pub(crate) const POD_TEMPLATE: &[Rule] = &[In("template", TEMPLATE)];
+pub(crate) const POD_TEMPLATE: &[DefaultRule] = &[In("template", TEMPLATE)];
 
 /// The rule for kinds whose pod template is `spec.template`.
-pub(crate) const SPEC_TEMPLATE: Rule = In("spec.template", TEMPLATE);
+pub(crate) const SPEC_TEMPLATE: DefaultRule = In("spec.template", TEMPLATE);
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ pub(crate) mod warnings;
 
 use serde_json::{Value, json};
 
-pub(super) use self::binding::Bound;
+pub(super) use self::binding::PodBinding;
 pub use self::binding::bind;
 pub use self::eviction::{can_ignore_budgets, mark_evicted};
 pub use self::quality::class as quality_class;

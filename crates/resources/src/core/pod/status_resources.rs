@@ -55,7 +55,8 @@ fn extended_claim(pod: &Field<'_, '_>, status: &Field<'_, '_>, errors: &mut Erro
         errors.push(mappings.required("at least one request mapping is required"));
     }
     // A container comes before an init container of the same name.
-    let asked = ["spec.containers", "spec.initContainers"].map(|list| Asked::read(pod, list));
+    let asked =
+        ["spec.containers", "spec.initContainers"].map(|list| RequestedResources::read(pod, list));
     let mut seen = HashSet::new();
     for mapping in mappings.items("") {
         let [container, resource, request] =
@@ -94,7 +95,7 @@ pub(super) fn allocated(pod: &Value) -> Errors {
         ("status.containerStatuses", "spec.containers"),
         ("status.initContainerStatuses", "spec.initContainers"),
     ] {
-        let asked = Asked::read(&pod, containers);
+        let asked = RequestedResources::read(&pod, containers);
         for status in pod.items(statuses) {
             let container = status.at("name").text();
             for allocated in status.items("allocatedResourcesStatus") {
@@ -114,14 +115,14 @@ pub(super) fn allocated(pod: &Value) -> Errors {
 
 /// The resources and claims that containers of a list ask for. Of those of one name the first counts.
 #[derive(Default)]
-struct Asked<'v> {
+struct RequestedResources<'v> {
     /// The resources by the names of the containers.
     requests: HashMap<&'v str, &'v Value>,
     /// The names of containers, of their claims, and of requests of these; empty for a claim as a whole.
     claims: HashSet<[&'v str; 3]>,
 }
 
-impl<'v> Asked<'v> {
+impl<'v> RequestedResources<'v> {
     fn read(pod: &Field<'v, '_>, list: &str) -> Self {
         let mut asked = Self::default();
         for container in pod.items(list) {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::table::{Column, RowCondition, TableConvertor, cells, field_docs, subject::Subject};
+use crate::table::{Column, RowCondition, TableConvertor, cells, field_docs, subject::RowSubject};
 
 const COLUMNS: &[Column] = &[
     Column::NAME,
@@ -41,7 +41,7 @@ pub(crate) static PODS: TableConvertor = TableConvertor {
     condition: completed,
 };
 
-fn row(pod: &Subject<'_>) -> Vec<Value> {
+fn row(pod: &RowSubject<'_>) -> Vec<Value> {
     let containers = Containers::read(pod);
     let sidecars = pod.list("spec.initContainers").filter(is_sidecar).count();
     let total = pod.count("spec.containers") + sidecars;
@@ -63,7 +63,7 @@ fn row(pod: &Subject<'_>) -> Vec<Value> {
 }
 
 /// Returns the condition `Completed` for a pod that has succeeded or failed.
-fn completed(pod: &Subject<'_>) -> Option<RowCondition> {
+fn completed(pod: &RowSubject<'_>) -> Option<RowCondition> {
     let (reason, message) = match pod.text("status.phase") {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
         "Failed" => ("Failed", "The pod failed."),
@@ -105,7 +105,7 @@ struct Initialization {
 }
 
 impl Containers {
-    fn read(pod: &Subject<'_>) -> Self {
+    fn read(pod: &RowSubject<'_>) -> Self {
         let phase = pod.text("status.phase");
         let mut reason = pod.text_or("status.reason", phase).to_owned();
         if pod.list("status.conditions").any(|condition| {
@@ -141,7 +141,7 @@ impl Containers {
     }
 
     /// Adds the regular containers. The first that waits or has terminated gives the status.
-    fn look_at_running(&mut self, pod: &Subject<'_>) {
+    fn look_at_running(&mut self, pod: &RowSubject<'_>) {
         let mut running = false;
         for container in pod.list("status.containerStatuses").rev() {
             self.restarts.add(&container);
@@ -161,7 +161,7 @@ impl Containers {
 
 impl Initialization {
     /// Reads the init containers up to the first that has not completed, which gives the status.
-    fn read(pod: &Subject<'_>) -> Self {
+    fn read(pod: &RowSubject<'_>) -> Self {
         let mut found = Self::default();
         let total = pod.count("spec.initContainers");
         let mut specs = HashMap::new();
@@ -194,13 +194,13 @@ impl Initialization {
 }
 
 impl Restarts {
-    fn add(&mut self, container: &Subject<'_>) {
+    fn add(&mut self, container: &RowSubject<'_>) {
         self.count += container.number("restartCount");
         let ended = container.time("lastState.terminated.finishedAt");
         self.last = self.last.max(ended);
     }
 
-    fn text(&self, pod: &Subject<'_>) -> String {
+    fn text(&self, pod: &RowSubject<'_>) -> String {
         match self.last {
             Some(last) if self.count != 0 => format!("{} ({} ago)", self.count, pod.ago(last)),
             _ => self.count.to_string(),
@@ -209,18 +209,18 @@ impl Restarts {
 }
 
 /// Returns true if an init container is a sidecar, which runs on beside the regular containers.
-fn is_sidecar(spec: &Subject<'_>) -> bool {
+fn is_sidecar(spec: &RowSubject<'_>) -> bool {
     spec.text("restartPolicy") == "Always"
 }
 
 /// Returns the reason why a container waits, if its status gives one.
-fn waiting(container: &Subject<'_>) -> Option<String> {
+fn waiting(container: &RowSubject<'_>) -> Option<String> {
     let why = container.text("state.waiting.reason");
     (!why.is_empty()).then(|| why.to_owned())
 }
 
 /// Returns the reason, signal or exit code with which a container terminated, if it has.
-fn ended(container: &Subject<'_>) -> Option<String> {
+fn ended(container: &RowSubject<'_>) -> Option<String> {
     let ended = container.part(container.get("state.terminated")?);
     let (why, signal) = (ended.text("reason"), ended.number("signal"));
     Some(if !why.is_empty() {
@@ -233,14 +233,14 @@ fn ended(container: &Subject<'_>) -> Option<String> {
 }
 
 /// Returns the status of the pod's condition of this type, if it has one.
-fn condition<'a>(pod: &Subject<'a>, kind: &str) -> Option<&'a str> {
+fn condition<'a>(pod: &RowSubject<'a>, kind: &str) -> Option<&'a str> {
     let mut conditions = pod.list("status.conditions");
     let found = conditions.find(|condition| condition.text("type") == kind);
     found.map(|condition| condition.text("status"))
 }
 
 /// Returns how many of the pod's readiness gates are true, such as `1/2`; `<none>` if it has none.
-fn readiness_gates(pod: &Subject<'_>) -> String {
+fn readiness_gates(pod: &RowSubject<'_>) -> String {
     let gates = pod.list("spec.readinessGates");
     let open = gates.filter(|gate| condition(pod, gate.text("conditionType")) == Some("True"));
     match pod.count("spec.readinessGates") {

@@ -352,10 +352,10 @@ struct EarlierPorts<'v> {
 }
 
 /// The rest of a port's key, beside its number and protocol.
-type PortFile<'v> = ((Option<i64>, &'v str), Filed<'v>);
+type PortFile<'v> = ((Option<i64>, &'v str), SeenNames<'v>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Filed<'v> {
+enum SeenNames<'v> {
     All,
     HostPort(i64),
     HostAddress(i64, &'v str),
@@ -365,9 +365,9 @@ impl<'v> EarlierPorts<'v> {
     fn add(&mut self, port: PortDefinition<'v>) {
         let (host, address) = (port.on_host, port.address);
         let files = [
-            Filed::All,
-            Filed::HostPort(host),
-            Filed::HostAddress(host, address),
+            SeenNames::All,
+            SeenNames::HostPort(host),
+            SeenNames::HostAddress(host, address),
         ];
         for file in files {
             let file = ((port.number, port.protocol), file);
@@ -379,13 +379,13 @@ impl<'v> EarlierPorts<'v> {
     /// Returns the first ports that are in the way of another one, in their order.
     fn in_the_way_of(&self, port: &PortDefinition<'v>, most: usize) -> Vec<&PortDefinition<'v>> {
         let host = port.on_host;
-        let files: &[Filed<'_>] = match (host, port.address) {
-            (0, _) => &[Filed::All],
-            (_, "") => &[Filed::HostPort(0), Filed::HostPort(host)],
+        let files: &[SeenNames<'_>] = match (host, port.address) {
+            (0, _) => &[SeenNames::All],
+            (_, "") => &[SeenNames::HostPort(0), SeenNames::HostPort(host)],
             (_, address) => &[
-                Filed::HostPort(0),
-                Filed::HostAddress(host, ""),
-                Filed::HostAddress(host, address),
+                SeenNames::HostPort(0),
+                SeenNames::HostAddress(host, ""),
+                SeenNames::HostAddress(host, address),
             ],
         };
         let found = files

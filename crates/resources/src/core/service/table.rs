@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::selector_text;
 
-use crate::table::{Column, TableConvertor, cells, field_docs, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, field_docs, subject::RowSubject};
 
 const NONE: &str = "<none>";
 
@@ -139,7 +139,7 @@ pub(crate) fn first_few(mut all: Vec<String>, none: &str) -> String {
 }
 
 /// Formats the map of labels at a path as text; `<none>` if it is empty.
-pub(crate) fn labels(object: &Subject<'_>, path: &str) -> String {
+pub(crate) fn labels(object: &RowSubject<'_>, path: &str) -> String {
     let pairs = object
         .pairs(path)
         .map(|(name, value)| format!("{name}={value}"));
@@ -152,20 +152,20 @@ pub(crate) fn labels(object: &Subject<'_>, path: &str) -> String {
 }
 
 /// Formats the LabelSelector at a path as text; `<none>` if it is empty.
-pub(crate) fn selector(object: &Subject<'_>, path: &str) -> String {
+pub(crate) fn selector(object: &RowSubject<'_>, path: &str) -> String {
     let text = object.get(path).map(selector_text::label_selector);
     text.filter(|text| !text.is_empty())
         .unwrap_or_else(|| NONE.to_owned())
 }
 
 /// Returns the IPs, or else the host names, of the load balancers in an object's status.
-pub(crate) fn load_balancers<'a>(object: &Subject<'a>) -> BTreeSet<&'a str> {
+pub(crate) fn load_balancers<'a>(object: &RowSubject<'a>) -> BTreeSet<&'a str> {
     let points = object.list("status.loadBalancer.ingress");
     let points = points.map(|point| point.text_or("ip", point.text("hostname")));
     points.filter(|point| !point.is_empty()).collect()
 }
 
-fn external_address(service: &Subject<'_>) -> String {
+fn external_address(service: &RowSubject<'_>) -> String {
     let extra = service.texts("spec.externalIPs");
     match service.text("spec.type") {
         "ClusterIP" | "NodePort" if extra.is_empty() => NONE.to_owned(),
@@ -184,7 +184,7 @@ fn external_address(service: &Subject<'_>) -> String {
     }
 }
 
-fn ports(service: &Subject<'_>) -> String {
+fn ports(service: &RowSubject<'_>) -> String {
     let ports = service.list("spec.ports").map(|port| {
         let (number, protocol) = (port.number("port"), port.text("protocol"));
         match port.number("nodePort") {
@@ -201,7 +201,7 @@ fn ports(service: &Subject<'_>) -> String {
 }
 
 /// Returns ready addresses with each of their ports, or alone if a subset has no ports, as for headless services.
-fn ready_addresses(endpoints: &Subject<'_>) -> String {
+fn ready_addresses(endpoints: &RowSubject<'_>) -> String {
     let mut all = Vec::new();
     for subset in endpoints.list("subsets") {
         let addresses = || subset.list("addresses").map(|address| address.text("ip"));
@@ -227,7 +227,7 @@ fn ready_addresses(endpoints: &Subject<'_>) -> String {
     first_few(all, none)
 }
 
-fn parent(address: &Subject<'_>) -> String {
+fn parent(address: &RowSubject<'_>) -> String {
     let Some(parent) = address.get("spec.parentRef").map(|it| address.part(it)) else {
         return NONE.to_owned();
     };

@@ -15,9 +15,9 @@ const SNAPSHOTS: &str = "snapshot.storage.k8s.io";
 
 /// The behaviour of PersistentVolumeClaims: both sources are kept alike.
 #[derive(Debug)]
-pub(crate) struct Claims;
+pub(crate) struct ClaimSources;
 
-impl KindHooks for Claims {
+impl KindHooks for ClaimSources {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         keep_alike(object, &Value::Null);
     }

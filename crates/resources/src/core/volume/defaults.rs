@@ -6,14 +6,14 @@ use ringwatch_apimachinery::path::set;
 use serde_json::Value;
 
 use crate::core::pod::defaults::{FIELD_REF, fill_pull_policy};
+use crate::defaults::DefaultRule::{self, In, Quantities, Run, Set, Zero};
 use crate::defaults::Literal::{Empty, False, Int, Text};
-use crate::defaults::Rule::{self, In, Quantities, Run, Set, Zero};
 
 /// Default permissions of files: 0644.
-const FILE_MODE: Rule = Set("defaultMode", Int(0o644));
+const FILE_MODE: DefaultRule = Set("defaultMode", Int(0o644));
 
 /// Defaults of a volume of a pod.
-pub(crate) const VOLUME: &[Rule] = &[
+pub(crate) const VOLUME: &[DefaultRule] = &[
     Run(&[], begin_empty),
     In("secret", &[FILE_MODE]),
     In("configMap", &[FILE_MODE]),
@@ -39,7 +39,7 @@ pub(crate) const VOLUME: &[Rule] = &[
     ),
 ];
 
-const PROJECTED: &[Rule] = &[
+const PROJECTED: &[DefaultRule] = &[
     FILE_MODE,
     In(
         "sources[].serviceAccountToken",
@@ -48,26 +48,26 @@ const PROJECTED: &[Rule] = &[
     In("sources[].downwardAPI.items[].fieldRef", FIELD_REF),
 ];
 
-const RBD: &[Rule] = &[
+const RBD: &[DefaultRule] = &[
     Set("pool", Text("rbd")),
     Set("user", Text("admin")),
     Set("keyring", Text("/etc/ceph/keyring")),
 ];
 
-const AZURE_DISK: &[Rule] = &[
+const AZURE_DISK: &[DefaultRule] = &[
     Set("cachingMode", Text("ReadWrite")),
     Set("kind", Text("Shared")),
     Set("fsType", Text("ext4")),
     Set("readOnly", False),
 ];
 
-const SCALE_IO: &[Rule] = &[
+const SCALE_IO: &[DefaultRule] = &[
     Set("storageMode", Text("ThinProvisioned")),
     Set("fsType", Text("xfs")),
 ];
 
 /// Defaults of the spec of a PersistentVolumeClaim.
-const CLAIM_SPEC: &[Rule] = &[
+const CLAIM_SPEC: &[DefaultRule] = &[
     Set("volumeMode", Text("Filesystem")),
     Quantities("resources.limits"),
     Quantities("resources.requests"),
@@ -75,7 +75,7 @@ const CLAIM_SPEC: &[Rule] = &[
 ];
 
 /// Defaults of PersistentVolumeClaims.
-pub(crate) const CLAIM: &[Rule] = &[
+pub(crate) const CLAIM: &[DefaultRule] = &[
     Set("spec", Empty),
     In("spec", CLAIM_SPEC),
     Set("status.phase", Text("Pending")),
@@ -84,7 +84,7 @@ pub(crate) const CLAIM: &[Rule] = &[
 ];
 
 /// Defaults of PersistentVolumes, whose sources have those of a pod's volumes.
-pub(crate) const PERSISTENT_VOLUME: &[Rule] = &[
+pub(crate) const PERSISTENT_VOLUME: &[DefaultRule] = &[
     Set("spec.persistentVolumeReclaimPolicy", Text("Retain")),
     Set("spec.volumeMode", Text("Filesystem")),
     Set("status.phase", Text("Pending")),

@@ -1,6 +1,6 @@
 //! Tables of PersistentVolumes, PersistentVolumeClaims, StorageClasses and CSI objects.
 
-use crate::table::{Column, TableConvertor, cells, subject::Subject};
+use crate::table::{Column, TableConvertor, cells, subject::RowSubject};
 
 const UNSET: &str = "<unset>";
 
@@ -225,13 +225,13 @@ pub(crate) static CSI_DRIVERS: TableConvertor = TableConvertor::new(
     },
 );
 
-fn access_modes(object: &Subject<'_>, path: &str) -> String {
+fn access_modes(object: &RowSubject<'_>, path: &str) -> String {
     let modes = object.texts(path);
     let known = ACCESS_MODES.iter().filter(|(mode, _)| modes.contains(mode));
     known.map(|(_, short)| *short).collect::<Vec<_>>().join(",")
 }
 
-fn phase<'a>(object: &Subject<'a>) -> &'a str {
+fn phase<'a>(object: &RowSubject<'a>) -> &'a str {
     if object.is_being_deleted() {
         "Terminating"
     } else {
@@ -239,7 +239,7 @@ fn phase<'a>(object: &Subject<'a>) -> &'a str {
     }
 }
 
-fn class<'a>(object: &Subject<'a>) -> &'a str {
+fn class<'a>(object: &RowSubject<'a>) -> &'a str {
     object
         .member("metadata.annotations", CLASS_ANNOTATION)
         .unwrap_or_else(|| object.text("spec.storageClassName"))

@@ -6,13 +6,13 @@ mod table;
 
 use serde_json::json;
 
+use super::DefaultRule::*;
 use super::Literal::*;
-use super::Rule::*;
 use super::*;
 
 #[test]
 fn rules_fill_in_what_is_missing_and_nothing_else() {
-    const RULES: &[Rule] = &[
+    const RULES: &[DefaultRule] = &[
         Set("a.b", Int(1)),
         Set("kept", Text("x")),
         In("list[].inner", &[Set("c", Empty)]),

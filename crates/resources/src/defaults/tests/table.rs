@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::samples;
 use crate::built_in;
-use crate::defaults::{Literal, Rule};
+use crate::defaults::{DefaultRule, Literal};
 use crate::strategy::generic::Generic;
 
 /// A value that must be at a path for a rule to apply.
@@ -50,7 +50,7 @@ fn join(base: &str, path: &str) -> String {
 }
 
 /// Returns the fields that rules at a place fill in.
-fn fields(rules: &[Rule], base: &str, given: &[Given]) -> Vec<Field> {
+fn fields(rules: &[DefaultRule], base: &str, given: &[Given]) -> Vec<Field> {
     let field = |path: &str, literal, is_looked_for| Field {
         base: base.to_owned(),
         path: join(base, path),
@@ -58,22 +58,22 @@ fn fields(rules: &[Rule], base: &str, given: &[Given]) -> Vec<Field> {
         literal,
         is_looked_for,
     };
-    let below = |rules: &[Rule], path: &str, value: Value| {
+    let below = |rules: &[DefaultRule], path: &str, value: Value| {
         fields(rules, base, &[given, &[(join(base, path), value)]].concat())
     };
-    let of_rule = |rule: &Rule| match *rule {
-        Rule::Set(path, literal) => vec![field(path, Some(literal), !literal.is_zero())],
-        Rule::Run(paths, _) => paths.iter().map(|path| field(path, None, false)).collect(),
-        Rule::Fill(path, _) => vec![field(path, None, true)],
-        Rule::Zero(..) | Rule::Quantities(_) => Vec::new(),
-        Rule::In(path, rules) => fields(rules, &join(base, path), given),
-        Rule::When(path, texts, rules) => {
+    let of_rule = |rule: &DefaultRule| match *rule {
+        DefaultRule::Set(path, literal) => vec![field(path, Some(literal), !literal.is_zero())],
+        DefaultRule::Run(paths, _) => paths.iter().map(|path| field(path, None, false)).collect(),
+        DefaultRule::Fill(path, _) => vec![field(path, None, true)],
+        DefaultRule::Zero(..) | DefaultRule::Quantities(_) => Vec::new(),
+        DefaultRule::In(path, rules) => fields(rules, &join(base, path), given),
+        DefaultRule::When(path, texts, rules) => {
             let texts = texts.iter();
             texts
                 .flat_map(|&text| below(rules, path, text.into()))
                 .collect()
         }
-        Rule::With(path, rules) => below(rules, path, samples::value(path)),
+        DefaultRule::With(path, rules) => below(rules, path, samples::value(path)),
     };
     rules.iter().flat_map(of_rule).collect()
 }

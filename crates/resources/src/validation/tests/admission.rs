@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::admissionregistration::validation::{
     changed_webhooks, policy, validating_binding, webhooks,
 };
-use crate::validation::{Check, found, found_in_change, messages};
+use crate::validation::{ObjectCheck, found, found_in_change, messages};
 
-fn said(check: Check, good: &Value, path: &str, value: &Value) -> Vec<String> {
+fn said(check: ObjectCheck, good: &Value, path: &str, value: &Value) -> Vec<String> {
     let mut changed = good.clone();
     let at = changed
         .pointer_mut("/webhooks/0")

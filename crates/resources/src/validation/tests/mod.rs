@@ -25,7 +25,7 @@ use super::*;
 type Case<'a> = (&'a str, Value, &'a [&'a str]);
 
 /// Checks that nothing is wrong with an object, and with each change what the case says.
-fn refused(check: Check, good: &Value, cases: &[Case<'_>]) {
+fn refused(check: ObjectCheck, good: &Value, cases: &[Case<'_>]) {
     assert_eq!(messages(&found(check, good)), [""; 0], "{good}");
     for (path, value, wrong) in cases {
         let changed = with(good, path, value.clone());

@@ -62,12 +62,12 @@ pub(super) struct Entry {
     /// The line of the name, from 1 on.
     pub(super) line: u64,
     /// The value.
-    pub(super) value: Written,
+    pub(super) value: WrittenValue,
 }
 
 /// A value as it is written.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Written {
+pub(super) enum WrittenValue {
     /// Nothing, or `null`.
     Nothing,
     /// A boolean.
@@ -113,7 +113,7 @@ impl Document {
             .map_err(|error| syntax(path, &error))?;
         let (_, version) = taken(&mut entries, "apiVersion")
             .ok_or_else(|| malformed(path, 1, format!("write apiVersion: {API_VERSION}")))?;
-        if version.1 != Written::Text(API_VERSION.to_owned()) {
+        if version.1 != WrittenValue::Text(API_VERSION.to_owned()) {
             let why = format!("there is no such apiVersion; write {API_VERSION}");
             return Err(malformed(path, version.0, why));
         }
@@ -123,7 +123,7 @@ impl Document {
         let known = ConfigKind::ALL.into_iter();
         let kind = known
             .clone()
-            .find(|it| kind == Written::Text(it.name().to_owned()))
+            .find(|it| kind == WrittenValue::Text(it.name().to_owned()))
             .ok_or_else(|| {
                 malformed(path, line, format!("there is no such kind; write {names}"))
             })?;
@@ -132,7 +132,7 @@ impl Document {
 }
 
 /// Takes out a field by its name.
-fn taken(entries: &mut Vec<Entry>, name: &str) -> Option<(String, (u64, Written))> {
+fn taken(entries: &mut Vec<Entry>, name: &str) -> Option<(String, (u64, WrittenValue))> {
     let place = entries.iter().position(|it| it.name == name)?;
     let entry = entries.remove(place);
     Some((entry.name, (entry.line, entry.value)))
@@ -195,7 +195,7 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-impl<'de> Deserialize<'de> for Written {
+impl<'de> Deserialize<'de> for WrittenValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValueReader)
     }
@@ -205,46 +205,46 @@ impl<'de> Deserialize<'de> for Written {
 struct ValueReader;
 
 impl<'de> Visitor<'de> for ValueReader {
-    type Value = Written;
+    type Value = WrittenValue;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Written, E> {
-        Ok(Written::Nothing)
+    fn visit_unit<E>(self) -> Result<WrittenValue, E> {
+        Ok(WrittenValue::Nothing)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Written, E> {
-        Ok(Written::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<WrittenValue, E> {
+        Ok(WrittenValue::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Written, E> {
-        Ok(Written::Number(value.to_string()))
+    fn visit_i64<E>(self, value: i64) -> Result<WrittenValue, E> {
+        Ok(WrittenValue::Number(value.to_string()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Written, E> {
-        Ok(Written::Number(value.to_string()))
+    fn visit_u64<E>(self, value: u64) -> Result<WrittenValue, E> {
+        Ok(WrittenValue::Number(value.to_string()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Written, E> {
-        Ok(Written::Number(value.to_string()))
+    fn visit_f64<E>(self, value: f64) -> Result<WrittenValue, E> {
+        Ok(WrittenValue::Number(value.to_string()))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Written, E> {
-        Ok(Written::Text(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<WrittenValue, E> {
+        Ok(WrittenValue::Text(value.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Written, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<WrittenValue, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element::<Spanned<Written>>()? {
+        while let Some(item) = items.next_element::<Spanned<WrittenValue>>()? {
             list.push((item.referenced.line(), item.value));
         }
-        Ok(Written::List(list))
+        Ok(WrittenValue::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WrittenValue, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Written::Map)
+        Ok(WrittenValue::Map)
     }
 }

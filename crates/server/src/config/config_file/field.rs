@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches, Command};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::document::{ConfigKind, Written};
+use super::document::{ConfigKind, WrittenValue};
 use super::{API_VERSION, CONFIG};
 use crate::config::flags::{is_list, parse_bool};
 
@@ -29,7 +29,7 @@ enum Scalar {
 
 /// A field, which is a flag.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Field<'command> {
+pub(super) struct FlagField<'command> {
     flag: &'command Arg,
     long: &'command str,
 }
@@ -45,7 +45,7 @@ pub(super) struct WrongValue {
     pub(super) why: String,
 }
 
-impl<'command> Field<'command> {
+impl<'command> FlagField<'command> {
     /// Returns all fields of a command.
     pub(super) fn all(command: &'command Command) -> impl Iterator<Item = Self> {
         let flags = command.get_arguments();
@@ -86,7 +86,7 @@ impl<'command> Field<'command> {
     /// Returns the words of a command line for a value on this line, each with its own line.
     pub(super) fn words(
         self,
-        value: &Written,
+        value: &WrittenValue,
         line: u64,
     ) -> Result<Vec<(u64, String)>, WrongValue> {
         let wrong = |line, place, why| Err(WrongValue { line, place, why });
@@ -100,11 +100,11 @@ impl<'command> Field<'command> {
                 })?;
                 return Ok(vec![(line, self.word(&text))]);
             }
-            (true, Written::List(items)) if items.is_empty() => {
+            (true, WrittenValue::List(items)) if items.is_empty() => {
                 let why = "the list is empty; leave the field out for the default";
                 return wrong(line, String::new(), why.to_owned());
             }
-            (true, Written::List(items)) => items,
+            (true, WrittenValue::List(items)) => items,
             (true, _) => return wrong(line, String::new(), "it must be a list".to_owned()),
         };
         let mut words = Vec::with_capacity(items.len());
@@ -129,15 +129,14 @@ impl<'command> Field<'command> {
     }
 
     /// Returns a value as the flag has it, if it is of the field's type.
-    fn text(self, value: &Written) -> Result<String, String> {
+    fn text(self, value: &WrittenValue) -> Result<String, String> {
         match (self.scalar(), value) {
-            (Scalar::Bool, Written::Bool(value)) => Ok(value.to_string()),
-            (Scalar::Number, Written::Number(text)) | (Scalar::Text, Written::Text(text)) => {
-                Ok(text.clone())
-            }
+            (Scalar::Bool, WrittenValue::Bool(value)) => Ok(value.to_string()),
+            (Scalar::Number, WrittenValue::Number(text))
+            | (Scalar::Text, WrittenValue::Text(text)) => Ok(text.clone()),
             (Scalar::Bool, _) => Err("it must be true or false".to_owned()),
             (Scalar::Number, _) => Err("it must be a number, without quotes".to_owned()),
-            (Scalar::Text, Written::Bool(_) | Written::Number(_)) => {
+            (Scalar::Text, WrittenValue::Bool(_) | WrittenValue::Number(_)) => {
                 Err("it must be a string; put it in quotes".to_owned())
             }
             (Scalar::Text, _) => Err("it must be a string".to_owned()),
@@ -177,7 +176,7 @@ impl<'command> Field<'command> {
 /// A configuration as it is printed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Printed {
+struct PrintedConfig {
     api_version: &'static str,
     kind: &'static str,
     #[serde(flatten)]
@@ -191,9 +190,9 @@ struct Printed {
 /// It cannot be written as YAML.
 pub fn effective(root: &Command, kind: ConfigKind, matches: &ArgMatches) -> Result<String, String> {
     let command = root.find_subcommand(kind.subcommand());
-    let fields = command.into_iter().flat_map(Field::all);
+    let fields = command.into_iter().flat_map(FlagField::all);
     let fields = fields.filter_map(|it| Some((it.name(), it.value(matches)?)));
-    let printed = Printed {
+    let printed = PrintedConfig {
         api_version: API_VERSION,
         kind: kind.name(),
         fields: fields.collect(),

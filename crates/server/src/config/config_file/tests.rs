@@ -271,7 +271,7 @@ fn every_flag_is_a_field_whose_default_has_its_type() {
         let command = command
             .find_subcommand(kind.subcommand())
             .expect("a subcommand");
-        let mut names: Vec<String> = Field::all(command).map(Field::name).collect();
+        let mut names: Vec<String> = FlagField::all(command).map(FlagField::name).collect();
         let all = names.len();
         names.sort();
         names.dedup();

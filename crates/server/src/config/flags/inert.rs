@@ -38,7 +38,7 @@ impl Inert {
 
 const fn inert(
     name: &'static str,
-    kind: Kind,
+    kind: ValueKind,
     default: &'static str,
     reason: &'static str,
 ) -> Inert {
@@ -52,20 +52,20 @@ const fn inert(
 }
 
 /// A kind of values: its name in the help, and its check.
-struct Kind {
+struct ValueKind {
     value: &'static str,
     check: CheckValue,
 }
 
-const fn kind(value: &'static str, check: CheckValue) -> Kind {
-    Kind { value, check }
+const fn kind(value: &'static str, check: CheckValue) -> ValueKind {
+    ValueKind { value, check }
 }
 
-const BOOL: Kind = kind("BOOL", |text| parse_bool(text).map(drop));
-const DURATION: Kind = kind("DURATION", |text| duration::parse(text).map(drop));
-const INTEGER: Kind = kind("N", |text| number::<i64>(text).map(drop));
-const PORT: Kind = kind("PORT", |text| number::<u32>(text).map(drop));
-const TEXT: Kind = kind("TEXT", |_| Ok(()));
+const BOOL: ValueKind = kind("BOOL", |text| parse_bool(text).map(drop));
+const DURATION: ValueKind = kind("DURATION", |text| duration::parse(text).map(drop));
+const INTEGER: ValueKind = kind("N", |text| number::<i64>(text).map(drop));
+const PORT: ValueKind = kind("PORT", |text| number::<u32>(text).map(drop));
+const TEXT: ValueKind = kind("TEXT", |_| Ok(()));
 
 const NOT_LEADING: &str = "coordinated leader election, which is off by default, is not supported";
 const NO_LABELS: &str = "metrics are exported with all their labels";

@@ -4,19 +4,19 @@
 
 /// A flag that is refused.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct RefusedFlag {
     /// The name, without dashes.
     pub(super) name: &'static str,
     /// The reason, and what to do instead.
     pub(super) reason: &'static str,
 }
 
-const fn refused(name: &'static str, reason: &'static str) -> Refused {
-    Refused { name, reason }
+const fn refused(name: &'static str, reason: &'static str) -> RefusedFlag {
+    RefusedFlag { name, reason }
 }
 
 /// The refused flags.
-pub(super) const FLAGS: &[Refused] = &[
+pub(super) const FLAGS: &[RefusedFlag] = &[
     refused(
         "authorization-policy-file",
         "the authorization mode ABAC is not supported; write roles for the mode RBAC, or ask a webhook",

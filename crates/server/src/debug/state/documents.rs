@@ -12,7 +12,7 @@ use ringwatch_observe::status::{STATE_PATH, STREAM_PATH, WATCHERS_MAX, WATCHERS_
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 
 use super::gather::Sources;
-use super::sampler::{Ask, Sampler, Wanted};
+use super::sampler::{Ask, DocumentRequest, Sampler};
 
 /// Maximum number of requests that wait for a document.
 const ASKS_MAX: usize = 16;
@@ -54,7 +54,7 @@ impl DebugState {
     /// Answers a GET of one of the paths; `None` for others.
     pub(crate) async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>> {
         match path {
-            STATE_PATH => Some(self.ask(Wanted::State).await),
+            STATE_PATH => Some(self.ask(DocumentRequest::State).await),
             STREAM_PATH => Some(self.stream()),
             WATCHERS_PATH => Some(self.ask(watchers_wanted(query)).await),
             _ => {
@@ -62,13 +62,13 @@ impl DebugState {
                 let Ok(id) = id.parse() else {
                     return Some(TextError::PageNotFound.response());
                 };
-                Some(self.ask(Wanted::Watcher(id)).await)
+                Some(self.ask(DocumentRequest::Watcher(id)).await)
             }
         }
     }
 
     /// Answers with a document, with 404 if it is of a watcher that has ended, or with 429 if too many wait for theirs.
-    async fn ask(&self, wanted: Wanted) -> Response<ResponseBody> {
+    async fn ask(&self, wanted: DocumentRequest) -> Response<ResponseBody> {
         let (answer, document) = oneshot::channel();
         if self.asks.try_send(Ask { wanted, answer }).is_err() {
             return TextError::TooManyRequests.response();
@@ -97,7 +97,7 @@ impl DebugState {
 }
 
 /// Reads the parameters of a request for watchers.
-fn watchers_wanted(query: &str) -> Wanted {
+fn watchers_wanted(query: &str) -> DocumentRequest {
     let (mut of_type, mut limit) = (None, WATCHERS_MAX);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
@@ -106,7 +106,7 @@ fn watchers_wanted(query: &str) -> Wanted {
             _ => {}
         }
     }
-    Wanted::Watchers { of_type, limit }
+    DocumentRequest::Watchers { of_type, limit }
 }
 
 /// Returns an answer that nobody keeps.

@@ -13,7 +13,8 @@ use ringwatch_observe::running_requests::RunningRequests;
 use ringwatch_observe::status::findings::findings;
 use ringwatch_observe::status::thresholds::{Thresholds, certificate_level};
 use ringwatch_observe::status::{
-    AccountState, CertificateState, MemoryState, State, StoreKind, Watcher, WatcherList, type_name,
+    AccountState, CertificateState, MemoryState, ServerState, StoreKind, Watcher, WatcherList,
+    type_name,
 };
 use ringwatch_observe::webhook_calls::WebhookCalls;
 use ringwatch_tls::served_certificates::Expiry;
@@ -66,7 +67,7 @@ pub(crate) struct Sources {
     /// The certificates of the server.
     pub(crate) credentials: CurrentCredentials,
     /// The state that rates are made of; `None` if none was asked for yet.
-    before: Option<State>,
+    before: Option<ServerState>,
     /// The time at which the server was built.
     pub(crate) started: Instant,
     /// The clock of the server.
@@ -118,7 +119,7 @@ impl Sources {
     }
 
     /// Returns the state of the server.
-    pub(super) async fn state(&mut self) -> State {
+    pub(super) async fn state(&mut self) -> ServerState {
         let feed = self.caches.progress(&self.clock).await;
         let mut watches = self.lagging(None);
         let types = types(&self.caches.figures(), &watches);
@@ -128,7 +129,7 @@ impl Sources {
         let clients = self.requests.busiest(CLIENTS_MAX, now);
         let webhooks = self.webhooks.figures(now).into_iter();
         let levels = self.fairness.as_ref().map(|it| it.levels());
-        let mut state = State {
+        let mut state = ServerState {
             time: self.clock.wall().to_string(),
             name: self.name.to_owned(),
             version: self.version.clone(),
@@ -151,8 +152,8 @@ impl Sources {
     }
 
     /// Adds to a state what stands out of it.
-    fn find(&mut self, state: &mut State) {
-        let passed = |it: &State| state.uptime_seconds - it.uptime_seconds;
+    fn find(&mut self, state: &mut ServerState) {
+        let passed = |it: &ServerState| state.uptime_seconds - it.uptime_seconds;
         let before = self.before.take();
         let before = before.filter(|it| passed(it) <= RATES_SECONDS_MAX);
         let is_new = before

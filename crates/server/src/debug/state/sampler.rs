@@ -16,14 +16,14 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// A request for a document.
 #[derive(Debug)]
 pub(super) struct Ask {
-    pub(super) wanted: Wanted,
+    pub(super) wanted: DocumentRequest,
     /// Takes the document; `None` if there is none.
     pub(super) answer: oneshot::Sender<Option<Bytes>>,
 }
 
 /// The document that is wanted.
 #[derive(Debug)]
-pub(super) enum Wanted {
+pub(super) enum DocumentRequest {
     /// The state of the server.
     State,
     /// The watchers of a type, or of all, and how many at most.
@@ -84,11 +84,11 @@ impl Sampler {
 
     async fn answer(&mut self, ask: Ask) {
         let json = match ask.wanted {
-            Wanted::State => json(&self.sources.state().await),
-            Wanted::Watchers { of_type, limit } => {
+            DocumentRequest::State => json(&self.sources.state().await),
+            DocumentRequest::Watchers { of_type, limit } => {
                 json(&self.sources.watchers(of_type.as_deref(), limit))
             }
-            Wanted::Watcher(id) => self.sources.watcher(id).and_then(|it| json(&it)),
+            DocumentRequest::Watcher(id) => self.sources.watcher(id).and_then(|it| json(&it)),
         };
         // The client may have gone.
         let _ = ask.answer.send(json.map(Bytes::from));

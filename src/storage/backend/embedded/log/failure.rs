@@ -10,7 +10,7 @@ use crate::storage::backend::embedded::open_error::OpenError;
 
 /// An [`OpenError`] without the path.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum LogFailure {
     InUse,
     Foreign,
     Damaged(String),
@@ -18,7 +18,7 @@ pub(super) enum Failure {
     Io(io::Error),
 }
 
-impl Failure {
+impl LogFailure {
     pub(super) fn damaged(detail: &str) -> Self {
         Self::Damaged(detail.to_owned())
     }
@@ -50,7 +50,7 @@ impl Failure {
     }
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for LogFailure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             // redb's error about a file without its magic number.
@@ -61,7 +61,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-impl From<DatabaseError> for Failure {
+impl From<DatabaseError> for LogFailure {
     fn from(error: DatabaseError) -> Self {
         match error {
             DatabaseError::DatabaseAlreadyOpen => Self::InUse,
@@ -71,7 +71,7 @@ impl From<DatabaseError> for Failure {
     }
 }
 
-impl From<StorageError> for Failure {
+impl From<StorageError> for LogFailure {
     fn from(error: StorageError) -> Self {
         match error {
             StorageError::Io(error) => error.into(),
@@ -81,19 +81,19 @@ impl From<StorageError> for Failure {
     }
 }
 
-impl From<redb::TransactionError> for Failure {
+impl From<redb::TransactionError> for LogFailure {
     fn from(error: redb::TransactionError) -> Self {
         redb::Error::from(error).into()
     }
 }
 
-impl From<redb::TableError> for Failure {
+impl From<redb::TableError> for LogFailure {
     fn from(error: redb::TableError) -> Self {
         redb::Error::from(error).into()
     }
 }
 
-impl From<redb::Error> for Failure {
+impl From<redb::Error> for LogFailure {
     fn from(error: redb::Error) -> Self {
         match error {
             redb::Error::Io(error) => error.into(),
@@ -108,10 +108,13 @@ mod tests {
 
     #[test]
     fn reasons_do_not_name_the_file() {
-        let of_kind = |kind: io::ErrorKind| Failure::from(io::Error::from(kind)).into_reason();
+        let of_kind = |kind: io::ErrorKind| LogFailure::from(io::Error::from(kind)).into_reason();
         let full = io::Error::other("the disk is full");
         let cases = [
-            (Failure::InUse.into_reason(), "another process has it open"),
+            (
+                LogFailure::InUse.into_reason(),
+                "another process has it open",
+            ),
             (
                 of_kind(io::ErrorKind::InvalidData),
                 "it is no longer a ringwatch database",
@@ -120,8 +123,8 @@ mod tests {
                 of_kind(io::ErrorKind::UnexpectedEof),
                 "it is damaged: it is cut off",
             ),
-            (Failure::Format(7).into_reason(), "it has format 7"),
-            (Failure::from(full).into_reason(), "the disk is full"),
+            (LogFailure::Format(7).into_reason(), "it has format 7"),
+            (LogFailure::from(full).into_reason(), "the disk is full"),
         ];
         for (reason, expected) in cases {
             assert_eq!(reason, expected);

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::storage::backend::LeaseId;
-use crate::storage::backend::embedded::mvcc::{Change, Version};
+use crate::storage::backend::embedded::mvcc::{KeyVersion, RevisionChange};
 
 pub(super) const TAG_PUT: u8 = 1;
 pub(super) const TAG_DELETE: u8 = 2;
 
 /// Decodes the change of a revision; `None` if the bytes are no record of this format.
-pub(super) fn decode(revision: u64, bytes: &[u8]) -> Option<Change> {
+pub(super) fn decode(revision: u64, bytes: &[u8]) -> Option<RevisionChange> {
     match bytes.split_first()? {
         (&TAG_PUT, rest) => decode_put(revision, rest),
         (&TAG_DELETE, rest) => decode_delete(rest),
@@ -23,13 +23,13 @@ pub(super) fn decode(revision: u64, bytes: &[u8]) -> Option<Change> {
     }
 }
 
-fn decode_put(revision: u64, bytes: &[u8]) -> Option<Change> {
+fn decode_put(revision: u64, bytes: &[u8]) -> Option<RevisionChange> {
     let (key, rest) = decode_key(bytes)?;
     let (create_revision, rest) = rest.split_first_chunk()?;
     let (version, rest) = rest.split_first_chunk()?;
     let (lease, value) = rest.split_first_chunk()?;
     let lease = i64::from_le_bytes(*lease);
-    Some(Change::Put(Arc::new(Version {
+    Some(RevisionChange::Put(Arc::new(KeyVersion {
         key,
         value: Bytes::copy_from_slice(value),
         create_revision: u64::from_le_bytes(*create_revision),
@@ -39,14 +39,14 @@ fn decode_put(revision: u64, bytes: &[u8]) -> Option<Change> {
     })))
 }
 
-fn decode_delete(mut bytes: &[u8]) -> Option<Change> {
+fn decode_delete(mut bytes: &[u8]) -> Option<RevisionChange> {
     let mut keys = Vec::new();
     while !bytes.is_empty() {
         let (key, rest) = decode_key(bytes)?;
         keys.push(key);
         bytes = rest;
     }
-    (!keys.is_empty()).then_some(Change::Delete(keys))
+    (!keys.is_empty()).then_some(RevisionChange::Delete(keys))
 }
 
 fn decode_key(bytes: &[u8]) -> Option<(Arc<str>, &[u8])> {
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn records_are_read() {
-        let put = Change::Put(Arc::new(Version {
+        let put = RevisionChange::Put(Arc::new(KeyVersion {
             key: Arc::from("/registry/pods/a"),
             value: Bytes::from_static(b"value"),
             create_revision: 4,
@@ -77,7 +77,7 @@ mod tests {
         }));
         assert_eq!(decode(9, PUT), Some(put));
         let deleted = vec![Arc::from("/a"), Arc::from("/ü")];
-        assert_eq!(decode(10, DELETE), Some(Change::Delete(deleted)));
+        assert_eq!(decode(10, DELETE), Some(RevisionChange::Delete(deleted)));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use redb::{Database, ReadableDatabase, ReadableTable};
 
 use super::disk_file::SystemFile;
-use super::failure::Failure;
+use super::failure::LogFailure;
 use super::redb_log::{self, CACHE_BYTES_MAX, RECORDS, Records, guarded};
 use super::tentative_file::TentativeFile;
 use crate::storage::backend::LeaseId;
@@ -48,7 +48,7 @@ impl InspectedLog {
         Self::read(path).map_err(|failure| failure.into_error(path))
     }
 
-    fn read(path: &Path) -> Result<Option<Self>, Failure> {
+    fn read(path: &Path) -> Result<Option<Self>, LogFailure> {
         // redb's locks need a file that can be written.
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let file = TentativeFile::new(Box::new(SystemFile::new(file)?))?;
@@ -105,12 +105,12 @@ impl InspectedLog {
     /// The error of the operating system.
     pub(crate) fn size_bytes(&self) -> Result<u64, OpenError> {
         let size = self.file.size_bytes();
-        size.map_err(|error| Failure::Io(error).into_error(&self.path))
+        size.map_err(|error| LogFailure::Io(error).into_error(&self.path))
     }
 }
 
 /// Opens the database in a file that holds changes back, and tells if it lacks its last commit.
-fn open_database(file: &Arc<TentativeFile>) -> Result<(Database, bool), Failure> {
+fn open_database(file: &Arc<TentativeFile>) -> Result<(Database, bool), LogFailure> {
     let lacks_last_commit = Rc::new(Cell::new(false));
     let told = Rc::clone(&lacks_last_commit);
     let database = Database::builder()

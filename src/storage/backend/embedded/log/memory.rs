@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prost::Message;
 
 use super::stored_record::StoredRecord;
-use super::{LogBatch, LogStore, Recovered, room};
+use super::{LogBatch, LogStore, RecoveredLog, room};
 use crate::storage::backend::BackendError;
 
 /// A log in memory: nothing survives the process.
@@ -30,7 +30,7 @@ impl LogStore for MemoryLog {
     }
 
     /// Commits never fail, so there is nothing to recover.
-    fn recover(&mut self, _since: u64) -> Result<Recovered, BackendError> {
+    fn recover(&mut self, _since: u64) -> Result<RecoveredLog, BackendError> {
         Err(BackendError::Other(
             "a store in memory is not recovered; start again".to_owned(),
         ))

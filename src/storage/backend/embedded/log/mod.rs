@@ -20,7 +20,7 @@ pub(super) use inspected_log::InspectedLog;
 pub(super) use memory::MemoryLog;
 #[cfg(test)]
 pub(super) use recording_log::RecordingLog;
-pub(super) use redb_log::{Loaded, RedbLog};
+pub(super) use redb_log::{LoadedLog, RedbLog};
 pub(super) use stored_record::{StoredRecord, decode};
 
 use super::mvcc::Record;
@@ -45,7 +45,7 @@ pub(super) trait LogStore: Send + Debug {
     ///
     /// # Errors
     /// [`BackendError::ReadOnly`] if it still cannot be written. Retry later.
-    fn recover(&mut self, since: u64) -> Result<Recovered, BackendError>;
+    fn recover(&mut self, since: u64) -> Result<RecoveredLog, BackendError>;
 
     /// Compares the next part of the log with what was written there, in turn. Blocks while that is read.
     ///
@@ -66,7 +66,7 @@ pub(super) trait LogStore: Send + Debug {
 
 /// The content of a recovered log after a revision.
 #[derive(Debug, Default)]
-pub(super) struct Recovered {
+pub(super) struct RecoveredLog {
     /// The records after that revision, in rising order.
     pub(super) records: Vec<Arc<Record>>,
     /// The compacted revision; 0 if nothing is.

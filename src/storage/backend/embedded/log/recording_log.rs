@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{LogBatch, LogStore, Recovered};
+use super::{LogBatch, LogStore, RecoveredLog};
 use crate::storage::backend::{BackendError, LeaseId};
 use crate::sync::Mutex;
 
@@ -45,14 +45,14 @@ impl LogStore for RecordingLog {
         }
     }
 
-    fn recover(&mut self, _since: u64) -> Result<Recovered, BackendError> {
+    fn recover(&mut self, _since: u64) -> Result<RecoveredLog, BackendError> {
         let recording = self.0.lock().unwrap();
         match recording.broken {
             true => Err(BackendError::ReadOnly("the disk is still full".to_owned())),
-            false => Ok(Recovered {
+            false => Ok(RecoveredLog {
                 compacted: recording.compacted,
                 leases: recording.leases.clone(),
-                ..Recovered::default()
+                ..RecoveredLog::default()
             }),
         }
     }

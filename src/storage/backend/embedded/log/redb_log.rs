@@ -43,10 +43,10 @@ use prost::Message;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 
 use super::disk_file::{Disk, DiskFile, OnDisk, SystemFile};
-use super::failure::Failure;
+use super::failure::LogFailure;
 use super::stored_record::{self, FORMAT, FORMAT_MIN, StoredRecord};
 use super::tentative_file::TentativeFile;
-use super::{LogBatch, LogStore, Recovered, room};
+use super::{LogBatch, LogStore, RecoveredLog, room};
 use crate::storage::backend::embedded::mvcc::{Record, State};
 use crate::storage::backend::embedded::open_error::OpenError;
 use crate::storage::backend::{BackendError, LeaseId};
@@ -90,7 +90,7 @@ pub(crate) struct RedbLog {
 
 /// The content of a log when it was opened.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedLog {
     pub(crate) log: RedbLog,
     pub(crate) state: State,
     /// Revisions of records that a compaction has left to be removed.
@@ -106,14 +106,14 @@ impl RedbLog {
     ///
     /// # Errors
     /// [`OpenError`]; a file that had content is not changed then.
-    pub(crate) fn open(path: &Path) -> Result<Loaded, OpenError> {
-        let at = |failure| Failure::into_error(failure, path);
+    pub(crate) fn open(path: &Path) -> Result<LoadedLog, OpenError> {
+        let at = |failure| LogFailure::into_error(failure, path);
         let is_new = !path.exists();
         let file = open_file(path).and_then(SystemFile::new);
-        let file = file.map_err(|source| at(Failure::Io(source)))?;
+        let file = file.map_err(|source| at(LogFailure::Io(source)))?;
         let loaded = Self::load(path, Box::new(file)).map_err(at)?;
         if is_new {
-            sync_folder(path).map_err(|source| at(Failure::Io(source)))?;
+            sync_folder(path).map_err(|source| at(LogFailure::Io(source)))?;
         }
         Ok(loaded)
     }
@@ -122,12 +122,12 @@ impl RedbLog {
     ///
     /// # Errors
     /// [`OpenError`]; the disk is not changed then.
-    pub(crate) fn open_on(name: &Path, disk: Box<dyn Disk>) -> Result<Loaded, OpenError> {
+    pub(crate) fn open_on(name: &Path, disk: Box<dyn Disk>) -> Result<LoadedLog, OpenError> {
         let loaded = Self::load(name, Box::new(OnDisk(disk)));
         loaded.map_err(|failure| failure.into_error(name))
     }
 
-    fn load(path: &Path, file: Box<dyn DiskFile>) -> Result<Loaded, Failure> {
+    fn load(path: &Path, file: Box<dyn DiskFile>) -> Result<LoadedLog, LogFailure> {
         let file = TentativeFile::new(file)?;
         let (database, format, records, leases) = guarded(|| {
             let (database, format) = open_database(&file)?;
@@ -157,7 +157,7 @@ impl RedbLog {
                 Some(log.refused(&error))
             }
         };
-        Ok(Loaded {
+        Ok(LoadedLog {
             log,
             state,
             obsolete,
@@ -184,7 +184,7 @@ impl RedbLog {
     }
 
     /// Opens the file again at its last good state.
-    fn reopen(&mut self, since: u64) -> Result<Recovered, Failure> {
+    fn reopen(&mut self, since: u64) -> Result<RecoveredLog, LogFailure> {
         self.close();
         self.file.roll_back()?;
         let (database, format, recovered, used_bytes) = guarded(|| {
@@ -194,9 +194,9 @@ impl RedbLog {
         })?;
         let leases: BTreeSet<_> = recovered.leases.iter().map(|(lease, _)| *lease).collect();
         if !self.leases.is_subset(&leases) {
-            return Err(Failure::damaged("acknowledged leases are missing"));
+            return Err(LogFailure::damaged("acknowledged leases are missing"));
         }
-        let accepted = self.file.accept().map_err(Failure::from);
+        let accepted = self.file.accept().map_err(LogFailure::from);
         if let Err(failure) = accepted.and_then(|()| Ok(prove_writable(&database)?)) {
             // The database does not know of the failure, and must not write when it is closed.
             self.file.suspend();
@@ -282,7 +282,7 @@ impl LogStore for RedbLog {
         written.map(drop).map_err(|error| self.refused(&error))
     }
 
-    fn recover(&mut self, since: u64) -> Result<Recovered, BackendError> {
+    fn recover(&mut self, since: u64) -> Result<RecoveredLog, BackendError> {
         let path = self.path.clone();
         match self.reopen(since) {
             Ok(recovered) => {
@@ -339,13 +339,13 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 
 /// Reads a database, and takes a panic for damage: redb follows some pages before it has verified them, and panics where
 /// they make no sense. Nothing is changed by then, since the file holds changes back.
-pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, LogFailure>) -> Result<T, LogFailure> {
     let read = catch_unwind(AssertUnwindSafe(read));
-    read.unwrap_or_else(|_| Err(Failure::damaged("its pages make no sense")))
+    read.unwrap_or_else(|_| Err(LogFailure::damaged("its pages make no sense")))
 }
 
 /// Opens the database in a file that holds changes back. Returns it with its format.
-fn open_database(file: &Arc<TentativeFile>) -> Result<(Database, u64), Failure> {
+fn open_database(file: &Arc<TentativeFile>) -> Result<(Database, u64), LogFailure> {
     let database = Database::builder()
         .set_cache_size(CACHE_BYTES_MAX)
         .create_with_backend(file.backend())?;
@@ -368,7 +368,7 @@ fn prove_writable(database: &Database) -> Result<(), redb::Error> {
 }
 
 /// Checks which program wrote the file, and returns its format; a new one is given the newest.
-pub(super) fn check_format(database: &Database, is_new: bool) -> Result<u64, Failure> {
+pub(super) fn check_format(database: &Database, is_new: bool) -> Result<u64, LogFailure> {
     if is_new {
         initialize(database)?;
         return Ok(FORMAT);
@@ -379,17 +379,17 @@ pub(super) fn check_format(database: &Database, is_new: bool) -> Result<u64, Fai
         .map(|table| table.name().to_owned())
         .collect();
     if names.is_empty() && txn.list_multimap_tables()?.next().is_none() {
-        return Err(Failure::damaged("it has no tables"));
+        return Err(LogFailure::damaged("it has no tables"));
     }
     if !names.iter().any(|name| name == META.name()) {
-        return Err(Failure::Foreign);
+        return Err(LogFailure::Foreign);
     }
     match txn.open_table(META)?.get(META_FORMAT)? {
         Some(format) => match format.value() {
             known @ FORMAT_MIN..=FORMAT => Ok(known),
-            unknown => Err(Failure::Format(unknown)),
+            unknown => Err(LogFailure::Format(unknown)),
         },
-        None => Err(Failure::Foreign),
+        None => Err(LogFailure::Foreign),
     }
 }
 
@@ -411,7 +411,7 @@ pub(super) struct Records {
 }
 
 /// Reads the records, and returns their state and what compaction has left to be removed.
-pub(super) fn read_records(database: &Database) -> Result<Records, Failure> {
+pub(super) fn read_records(database: &Database) -> Result<Records, LogFailure> {
     let compacted = read_compacted(database)?;
     let mut state = State::new();
     let mut used_bytes = 0;
@@ -421,7 +421,9 @@ pub(super) fn read_records(database: &Database) -> Result<Records, Failure> {
         let revision = revision.value();
         let expected = state.revision().max(compacted) + 1;
         if revision > compacted && revision != expected {
-            return Err(Failure::damaged(&format!("revision {expected} is missing")));
+            return Err(LogFailure::damaged(&format!(
+                "revision {expected} is missing"
+            )));
         }
         used_bytes += room(bytes.value().len());
         state.apply(decode(revision, bytes.value())?);
@@ -430,7 +432,7 @@ pub(super) fn read_records(database: &Database) -> Result<Records, Failure> {
         0 => Vec::new(),
         compacted => state
             .compact(compacted)
-            .map_err(|_| Failure::damaged("the compacted revision is missing"))?,
+            .map_err(|_| LogFailure::damaged("the compacted revision is missing"))?,
     };
     Ok(Records {
         state,
@@ -440,7 +442,7 @@ pub(super) fn read_records(database: &Database) -> Result<Records, Failure> {
 }
 
 /// Reads the part of a log after a revision, and the bytes that all its records take.
-fn read_since(database: &Database, since: u64) -> Result<(Recovered, u64), Failure> {
+fn read_since(database: &Database, since: u64) -> Result<(RecoveredLog, u64), LogFailure> {
     let compacted = read_compacted(database)?;
     let mut records: Vec<Arc<Record>> = Vec::new();
     let mut used_bytes = 0;
@@ -456,9 +458,9 @@ fn read_since(database: &Database, since: u64) -> Result<(Recovered, u64), Failu
     }
     // An empty store has a revision, but no record of it.
     if newest < since && since > State::new().revision() {
-        return Err(Failure::damaged("acknowledged revisions are missing"));
+        return Err(LogFailure::damaged("acknowledged revisions are missing"));
     }
-    let recovered = Recovered {
+    let recovered = RecoveredLog {
         records,
         compacted,
         leases: read_leases(database)?,
@@ -466,19 +468,19 @@ fn read_since(database: &Database, since: u64) -> Result<(Recovered, u64), Failu
     Ok((recovered, used_bytes))
 }
 
-pub(super) fn read_compacted(database: &Database) -> Result<u64, Failure> {
+pub(super) fn read_compacted(database: &Database) -> Result<u64, LogFailure> {
     let compacted = database.begin_read()?.open_table(META)?;
     let compacted = compacted.get(META_COMPACTED)?;
     Ok(compacted.map_or(0, |compacted| compacted.value()))
 }
 
-fn decode(revision: u64, bytes: &[u8]) -> Result<Arc<Record>, Failure> {
+fn decode(revision: u64, bytes: &[u8]) -> Result<Arc<Record>, LogFailure> {
     let record = stored_record::decode(revision, bytes);
-    let record = record.map_err(|error| Failure::damaged(&error.to_string()))?;
+    let record = record.map_err(|error| LogFailure::damaged(&error.to_string()))?;
     Ok(Arc::new(record))
 }
 
-pub(super) fn read_leases(database: &Database) -> Result<Vec<(LeaseId, i64)>, Failure> {
+pub(super) fn read_leases(database: &Database) -> Result<Vec<(LeaseId, i64)>, LogFailure> {
     let txn = database.begin_read()?;
     let mut leases = Vec::new();
     for entry in txn.open_table(LEASES)?.iter()? {

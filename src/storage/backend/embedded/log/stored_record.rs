@@ -11,7 +11,7 @@ use prost::Message;
 
 use super::format_1;
 use crate::storage::backend::LeaseId;
-use crate::storage::backend::embedded::mvcc::{Change, Record, Version};
+use crate::storage::backend::embedded::mvcc::{KeyVersion, Record, RevisionChange};
 
 /// The format that this program writes.
 pub(super) const FORMAT: u64 = 2;
@@ -70,14 +70,14 @@ impl From<&Record> for StoredRecord {
     /// Returns the message of a record, which shares its value.
     fn from(record: &Record) -> Self {
         let change = match &record.change {
-            Change::Put(version) => StoredChange::Put(StoredPut {
+            RevisionChange::Put(version) => StoredChange::Put(StoredPut {
                 key: version.key.as_ref().to_owned(),
                 create_revision: version.create_revision,
                 version: version.version,
                 lease: version.lease.map_or(0, |lease| lease.0),
                 value: version.value.clone(),
             }),
-            Change::Delete(keys) => StoredChange::Delete(StoredDelete {
+            RevisionChange::Delete(keys) => StoredChange::Delete(StoredDelete {
                 keys: keys.iter().map(|key| key.as_ref().to_owned()).collect(),
             }),
         };
@@ -103,9 +103,9 @@ pub(crate) fn decode(revision: u64, bytes: &[u8]) -> Result<Record, RecordError>
 }
 
 impl StoredChange {
-    fn into_change(self, revision: u64) -> Option<Change> {
+    fn into_change(self, revision: u64) -> Option<RevisionChange> {
         match self {
-            Self::Put(put) => Some(Change::Put(Arc::new(Version {
+            Self::Put(put) => Some(RevisionChange::Put(Arc::new(KeyVersion {
                 key: Arc::from(put.key),
                 value: put.value,
                 create_revision: put.create_revision,
@@ -115,7 +115,7 @@ impl StoredChange {
             }))),
             Self::Delete(deleted) => {
                 let keys: Vec<Arc<str>> = deleted.keys.into_iter().map(Arc::from).collect();
-                (!keys.is_empty()).then_some(Change::Delete(keys))
+                (!keys.is_empty()).then_some(RevisionChange::Delete(keys))
             }
         }
     }
@@ -128,7 +128,7 @@ mod tests {
     fn put() -> Record {
         Record {
             revision: 9,
-            change: Change::Put(Arc::new(Version {
+            change: RevisionChange::Put(Arc::new(KeyVersion {
                 key: Arc::from("/registry/pods/a"),
                 value: Bytes::from_static(b"value"),
                 create_revision: 4,
@@ -143,7 +143,7 @@ mod tests {
         let keys = vec![Arc::from("/a"), Arc::from("/ü")];
         Record {
             revision: 10,
-            change: Change::Delete(keys),
+            change: RevisionChange::Delete(keys),
         }
     }
 
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_value_is_not_copied_into_the_message() {
         let record = put();
-        let Change::Put(version) = &record.change else {
+        let RevisionChange::Put(version) = &record.change else {
             panic!("a put");
         };
         let Some(StoredChange::Put(stored)) = StoredRecord::from(&record).change else {

@@ -45,14 +45,14 @@ const VERIFIED_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct TentativeFile {
     file: Box<dyn DiskFile>,
-    progress: Mutex<Progress>,
+    progress: Mutex<FileState>,
 }
 
 /// The state of the file: which changes are held back.
 #[derive(Debug)]
-struct Progress {
+struct FileState {
     /// The writes that are held back; `None` once the file is accepted.
-    held: Option<Held>,
+    held: Option<BufferedWrites>,
     header: Header,
     /// The checksums of what the file has, as far as it was read or written.
     sums: PageSums,
@@ -76,8 +76,8 @@ struct Header {
 pub(crate) struct TentativeBackend(Arc<TentativeFile>);
 
 #[derive(Debug)]
-struct Held {
-    changes: Vec<Change>,
+struct BufferedWrites {
+    changes: Vec<BufferedChange>,
     /// The length of the part that is as on the disk, in bytes.
     unchanged_bytes: u64,
     /// The length that the file would have, in bytes.
@@ -85,7 +85,7 @@ struct Held {
 }
 
 #[derive(Debug)]
-enum Change {
+enum BufferedChange {
     Write(u64, Vec<u8>),
     SetLen(u64),
     Sync,
@@ -100,7 +100,7 @@ impl TentativeFile {
         file.forget_cached()?;
         let storage = file.storage();
         let len = storage.len()?;
-        let mut held = Held::new(len);
+        let mut held = BufferedWrites::new(len);
         let header = if creation_was_interrupted(storage, len)? {
             held.set_len(0);
             Header::blank()
@@ -109,7 +109,7 @@ impl TentativeFile {
         };
         Ok(Arc::new(Self {
             file,
-            progress: Mutex::new(Progress {
+            progress: Mutex::new(FileState {
                 held: Some(held),
                 header,
                 sums: PageSums::default(),
@@ -138,9 +138,11 @@ impl TentativeFile {
         }
         for change in held.changes {
             match change {
-                Change::Write(offset, data) => progress.write(self.storage(), offset, &data)?,
-                Change::SetLen(len) => progress.set_len(self.storage(), len)?,
-                Change::Sync => progress.sync(self.storage())?,
+                BufferedChange::Write(offset, data) => {
+                    progress.write(self.storage(), offset, &data)?
+                }
+                BufferedChange::SetLen(len) => progress.set_len(self.storage(), len)?,
+                BufferedChange::Sync => progress.sync(self.storage())?,
             }
         }
         Ok(())
@@ -155,7 +157,9 @@ impl TentativeFile {
     pub(crate) fn hold_back(&self) {
         // No content that is read afterwards matters.
         let len = self.storage().len().unwrap_or(0);
-        self.progress().held.get_or_insert_with(|| Held::new(len));
+        self.progress()
+            .held
+            .get_or_insert_with(|| BufferedWrites::new(len));
     }
 
     /// Holds back what redb writes when it closes the file after a failure. The file stays locked, so that no other
@@ -176,7 +180,7 @@ impl TentativeFile {
         progress.write(self.storage(), 0, &header)?;
         progress.sync(self.storage())?;
         self.file.forget_cached()?;
-        progress.held = Some(Held::new(self.storage().len()?));
+        progress.held = Some(BufferedWrites::new(self.storage().len()?));
         // What is there from now on is what redb finds good.
         progress.sums = PageSums::default();
         progress.verified_up_to = 0;
@@ -233,14 +237,14 @@ impl TentativeFile {
         self.file.storage()
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, FileState> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Progress {
+impl FileState {
     /// Writes a new file, its header last. If that is interrupted before the header is durable, the file is still a new one.
-    fn create(&mut self, file: &dyn StorageBackend, held: &Held) -> io::Result<()> {
+    fn create(&mut self, file: &dyn StorageBackend, held: &BufferedWrites) -> io::Result<()> {
         let header_end = HEADER_BYTES as u64;
         file.set_len(held.len.max(header_end))?;
         file.write(0, &[0; MAGIC_BYTES])?;
@@ -248,18 +252,18 @@ impl Progress {
         file.sync_data()?;
         for change in &held.changes {
             match change {
-                Change::Write(offset, data) => {
+                BufferedChange::Write(offset, data) => {
                     let written = (*offset, offset + data.len() as u64);
                     let (behind_header, _) = overlap((header_end, u64::MAX), written);
                     file.write(header_end.max(*offset), &data[behind_header])?;
                     self.sums.written(*offset, data);
                 }
-                Change::SetLen(len) => {
+                BufferedChange::SetLen(len) => {
                     file.set_len(header_end.max(*len))?;
                     self.sums.cut_off(*len);
                 }
                 // Nothing counts before the header.
-                Change::Sync => {}
+                BufferedChange::Sync => {}
             }
         }
         file.sync_data()?;
@@ -324,7 +328,7 @@ impl Header {
     }
 }
 
-impl Held {
+impl BufferedWrites {
     fn new(len: u64) -> Self {
         Self {
             changes: Vec::new(),
@@ -335,13 +339,14 @@ impl Held {
 
     fn write(&mut self, offset: u64, data: &[u8]) {
         self.len = self.len.max(offset + data.len() as u64);
-        self.changes.push(Change::Write(offset, data.to_vec()));
+        self.changes
+            .push(BufferedChange::Write(offset, data.to_vec()));
     }
 
     fn set_len(&mut self, len: u64) {
         self.len = len;
         self.unchanged_bytes = self.unchanged_bytes.min(len);
-        self.changes.push(Change::SetLen(len));
+        self.changes.push(BufferedChange::SetLen(len));
     }
 
     /// Reads the file with the held-back changes applied; later ones win. Returns true if none concerns what is read.
@@ -356,17 +361,17 @@ impl Held {
         file.read(offset, &mut out[on_disk])?;
         for change in &self.changes {
             match change {
-                Change::Write(at, data) => {
+                BufferedChange::Write(at, data) => {
                     let written = (*at, at + data.len() as u64);
                     let (from, to) = overlap((offset, end), written);
                     is_on_disk &= to.is_empty();
                     out[to].copy_from_slice(&data[from]);
                 }
-                Change::SetLen(len) => {
+                BufferedChange::SetLen(len) => {
                     let (_, cut_off) = overlap((offset, end), (*len, u64::MAX));
                     out[cut_off].fill(0);
                 }
-                Change::Sync => {}
+                BufferedChange::Sync => {}
             }
         }
         Ok(is_on_disk)
@@ -448,7 +453,7 @@ impl StorageBackend for TentativeBackend {
         let mut progress = self.0.progress();
         match &mut progress.held {
             Some(held) => {
-                held.changes.push(Change::Sync);
+                held.changes.push(BufferedChange::Sync);
                 Ok(())
             }
             None => progress.sync(self.0.storage()),

@@ -10,7 +10,7 @@ use crate::storage::backend::{ContentDigest, LeaseId};
 
 /// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckReport {
     /// The number of records that were read.
     pub records: u64,
     /// The newest revision.
@@ -23,7 +23,7 @@ pub struct Checked {
     pub more_findings: u64,
 }
 
-impl Checked {
+impl CheckReport {
     fn new(records: u64, checks: RecordChecks, leases: &[(LeaseId, i64)]) -> Self {
         let (Findings { told, more }, state) = checks.finish(leases);
         Self {
@@ -41,7 +41,7 @@ impl Checked {
 /// # Errors
 /// [`MaintenanceError`]: nothing can be said about records, since the file is none of a store, or so damaged that they are not
 /// found.
-pub fn check(store: &Path) -> Result<Checked, MaintenanceError> {
+pub fn check(store: &Path) -> Result<CheckReport, MaintenanceError> {
     let log = stopped_store::open(store)?;
     let mut checks = RecordChecks::new(log.compacted);
     let mut records = 0;
@@ -49,7 +49,7 @@ pub fn check(store: &Path) -> Result<Checked, MaintenanceError> {
         records += 1;
         checks.add(revision, bytes);
     })?;
-    let mut checked = Checked::new(records, checks, &log.leases);
+    let mut checked = CheckReport::new(records, checks, &log.leases);
     if log.lacks_last_commit {
         let finding = format!(
             "the pages of the last commit are not whole: it was damaged, or a loss of power interrupted it; a server \
@@ -65,7 +65,7 @@ pub fn check(store: &Path) -> Result<Checked, MaintenanceError> {
 ///
 /// # Errors
 /// [`MaintenanceError`]: the file is no snapshot, or cannot be read.
-pub fn check_snapshot(path: &Path) -> Result<Checked, MaintenanceError> {
+pub fn check_snapshot(path: &Path) -> Result<CheckReport, MaintenanceError> {
     let mut damages = Vec::new();
     let mut note = |outcome: Result<(), MaintenanceError>| match outcome {
         Err(MaintenanceError::DamagedSnapshot { detail, .. }) => {
@@ -91,7 +91,7 @@ pub fn check_snapshot(path: &Path) -> Result<Checked, MaintenanceError> {
             }
         }
     }
-    let mut checked = Checked::new(records, checks, &reader.leases);
+    let mut checked = CheckReport::new(records, checks, &reader.leases);
     note(reader.verify_end(checked.revision))?;
     checked.findings.splice(0..0, damages);
     Ok(checked)

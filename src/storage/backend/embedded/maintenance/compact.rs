@@ -5,7 +5,7 @@ use std::path::Path;
 use super::error::MaintenanceError;
 use super::stopped_store;
 use crate::storage::backend::BackendError;
-use crate::storage::backend::embedded::log::{Loaded, LogBatch, LogStore, RedbLog};
+use crate::storage::backend::embedded::log::{LoadedLog, LogBatch, LogStore, RedbLog};
 
 /// The most records that one commit removes.
 const REMOVALS_PER_COMMIT_MAX: usize = 1_000;
@@ -36,7 +36,7 @@ pub fn compact(store: &Path, revision: u64) -> Result<Compaction, MaintenanceErr
 
 /// Compacts a log that is open, and closes it.
 fn compact_log(
-    loaded: Loaded,
+    loaded: LoadedLog,
     store: &Path,
     revision: u64,
 ) -> Result<Compaction, MaintenanceError> {
@@ -44,7 +44,7 @@ fn compact_log(
         path: store.to_owned(),
         source,
     };
-    let Loaded {
+    let LoadedLog {
         mut log,
         mut state,
         mut obsolete,
@@ -97,7 +97,7 @@ mod tests {
     const CHANGES_MAX: u32 = 5_000;
     const REVISION: u64 = 61;
 
-    fn opened(disk: &Disk) -> Loaded {
+    fn opened(disk: &Disk) -> LoadedLog {
         RedbLog::open_on(Path::new("log"), Box::new(disk.clone())).expect("a log")
     }
 

@@ -19,11 +19,11 @@ use bytes::Bytes;
 use super::error::MaintenanceError;
 use super::status::status;
 use crate::storage::backend::copy::{
-    Change, CopyError, CopyProgress, MARKER_KEY, Marker, Page, Pages, Target,
+    CopyError, CopyProgress, CopyTarget, KeyPage, MARKER_KEY, Marker, Pages, TargetChange,
 };
-use crate::storage::backend::embedded::log::{Loaded, LogBatch, LogStore, RedbLog};
+use crate::storage::backend::embedded::log::{LoadedLog, LogBatch, LogStore, RedbLog};
 use crate::storage::backend::embedded::mvcc::{
-    Change as RecordChange, REVISION_EMPTY, Record, Version,
+    KeyVersion, REVISION_EMPTY, Record, RevisionChange as RecordChange,
 };
 use crate::storage::backend::{BackendError, ContentDigest, KeyValue, LeaseId};
 
@@ -37,7 +37,7 @@ pub struct CopyFile {
     /// `None` once the copy is whole.
     log: Option<RedbLog>,
     /// The keys that are there, the marker among them.
-    live: BTreeMap<Arc<str>, Arc<Version>>,
+    live: BTreeMap<Arc<str>, Arc<KeyVersion>>,
     /// The key of each revision.
     rows: HashMap<u64, Arc<str>>,
     /// The revision at which the log is compacted, so the newest that was copied; 0 at first.
@@ -56,8 +56,8 @@ impl CopyFile {
         Self::over(RedbLog::open(path)?, path)
     }
 
-    fn over(loaded: Loaded, path: &Path) -> Result<Self, MaintenanceError> {
-        let Loaded {
+    fn over(loaded: LoadedLog, path: &Path) -> Result<Self, MaintenanceError> {
+        let LoadedLog {
             mut log,
             state,
             obsolete,
@@ -116,7 +116,7 @@ impl CopyFile {
             Some(other) => drop(self.live.remove(other)),
             None => {}
         }
-        let version = Arc::new(Version {
+        let version = Arc::new(KeyVersion {
             key: Arc::clone(&key),
             value: kv.value,
             create_revision: kv.create_revision,
@@ -161,11 +161,11 @@ impl CopyFile {
 
 #[async_trait]
 impl Pages for CopyFile {
-    async fn page(&self, after: &str, limit: u64, _revision: u64) -> Result<Page, BackendError> {
+    async fn page(&self, after: &str, limit: u64, _revision: u64) -> Result<KeyPage, BackendError> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let after = (Bound::Excluded(after), Bound::Unbounded);
         let mut versions = self.live.range::<str, _>(after).map(|(_, it)| it);
-        Ok(Page {
+        Ok(KeyPage {
             keys: versions.by_ref().take(limit).map(|it| it.to_kv()).collect(),
             more: versions.next().is_some(),
         })
@@ -173,7 +173,7 @@ impl Pages for CopyFile {
 }
 
 #[async_trait]
-impl Target for CopyFile {
+impl CopyTarget for CopyFile {
     fn keeps_revisions(&self) -> bool {
         true
     }
@@ -233,15 +233,15 @@ impl Target for CopyFile {
         Ok(self.leases.contains_key(&lease))
     }
 
-    async fn apply(&mut self, changes: Vec<Change>) -> Result<(), CopyError> {
+    async fn apply(&mut self, changes: Vec<TargetChange>) -> Result<(), CopyError> {
         let mut batch = LogBatch {
             granted: std::mem::take(&mut self.granted),
             ..LogBatch::default()
         };
         for change in changes {
             match change {
-                Change::Put { wanted, .. } => self.put(wanted, &mut batch)?,
-                Change::Remove { key, .. } => self.remove(&key, &mut batch),
+                TargetChange::Put { wanted, .. } => self.put(wanted, &mut batch)?,
+                TargetChange::Remove { key, .. } => self.remove(&key, &mut batch),
             }
         }
         batch.records.sort_unstable_by_key(|it| it.revision);
@@ -271,7 +271,7 @@ mod tests {
     use ringwatch_testing::disk::{Disk, Fault, FaultKind};
 
     use super::*;
-    use crate::storage::backend::copy::{Phase, Source, prepare};
+    use crate::storage::backend::copy::{CopyPhase, CopySource, prepare};
     use crate::storage::backend::embedded::maintenance::SnapshotSource;
     use crate::storage::backend::embedded::mvcc::State;
 
@@ -281,7 +281,7 @@ mod tests {
     struct Unseen;
 
     impl CopyProgress for Unseen {
-        fn begin(&self, _phase: Phase, _steps: u64) {}
+        fn begin(&self, _phase: CopyPhase, _steps: u64) {}
 
         fn advance(&self, _steps: u64) {}
     }
@@ -368,7 +368,7 @@ mod tests {
             run: 0,
         };
         target.begin(pass, &Unseen).await.expect("a pass");
-        let put = |key: &str| Change::Put {
+        let put = |key: &str| TargetChange::Put {
             wanted: KeyValue {
                 key: key.to_owned(),
                 value: Bytes::new(),

@@ -29,13 +29,13 @@ mod stopped_store;
 mod tests;
 mod verified_snapshot;
 
-pub use check::{Checked, check, check_snapshot};
+pub use check::{CheckReport, check, check_snapshot};
 pub use compact::{Compaction, compact};
 pub use copy_file::CopyFile;
 pub use error::MaintenanceError;
 pub use restore::restore;
-pub use seal::{Seal, Unsealed};
+pub use seal::{Seal, SealError};
 pub use snapshot::{Chunks, Snapshot, snapshot};
 pub use snapshot_reader::is_snapshot;
 pub use snapshot_source::SnapshotSource;
-pub use status::{Status, snapshot_status, status};
+pub use status::{StoreStatus, snapshot_status, status};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::storage::backend::LeaseId;
 use crate::storage::backend::embedded::log::decode;
-use crate::storage::backend::embedded::mvcc::{Change, REVISION_EMPTY, Record, State, Version};
+use crate::storage::backend::embedded::mvcc::{
+    KeyVersion, REVISION_EMPTY, Record, RevisionChange, State,
+};
 
 /// The most violations that are told; the others are counted.
 const FINDINGS_MAX: usize = 100;
@@ -56,8 +58,8 @@ impl RecordChecks {
             }
         };
         match &record.change {
-            Change::Put(version) => self.check_put(version),
-            Change::Delete(keys) => {
+            RevisionChange::Put(version) => self.check_put(version),
+            RevisionChange::Delete(keys) => {
                 for key in keys.iter().filter(|_| revision > self.compacted) {
                     if self.state.get(key).is_none() {
                         let finding =
@@ -116,7 +118,7 @@ impl RecordChecks {
     }
 
     /// Checks a version against the one before it. Up to the compacted revision that may have been removed.
-    fn check_put(&mut self, version: &Version) {
+    fn check_put(&mut self, version: &KeyVersion) {
         let (revision, created) = (version.mod_revision, version.create_revision);
         let begins = created == revision && version.version == 1;
         let goes_on =

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::error::MaintenanceError;
-use super::status::{Status, status};
+use super::status::{StoreStatus, status};
 use super::verified_snapshot::{SealedSnapshot, VerifiedSnapshot};
 use crate::storage::backend::BackendError;
 use crate::storage::backend::embedded::log::{LogBatch, LogStore, RedbLog};
@@ -17,7 +17,7 @@ const COMMIT_BYTES: usize = 4 << 20;
 ///
 /// # Errors
 /// [`MaintenanceError`]; the file may have some of the records then.
-pub fn restore(snapshot: &Path, store: &Path) -> Result<Status, MaintenanceError> {
+pub fn restore(snapshot: &Path, store: &Path) -> Result<StoreStatus, MaintenanceError> {
     let sealed = SealedSnapshot::open(snapshot)?;
     let failed = |source: BackendError| MaintenanceError::Store {
         path: store.to_owned(),
@@ -45,7 +45,7 @@ pub fn restore(snapshot: &Path, store: &Path) -> Result<Status, MaintenanceError
     drop(log);
     let written = status(store)?;
     let sizes = (written.size_bytes, written.used_bytes);
-    if written != Status::of_state(&state, sizes, written.format) {
+    if written != StoreStatus::of_state(&state, sizes, written.format) {
         let detail = "what was written is not what is read".to_owned();
         return Err(OpenError::Damaged {
             path: store.to_owned(),

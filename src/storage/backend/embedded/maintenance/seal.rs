@@ -8,7 +8,7 @@ pub(super) const SEAL_BYTES: usize = 32;
 /// The stream ended early, or a byte of it is another than was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its bytes do not add up to the SHA-256 at its end, so it is cut off or changed")]
-pub struct Unsealed;
+pub struct SealError;
 
 /// A check of the seal of a stream of bytes that comes in pieces.
 #[derive(Clone, Default)]
@@ -42,11 +42,11 @@ impl Seal {
     /// Verifies the stream, which has ended.
     ///
     /// # Errors
-    /// [`Unsealed`].
-    pub fn verify(self) -> Result<(), Unsealed> {
+    /// [`SealError`].
+    pub fn verify(self) -> Result<(), SealError> {
         match self.hasher.finalize().as_slice() == self.last {
             true => Ok(()),
-            false => Err(Unsealed),
+            false => Err(SealError),
         }
     }
 }
@@ -59,7 +59,7 @@ mod tests {
         [content, Sha256::digest(content).as_slice()].concat()
     }
 
-    fn verified(stream: &[u8], piece: usize) -> Result<(), Unsealed> {
+    fn verified(stream: &[u8], piece: usize) -> Result<(), SealError> {
         let mut seal = Seal::default();
         stream.chunks(piece).for_each(|it| seal.update(it));
         seal.verify()
@@ -81,9 +81,9 @@ mod tests {
         for at in 0..stream.len() {
             let mut changed = stream.clone();
             changed[at] ^= 1;
-            assert_eq!(verified(&changed, 7), Err(Unsealed), "{at}");
-            assert_eq!(verified(&stream[..at], 7), Err(Unsealed), "{at}");
+            assert_eq!(verified(&changed, 7), Err(SealError), "{at}");
+            assert_eq!(verified(&stream[..at], 7), Err(SealError), "{at}");
         }
-        assert_eq!(verified(&[&stream[..], b"\0"].concat(), 7), Err(Unsealed));
+        assert_eq!(verified(&[&stream[..], b"\0"].concat(), 7), Err(SealError));
     }
 }

@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 use super::error::MaintenanceError;
 use super::stopped_store;
 use crate::storage::backend::embedded::log::StoredRecord;
-use crate::storage::backend::embedded::mvcc::{Change, Record, State, Version};
+use crate::storage::backend::embedded::mvcc::{KeyVersion, Record, RevisionChange, State};
 use crate::storage::backend::{ContentDigest, LeaseId};
 
 /// The first bytes of every snapshot.
@@ -46,16 +46,16 @@ pub struct Snapshot {
 pub struct Chunks {
     snapshot: Snapshot,
     /// The versions older than the history that are still to come.
-    older: IntoIter<Arc<Version>>,
+    older: IntoIter<Arc<KeyVersion>>,
     /// The revision of the history that comes next.
     next: u64,
     hasher: Sha256,
-    position: Position,
+    position: SnapshotPosition,
 }
 
 /// The part of the stream that comes next.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Position {
+enum SnapshotPosition {
     Head,
     Records,
     End,
@@ -104,7 +104,7 @@ impl Snapshot {
             older: Vec::new().into_iter(),
             next: 0,
             hasher: Sha256::new(),
-            position: Position::Head,
+            position: SnapshotPosition::Head,
             snapshot: self,
         }
     }
@@ -132,7 +132,7 @@ impl Chunks {
             out.extend_from_slice(&ttl_seconds.to_le_bytes());
         }
         self.older = older.into_iter();
-        self.position = Position::Records;
+        self.position = SnapshotPosition::Records;
     }
 
     /// Writes records until the chunk is full or there are no more.
@@ -142,7 +142,7 @@ impl Chunks {
                 break;
             };
             let revision = version.mod_revision;
-            let change = Change::Put(version);
+            let change = RevisionChange::Put(version);
             write_record(&Record { revision, change }, out);
         }
         for record in self.snapshot.state.history_from(self.next) {
@@ -153,7 +153,7 @@ impl Chunks {
             self.next = record.revision + 1;
         }
         if out.len() < CHUNK_BYTES {
-            self.position = Position::End;
+            self.position = SnapshotPosition::End;
         }
     }
 }
@@ -162,16 +162,16 @@ impl Iterator for Chunks {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
-        if self.position == Position::End {
+        if self.position == SnapshotPosition::End {
             return None;
         }
         let mut out = BytesMut::with_capacity(CHUNK_BYTES);
-        if self.position == Position::Head {
+        if self.position == SnapshotPosition::Head {
             self.begin(&mut out);
         }
         self.add_records(&mut out);
         self.hasher.update(&out);
-        if self.position == Position::End {
+        if self.position == SnapshotPosition::End {
             let digest = self.hasher.clone().finalize();
             out.extend_from_slice(&digest);
         }

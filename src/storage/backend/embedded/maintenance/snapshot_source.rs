@@ -8,7 +8,7 @@ use super::error::MaintenanceError;
 use super::snapshot::Snapshot;
 use super::stopped_store;
 use super::verified_snapshot::SealedSnapshot;
-use crate::storage::backend::copy::{CopyError, Page, Pages, Source};
+use crate::storage::backend::copy::{CopyError, CopySource, KeyPage, Pages};
 use crate::storage::backend::embedded::log::InspectedLog;
 #[cfg(test)]
 use crate::storage::backend::embedded::mvcc::State;
@@ -65,10 +65,10 @@ impl SnapshotSource {
 
 #[async_trait]
 impl Pages for SnapshotSource {
-    async fn page(&self, after: &str, limit: u64, _revision: u64) -> Result<Page, BackendError> {
+    async fn page(&self, after: &str, limit: u64, _revision: u64) -> Result<KeyPage, BackendError> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut versions = self.snapshot.state().live_after(after);
-        Ok(Page {
+        Ok(KeyPage {
             keys: versions.by_ref().take(limit).map(|it| it.to_kv()).collect(),
             more: versions.next().is_some(),
         })
@@ -76,7 +76,7 @@ impl Pages for SnapshotSource {
 }
 
 #[async_trait]
-impl Source for SnapshotSource {
+impl CopySource for SnapshotSource {
     fn name(&self) -> &str {
         &self.name
     }

@@ -12,7 +12,7 @@ use crate::storage::backend::embedded::mvcc::State;
 
 /// The facts about a store's file or a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct StoreStatus {
     /// The newest revision.
     pub revision: u64,
     /// The oldest revision that can be read; 0 before the first compaction.
@@ -33,25 +33,29 @@ pub struct Status {
 ///
 /// # Errors
 /// [`MaintenanceError`].
-pub fn status(store: &Path) -> Result<Status, MaintenanceError> {
+pub fn status(store: &Path) -> Result<StoreStatus, MaintenanceError> {
     let log = stopped_store::open(store)?;
     let (state, used_bytes) = log.state()?;
     let sizes = (log.size_bytes()?, used_bytes);
-    Ok(Status::of_state(&state, sizes, log.format))
+    Ok(StoreStatus::of_state(&state, sizes, log.format))
 }
 
 /// Verifies a snapshot, and returns its status.
 ///
 /// # Errors
 /// [`MaintenanceError`].
-pub fn snapshot_status(path: &Path) -> Result<Status, MaintenanceError> {
+pub fn snapshot_status(path: &Path) -> Result<StoreStatus, MaintenanceError> {
     let VerifiedSnapshot { state, .. } = SealedSnapshot::open(path)?.read(|_, _| Ok(()))?;
     let size = fs::metadata(path).map_err(MaintenanceError::io(path))?;
     let sizes = (size.len(), size.len());
-    Ok(Status::of_state(&state, sizes, snapshot::FORMAT.into()))
+    Ok(StoreStatus::of_state(
+        &state,
+        sizes,
+        snapshot::FORMAT.into(),
+    ))
 }
 
-impl Status {
+impl StoreStatus {
     pub(super) fn of_state(
         state: &State,
         (size_bytes, used_bytes): (u64, u64),

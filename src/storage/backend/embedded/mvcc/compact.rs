@@ -3,7 +3,7 @@
 //! After a compaction at a revision, reads at it and watches from it on still succeed. So the record of that revision
 //! stays, even if it is a deletion, and so do the versions that were valid at it.
 
-use super::record::Change;
+use super::record::RevisionChange;
 use super::state::State;
 use crate::storage::backend::BackendError;
 
@@ -42,7 +42,7 @@ impl State {
             }
             if record.revision < revision {
                 self.history.remove(&record.revision);
-                if matches!(record.change, Change::Delete(_)) {
+                if matches!(record.change, RevisionChange::Delete(_)) {
                     obsolete.push(record.revision);
                 }
             }

@@ -11,7 +11,7 @@ const PAGE_REVISIONS_MAX: usize = 4_096;
 
 /// The events of some revisions, each complete.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct EventPage {
     pub(crate) events: Vec<Event>,
     /// The first revision that the page does not cover.
     pub(crate) next: u64,
@@ -20,8 +20,8 @@ pub(crate) struct Page {
 impl State {
     /// Returns a page of the events of a range from a revision on, which must not be below the compacted one; with
     /// previous values if `previous` is set and they are not compacted.
-    pub(crate) fn events(&self, from: u64, range: &KeyRange, previous: bool) -> Page {
-        let mut page = Page {
+    pub(crate) fn events(&self, from: u64, range: &KeyRange, previous: bool) -> EventPage {
+        let mut page = EventPage {
             events: Vec::new(),
             // There is no event at the revision of the empty store.
             next: from.max(REVISION_EMPTY + 1),

@@ -11,5 +11,5 @@ mod record;
 mod records;
 mod state;
 
-pub(super) use record::{Change, Record, Version};
+pub(super) use record::{KeyVersion, Record, RevisionChange};
 pub(super) use state::{REVISION_EMPTY, State};

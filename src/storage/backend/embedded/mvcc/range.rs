@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::record::Version;
+use super::record::KeyVersion;
 use super::state::State;
 use crate::storage::backend::{BackendError, KeyRange, RangeContent, RangeRequest, RangeResponse};
 
@@ -58,7 +58,7 @@ impl State {
 
     /// Returns the versions that were current at a revision, in key order: of today's, those that existed already, and
     /// of former ones, those that had begun and not ended. No key is in both.
-    fn versions_at(&self, range: &KeyRange, at: u64) -> impl Iterator<Item = &Arc<Version>> {
+    fn versions_at(&self, range: &KeyRange, at: u64) -> impl Iterator<Item = &Arc<KeyVersion>> {
         let (start, end) = bounds(range);
         let from: Arc<str> = Arc::from(start);
         let to: Arc<str> = Arc::from(end.as_ref());

@@ -14,7 +14,7 @@ const VERSION_BYTES: usize = 200;
 
 /// One version of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Version {
+pub(crate) struct KeyVersion {
     pub(crate) key: Arc<str>,
     pub(crate) value: Bytes,
     pub(crate) create_revision: u64,
@@ -28,17 +28,17 @@ pub(crate) struct Version {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) revision: u64,
-    pub(crate) change: Change,
+    pub(crate) change: RevisionChange,
 }
 
 /// The change of a revision: one key is written, or one or more are deleted.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    Put(Arc<Version>),
+pub(crate) enum RevisionChange {
+    Put(Arc<KeyVersion>),
     Delete(Vec<Arc<str>>),
 }
 
-impl Version {
+impl KeyVersion {
     /// Returns an estimate of the memory that it takes.
     pub(super) fn bytes(&self) -> u64 {
         (self.key.len() + self.value.len() + VERSION_BYTES) as u64
@@ -69,16 +69,16 @@ impl Record {
     /// Returns the keys that it changed.
     pub(super) fn keys(&self) -> &[Arc<str>] {
         match &self.change {
-            Change::Put(version) => std::slice::from_ref(&version.key),
-            Change::Delete(keys) => keys,
+            RevisionChange::Put(version) => std::slice::from_ref(&version.key),
+            RevisionChange::Delete(keys) => keys,
         }
     }
 
     /// Returns the event of one of its keys, as a watch sends it.
-    pub(super) fn event(&self, key: &Arc<str>, previous: Option<&Arc<Version>>) -> Event {
+    pub(super) fn event(&self, key: &Arc<str>, previous: Option<&Arc<KeyVersion>>) -> Event {
         let (kind, kv) = match &self.change {
-            Change::Put(version) => (EventKind::Put, version.to_kv()),
-            Change::Delete(_) => (EventKind::Delete, self.tombstone(key)),
+            RevisionChange::Put(version) => (EventKind::Put, version.to_kv()),
+            RevisionChange::Delete(_) => (EventKind::Delete, self.tombstone(key)),
         };
         Event {
             kind,

@@ -3,12 +3,12 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::record::{Record, Version};
+use super::record::{KeyVersion, Record};
 use super::state::State;
 
 impl State {
     /// Returns the versions that can be read and are older than the history, in the order of their revisions.
-    pub(crate) fn older_versions(&self) -> Vec<Arc<Version>> {
+    pub(crate) fn older_versions(&self) -> Vec<Arc<KeyVersion>> {
         let all = self.live.values().chain(self.past.values());
         let older = all.filter(|it| !self.history.contains_key(&it.mod_revision));
         let mut versions: Vec<_> = older.cloned().collect();
@@ -27,7 +27,7 @@ impl State {
     }
 
     /// Returns the current versions of the keys that come after a key, in their order.
-    pub(crate) fn live_after(&self, key: &str) -> impl Iterator<Item = &Arc<Version>> {
+    pub(crate) fn live_after(&self, key: &str) -> impl Iterator<Item = &Arc<KeyVersion>> {
         let after = (Bound::Excluded(key), Bound::Unbounded);
         self.live.range::<_, str>(after).map(|(_, version)| version)
     }
@@ -43,7 +43,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::storage::backend::embedded::mvcc::Change;
+    use crate::storage::backend::embedded::mvcc::RevisionChange;
 
     #[test]
     fn a_state_is_made_again_from_its_records() {
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(after, ["/b", "/c"]);
         let mut again = State::new();
         for version in older {
-            let (revision, change) = (version.mod_revision, Change::Put(version));
+            let (revision, change) = (version.mod_revision, RevisionChange::Put(version));
             again.apply(Arc::new(Record { revision, change }));
         }
         for record in state.history_from(0) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use imbl::OrdMap;
 
-use super::record::{Change, Record, Version};
+use super::record::{KeyVersion, Record, RevisionChange};
 use crate::storage::backend::LeaseId;
 
 /// The revision of a store to which nothing has been written, as in etcd.
@@ -24,9 +24,9 @@ pub(crate) struct State {
     /// The oldest revision that can be read; 0 before the first compaction.
     pub(super) compacted: u64,
     /// The keys that exist.
-    pub(super) live: OrdMap<Arc<str>, Arc<Version>>,
+    pub(super) live: OrdMap<Arc<str>, Arc<KeyVersion>>,
     /// Versions that were overwritten or deleted after the compacted revision, by key and the revision that did it.
-    pub(super) past: OrdMap<(Arc<str>, u64), Arc<Version>>,
+    pub(super) past: OrdMap<(Arc<str>, u64), Arc<KeyVersion>>,
     /// The changes from the compacted revision on, without a gap.
     pub(super) history: OrdMap<u64, Arc<Record>>,
     /// The bytes of the past versions.
@@ -54,12 +54,12 @@ impl State {
     }
 
     /// Returns the current version of a key.
-    pub(crate) fn get(&self, key: &str) -> Option<&Arc<Version>> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Arc<KeyVersion>> {
         self.live.get(key)
     }
 
     /// Returns the current version of every key, in key order.
-    pub(crate) fn live(&self) -> impl Iterator<Item = &Arc<Version>> {
+    pub(crate) fn live(&self) -> impl Iterator<Item = &Arc<KeyVersion>> {
         self.live.values()
     }
 
@@ -67,7 +67,7 @@ impl State {
     pub(crate) fn put(&mut self, key: &str, value: Bytes, lease: Option<LeaseId>) -> Arc<Record> {
         let revision = self.revision + 1;
         let version = match self.live.get(key) {
-            Some(old) => Version {
+            Some(old) => KeyVersion {
                 key: Arc::clone(&old.key),
                 value,
                 create_revision: old.create_revision,
@@ -75,7 +75,7 @@ impl State {
                 version: old.version + 1,
                 lease,
             },
-            None => Version {
+            None => KeyVersion {
                 key: Arc::from(key),
                 value,
                 create_revision: revision,
@@ -84,7 +84,7 @@ impl State {
                 lease,
             },
         };
-        self.record(Change::Put(Arc::new(version)))
+        self.record(RevisionChange::Put(Arc::new(version)))
     }
 
     /// Deletes keys at the next revision, all at once. Does nothing if none of them exists.
@@ -97,10 +97,10 @@ impl State {
             .filter_map(|key| self.live.get(key))
             .map(|version| Arc::clone(&version.key))
             .collect();
-        (!keys.is_empty()).then(|| self.record(Change::Delete(keys)))
+        (!keys.is_empty()).then(|| self.record(RevisionChange::Delete(keys)))
     }
 
-    fn record(&mut self, change: Change) -> Arc<Record> {
+    fn record(&mut self, change: RevisionChange) -> Arc<Record> {
         let revision = self.revision + 1;
         let record = Arc::new(Record { revision, change });
         self.apply(Arc::clone(&record));
@@ -111,13 +111,13 @@ impl State {
     /// gaps, so a deletion may name a key that is already gone.
     pub(crate) fn apply(&mut self, record: Arc<Record>) {
         match &record.change {
-            Change::Put(version) => {
+            RevisionChange::Put(version) => {
                 let old = self
                     .live
                     .insert(Arc::clone(&version.key), Arc::clone(version));
                 self.end(old, record.revision);
             }
-            Change::Delete(keys) => {
+            RevisionChange::Delete(keys) => {
                 for key in keys {
                     let old = self.live.remove(key);
                     self.end(old, record.revision);
@@ -128,7 +128,7 @@ impl State {
         self.history.insert(record.revision, record);
     }
 
-    fn end(&mut self, old: Option<Arc<Version>>, revision: u64) {
+    fn end(&mut self, old: Option<Arc<KeyVersion>>, revision: u64) {
         if let Some(old) = old {
             self.past_bytes += old.bytes();
             self.past.insert((Arc::clone(&old.key), revision), old);

@@ -4,8 +4,8 @@ use super::Writer;
 use crate::clock::Instant;
 use crate::storage::backend::embedded::lease_book::LeaseBook;
 use crate::storage::backend::embedded::log::{LogBatch, room};
-use crate::storage::backend::embedded::mvcc::{Change, Record};
-use crate::storage::backend::embedded::request::{Answer, Request, answer};
+use crate::storage::backend::embedded::mvcc::{Record, RevisionChange};
+use crate::storage::backend::embedded::request::{Responder, WriterRequest, answer};
 use crate::storage::backend::{BackendError, Compare, LeaseId, Op, Txn, TxnResponse};
 
 /// The overhead of a put beside its key and its value, as in etcd.
@@ -15,25 +15,25 @@ const LEASE_BYTES: usize = 64;
 
 impl Writer {
     /// Executes a request on the state, and adds to the batch what has to be made durable. Returns its reply.
-    pub(super) fn apply(&mut self, request: Request, batch: &mut LogBatch) -> Answer {
+    pub(super) fn apply(&mut self, request: WriterRequest, batch: &mut LogBatch) -> Responder {
         match (request, self.refusal.clone()) {
-            (Request::Recover { now, reply }, _) => answer(reply, self.recover(now)),
+            (WriterRequest::Recover { now, reply }, _) => answer(reply, self.recover(now)),
             (request, Some(refusal)) => request.refuse(refusal),
-            (Request::Verify { reply }, None) => answer(reply, self.verify()),
-            (Request::Txn(txn, reply), None) => answer(reply, self.txn(txn, batch)),
+            (WriterRequest::Verify { reply }, None) => answer(reply, self.verify()),
+            (WriterRequest::Txn(txn, reply), None) => answer(reply, self.txn(txn, batch)),
             (
-                Request::Grant {
+                WriterRequest::Grant {
                     ttl_seconds,
                     now,
                     reply,
                 },
                 None,
             ) => answer(reply, self.grant(ttl_seconds, now, batch)),
-            (Request::Expire { now, reply }, None) => {
+            (WriterRequest::Expire { now, reply }, None) => {
                 self.expire(now, batch);
                 answer(reply, Ok(()))
             }
-            (Request::Compact { revision, reply }, None) => {
+            (WriterRequest::Compact { revision, reply }, None) => {
                 answer(reply, self.compact(revision, batch))
             }
         }
@@ -95,7 +95,7 @@ impl Writer {
     }
 
     fn attach(&mut self, record: &Record) {
-        if let Change::Put(version) = &record.change
+        if let RevisionChange::Put(version) = &record.change
             && let Some(lease) = version.lease
         {
             self.leases.attach(lease, &version.key);

@@ -14,7 +14,7 @@ use crate::sync::Mutex;
 
 /// Returns a request that writes a key, and the receiver of its outcome.
 fn put() -> (
-    Request,
+    WriterRequest,
     oneshot::Receiver<Result<TxnResponse, BackendError>>,
 ) {
     put_bytes(0)
@@ -24,7 +24,7 @@ fn put() -> (
 fn put_bytes(
     len: usize,
 ) -> (
-    Request,
+    WriterRequest,
     oneshot::Receiver<Result<TxnResponse, BackendError>>,
 ) {
     let (reply, outcome) = oneshot::channel();
@@ -37,7 +37,7 @@ fn put_bytes(
         },
         otherwise: None,
     };
-    (Request::Txn(txn, reply), outcome)
+    (WriterRequest::Txn(txn, reply), outcome)
 }
 
 fn writer(log: &RecordingLog) -> Writer {
@@ -66,14 +66,16 @@ fn nothing_is_shown_or_answered_before_it_is_durable() {
 type Outcome = Box<dyn FnMut() -> Option<Result<(), BackendError>> + Send>;
 
 /// Returns a request, and what tells its outcome once it has one.
-fn asked<T: Send + 'static>(request: impl FnOnce(Reply<T>) -> Request) -> (Request, Outcome) {
+fn asked<T: Send + 'static>(
+    request: impl FnOnce(Reply<T>) -> WriterRequest,
+) -> (WriterRequest, Outcome) {
     let (reply, mut receiver) = oneshot::channel::<Result<T, BackendError>>();
     let outcome = move || receiver.try_recv().ok().map(|it| it.map(drop));
     (request(reply), Box::new(outcome))
 }
 
 /// Returns requests of every kind with their outcomes, of which some write nothing: the first one writes a key.
-fn of_every_kind() -> (Vec<Request>, Vec<Outcome>) {
+fn of_every_kind() -> (Vec<WriterRequest>, Vec<Outcome>) {
     let now = Clock::real().now();
     let key = || "/a".to_owned();
     let put = |lease| Op::Put {
@@ -88,17 +90,17 @@ fn of_every_kind() -> (Vec<Request>, Vec<Outcome>) {
             then,
             otherwise,
         };
-        asked(|reply| Request::Txn(txn, reply))
+        asked(|reply| WriterRequest::Txn(txn, reply))
     };
     let get = || Op::Get { key: key() };
     let grant = |ttl_seconds| {
-        asked(move |reply| Request::Grant {
+        asked(move |reply| WriterRequest::Grant {
             ttl_seconds,
             now,
             reply,
         })
     };
-    let compact = |revision| asked(move |reply| Request::Compact { revision, reply });
+    let compact = |revision| asked(move |reply| WriterRequest::Compact { revision, reply });
     let requests = [
         txn(0, put(None), None),
         txn(0, put(None), None),
@@ -112,7 +114,7 @@ fn of_every_kind() -> (Vec<Request>, Vec<Outcome>) {
         grant(i64::MAX),
         compact(2),
         compact(u64::MAX),
-        asked(move |reply| Request::Expire { now, reply }),
+        asked(move |reply| WriterRequest::Expire { now, reply }),
     ];
     requests.into_iter().unzip()
 }
@@ -174,7 +176,7 @@ fn a_log_that_fails_refuses_all_writes_until_it_has_recovered() {
     let (reply, mut recovered) = oneshot::channel();
     let now = Clock::real().now();
     let (fourth, mut four) = put();
-    writer.commit(vec![fourth, Request::Recover { now, reply }]);
+    writer.commit(vec![fourth, WriterRequest::Recover { now, reply }]);
     assert_eq!(recovered.try_recv().unwrap(), Ok(()));
     assert_eq!(four.try_recv().unwrap().unwrap().revision, 2);
     assert_eq!(published.borrow().refusal, None);
@@ -188,7 +190,7 @@ fn a_log_that_is_damaged_refuses_the_writes_that_come_with_its_verification() {
     log.0.lock().unwrap().broken = true;
     let (reply, mut verified) = oneshot::channel();
     let (write, mut outcome) = put();
-    writer.commit(vec![write, Request::Verify { reply }]);
+    writer.commit(vec![write, WriterRequest::Verify { reply }]);
     let refused = BackendError::ReadOnly("the disk is damaged".to_owned());
     assert_eq!(verified.try_recv().unwrap(), Err(refused.clone()));
     assert_eq!(outcome.try_recv().unwrap().unwrap_err(), refused);
@@ -197,7 +199,7 @@ fn a_log_that_is_damaged_refuses_the_writes_that_come_with_its_verification() {
     log.0.lock().unwrap().broken = false;
     recover(&mut writer).unwrap();
     let (reply, mut verified) = oneshot::channel();
-    writer.commit(vec![Request::Verify { reply }]);
+    writer.commit(vec![WriterRequest::Verify { reply }]);
     assert_eq!(verified.try_recv().unwrap(), Ok(()));
 }
 
@@ -232,10 +234,10 @@ fn the_quota_refuses_puts_and_takes_deletions() {
         },
         otherwise: None,
     };
-    writer.commit(vec![Request::Txn(txn, reply)]);
+    writer.commit(vec![WriterRequest::Txn(txn, reply)]);
     let revision = deleted.try_recv().unwrap().unwrap().revision;
     let (reply, mut compacted) = oneshot::channel();
-    writer.commit(vec![Request::Compact { revision, reply }]);
+    writer.commit(vec![WriterRequest::Compact { revision, reply }]);
     assert_eq!(compacted.try_recv().unwrap(), Ok(()));
     while writer.has_removals() {
         writer.commit(Vec::new());
@@ -316,7 +318,7 @@ fn a_compaction_at_the_bound_that_fails_is_done_after_recovery() {
 fn recover(writer: &mut Writer) -> Result<(), BackendError> {
     let (reply, mut recovered) = oneshot::channel();
     let now = Clock::real().now();
-    writer.commit(vec![Request::Recover { now, reply }]);
+    writer.commit(vec![WriterRequest::Recover { now, reply }]);
     recovered.try_recv().unwrap()
 }
 
@@ -372,7 +374,7 @@ fn the_next_expiry_is_told_when_it_changes() {
     let now = Clock::real().now();
     for (ttl_seconds, is_sooner) in [(60, true), (90, false), (30, true)] {
         let (reply, mut granted) = oneshot::channel();
-        writer.commit(vec![Request::Grant {
+        writer.commit(vec![WriterRequest::Grant {
             ttl_seconds,
             now,
             reply,
@@ -392,7 +394,7 @@ fn a_compaction_that_was_written_after_all_is_found_on_recovery() {
     }
     log.0.lock().unwrap().broken = true;
     let (reply, mut compacted) = oneshot::channel();
-    writer.commit(vec![Request::Compact { revision: 3, reply }]);
+    writer.commit(vec![WriterRequest::Compact { revision: 3, reply }]);
     assert!(compacted.try_recv().unwrap().is_err());
     let state = |writer: &Writer| writer.published().borrow().state.clone();
     assert_eq!(state(&writer).compacted(), 0);
@@ -412,7 +414,7 @@ fn a_lease_whose_expiry_failed_expires_after_the_recovery() {
     let now = Clock::real().now();
     let after = |seconds| now + std::time::Duration::from_secs(seconds);
     let (reply, mut granted) = oneshot::channel();
-    writer.commit(vec![Request::Grant {
+    writer.commit(vec![WriterRequest::Grant {
         ttl_seconds: 60,
         now,
         reply,
@@ -430,11 +432,11 @@ fn a_lease_whose_expiry_failed_expires_after_the_recovery() {
             then: op,
             otherwise: None,
         };
-        Request::Txn(txn, reply)
+        WriterRequest::Txn(txn, reply)
     });
     writer.commit(vec![put]);
     let expire = |writer: &mut Writer, now| {
-        let (expire, mut expired) = asked(|reply| Request::Expire { now, reply });
+        let (expire, mut expired) = asked(|reply| WriterRequest::Expire { now, reply });
         writer.commit(vec![expire]);
         expired().unwrap()
     };
@@ -476,7 +478,7 @@ fn what_writes_nothing_costs_no_commit() {
         then: delete,
         otherwise: None,
     };
-    writer.commit(vec![Request::Txn(txn, reply)]);
+    writer.commit(vec![WriterRequest::Txn(txn, reply)]);
     assert_eq!(outcome.try_recv().unwrap().unwrap().revision, 1);
     assert!(log.0.lock().unwrap().batches.is_empty());
 }
@@ -490,7 +492,7 @@ fn a_compaction_is_removed_from_the_log_in_parts() {
     }
     let (reply, mut outcome) = oneshot::channel();
     let revision = writer.state.revision();
-    writer.commit(vec![Request::Compact { revision, reply }]);
+    writer.commit(vec![WriterRequest::Compact { revision, reply }]);
     assert_eq!(outcome.try_recv().unwrap(), Ok(()));
     assert_eq!(writer.obsolete.len(), REMOVALS_PER_BATCH_MAX + 1);
     writer.commit(Vec::new());
@@ -512,6 +514,6 @@ fn a_batch_that_failed_takes_no_room() {
     let (reply, _recovered) = oneshot::channel();
     let now = Clock::real().now();
     let (request, mut outcome) = put();
-    writer.commit(vec![Request::Recover { now, reply }, request]);
+    writer.commit(vec![WriterRequest::Recover { now, reply }, request]);
     outcome.try_recv().unwrap().expect("there is room");
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::validation::formats;
 
-use super::Claims;
+use super::TemplateClaims;
 use super::claims::{self, OwnClaims};
 use super::mounts::{Volumes, mounts};
 use super::probes::{no_probes, probes};
@@ -17,16 +17,16 @@ use crate::validation::values::{PROTOCOLS, port_name};
 
 /// The parts of a pod that the checks of its containers need.
 #[derive(Clone, Copy)]
-pub(super) struct Pod<'a, 'v, 'p> {
+pub(super) struct PodParts<'a, 'v, 'p> {
     pub(super) spec: &'a Field<'v, 'p>,
     pub(super) volumes: &'a Volumes<'v, 'p>,
-    pub(super) claims: &'a Claims<'a>,
+    pub(super) claims: &'a TemplateClaims<'a>,
     pub(super) own_claims: &'a OwnClaims<'v>,
     pub(super) grace: Option<i64>,
 }
 
 /// Checks the containers of a pod. Follows `validateContainers`.
-pub(super) fn containers(pod: Pod<'_, '_, '_>, errors: &mut Errors) {
+pub(super) fn containers(pod: PodParts<'_, '_, '_>, errors: &mut Errors) {
     let list = pod.spec.at("containers");
     if list.is_empty() {
         errors.push(list.required(""));
@@ -48,7 +48,7 @@ pub(super) fn containers(pod: Pod<'_, '_, '_>, errors: &mut Errors) {
 }
 
 /// Checks the init containers of a pod, sidecars among them. Follows `validateInitContainers`.
-pub(super) fn init_containers(pod: Pod<'_, '_, '_>, errors: &mut Errors) {
+pub(super) fn init_containers(pod: PodParts<'_, '_, '_>, errors: &mut Errors) {
     let mut names: BTreeSet<_> = names(pod.spec, "containers");
     for container in pod.spec.items("initContainers") {
         common(&container, pod, errors);
@@ -70,7 +70,7 @@ pub(super) fn init_containers(pod: Pod<'_, '_, '_>, errors: &mut Errors) {
 }
 
 /// Checks the ephemeral containers of a pod. Follows `validateEphemeralContainers`.
-pub(super) fn ephemeral_containers(pod: Pod<'_, '_, '_>, errors: &mut Errors) {
+pub(super) fn ephemeral_containers(pod: PodParts<'_, '_, '_>, errors: &mut Errors) {
     const FORBIDDEN: &[&str] = &[
         "ports",
         "livenessProbe",
@@ -124,7 +124,7 @@ fn names<'v>(spec: &Field<'v, '_>, list: &str) -> BTreeSet<&'v str> {
     spec.items(list).map(|it| it.at("name").text()).collect()
 }
 
-fn common(container: &Field<'_, '_>, pod: Pod<'_, '_, '_>, errors: &mut Errors) {
+fn common(container: &Field<'_, '_>, pod: PodParts<'_, '_, '_>, errors: &mut Errors) {
     let name = container.at("name");
     name.must_be_set_and_conform(formats::dns_label, errors);
     container.at("image").must_be_set(errors);

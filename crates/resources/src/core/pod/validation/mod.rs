@@ -19,7 +19,7 @@ use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use super::annotations::MIRROR;
 use super::profile_annotations;
 use super::validation::container::{
-    Pod, containers, ephemeral_containers, init_containers, no_spaces_around_image,
+    PodParts, containers, ephemeral_containers, init_containers, no_spaces_around_image,
 };
 use super::validation::resources::pod_resources;
 use crate::validation::field::{Errors, Field};
@@ -35,7 +35,7 @@ const SEARCH_CHARACTERS_MAX: usize = 2048;
 const HOST_NAME_BYTES_MAX: usize = 64;
 
 /// The claims that come with a template, of which each is a volume.
-pub(crate) type Claims<'v> = HashSet<&'v str>;
+pub(crate) type TemplateClaims<'v> = HashSet<&'v str>;
 
 /// Checks a Pod: its spec, with the rules for pods that do not apply to templates. Follows `ValidatePodCreate`.
 pub(crate) fn pod(pod: &Field<'_, '_>, errors: &mut Errors) {
@@ -76,7 +76,7 @@ pub(crate) fn new_pod(pod: &Field<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a pod template. Follows `ValidatePodTemplateSpec`.
-pub(crate) fn template(template: &Field<'_, '_>, claims: &Claims<'_>, errors: &mut Errors) {
+pub(crate) fn template(template: &Field<'_, '_>, claims: &TemplateClaims<'_>, errors: &mut Errors) {
     let labels = template.at("metadata.labels");
     let mut wrong = Errors::new();
     labels::labels(&labels, &mut wrong);
@@ -110,17 +110,17 @@ fn annotations(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
 
 /// Checks a PodTemplate. Follows `ValidatePodTemplate`.
 pub(crate) fn pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
-    template(&object.at("template"), &Claims::new(), errors);
+    template(&object.at("template"), &TemplateClaims::new(), errors);
 }
 
 /// Checks the spec of a pod, or of a template with the claims that come with it.
-fn spec(spec: &Field<'_, '_>, template: Option<&Claims<'_>>, errors: &mut Errors) {
+fn spec(spec: &Field<'_, '_>, template: Option<&TemplateClaims<'_>>, errors: &mut Errors) {
     let of_pod = template.is_none();
     let grace = spec.at("terminationGracePeriodSeconds").number();
     let volumes = validation::volumes(spec, of_pod, errors);
     let own_claims = claims::of_pod(spec, errors);
-    let none = Claims::new();
-    let pod = Pod {
+    let none = TemplateClaims::new();
+    let pod = PodParts {
         spec,
         volumes: &volumes,
         claims: template.unwrap_or(&none),

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::Claims;
+use super::TemplateClaims;
 use crate::validation::field::{Errors, Field};
 use crate::validation::values::below;
 
@@ -16,7 +16,7 @@ pub(crate) type Volumes<'v, 'p> = std::collections::BTreeMap<&'v str, Field<'v, 
 pub(super) fn mounts(
     container: &Field<'_, '_>,
     volumes: &Volumes<'_, '_>,
-    claims: &Claims<'_>,
+    claims: &TemplateClaims<'_>,
     errors: &mut Errors,
 ) {
     let devices_by = |member| all_of(container, "volumeDevices", member);
@@ -101,7 +101,7 @@ fn read_only(container: &Field<'_, '_>, mount: &Field<'_, '_>, errors: &mut Erro
 fn devices(
     container: &Field<'_, '_>,
     volumes: &Volumes<'_, '_>,
-    claims: &Claims<'_>,
+    claims: &TemplateClaims<'_>,
     errors: &mut Errors,
 ) {
     let mounts_by = |member| all_of(container, "volumeMounts", member);
