@@ -4,10 +4,12 @@
 //! the field cannot have, which kube-apiserver would never have stored, are treated as absent: one malformed member
 //! must not make a whole list unreadable.
 
+mod custom;
+
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
-use super::encode_custom;
+use super::go_json::whole;
 use super::message::{Arity, Field, FieldType, Message, Shape};
 use super::typed::base64;
 use super::unknown_fields::{self, OldItems, OldMessage};
@@ -29,7 +31,7 @@ pub(super) fn message(
     if message.shape == Shape::Object {
         members(out, message, value.and_then(Value::as_object), old);
     } else {
-        encode_custom::write(out, message, value, old);
+        custom::write(out, message, value, old);
     }
 }
 
@@ -156,13 +158,4 @@ fn put(
             put_nested(out, number, |out| message(out, id.message(), value, old));
         }
     }
-}
-
-/// Returns a whole number, which may be written with a decimal point; 0 if the value is none.
-pub(super) fn whole(value: Option<&Value>) -> i64 {
-    let Some(value) = value else { return 0 };
-    value
-        .as_i64()
-        .or_else(|| value.as_f64().map(|number| number as i64))
-        .unwrap_or_default()
 }

@@ -3,14 +3,14 @@
 //!
 //! The text is scanned once into a flat list of values (`json_nodes`), in which the fields of a message are found in
 //! the order of their numbers. Text that the scan does not take is left to the caller, who has the parser of trees. So are
-//! the few values whose JSON has a form of its own: each is read into a small tree of its own, for `encode_custom`.
+//! the few values whose JSON has a form of its own: each is read into a small tree of its own, for `encode`.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::encode_custom;
+use super::encode;
 use super::envelope::{END, begin};
 use super::json_nodes::{JsonNode, NodeForm, Nodes};
 use super::message::{Arity, Field, FieldType, Message, Shape};
@@ -76,7 +76,7 @@ fn message(out: &mut Vec<u8>, message: &Message, value: Option<JsonNode<'_>>) {
         }
         _ => {
             let tree = value.map(tree);
-            encode_custom::write(out, message, tree.as_ref(), OldMessage::default());
+            encode::message(out, message, tree.as_ref(), OldMessage::default());
         }
     }
 }

@@ -39,6 +39,15 @@ pub(super) fn write(out: &mut Vec<u8>, value: &Value) {
     let _ = value.serialize(&mut Serializer::with_formatter(out, AsGo));
 }
 
+/// Returns a whole number, which may be written with a decimal point; 0 if the value is none.
+pub(super) fn whole(value: Option<&Value>) -> i64 {
+    let Some(value) = value else { return 0 };
+    value
+        .as_i64()
+        .or_else(|| value.as_f64().map(|number| number as i64))
+        .unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -4,7 +4,7 @@
 //! message. No type is compiled in: `tables` has every message, its fields and how Go writes them. Bytes become JSON in
 //! one pass (`transcode`), without a tree; trees become bytes (`encode`). The hard part is JSON that does not follow
 //! from the bytes: empty fields that Go writes (`absent_field`), and the dozen messages whose JSON is not an object
-//! with a member for each field (`transcode::custom` and `encode_custom`).
+//! with a member for each field (`transcode::custom` and `encode::custom`).
 //!
 //! ```text
 //! bytes --transcode--> JSON --serde_json--> tree --encode--> bytes
@@ -24,7 +24,6 @@ mod absent_field;
 mod canonical;
 pub(crate) mod duration;
 mod encode;
-mod encode_custom;
 mod encode_text;
 mod envelope;
 mod equal_quantities;

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::encode::whole;
 use super::field_order;
+use super::go_json::whole;
 use super::message::{Arity, Field, FieldType, Kind, Message, Shape};
 use super::wire::{Content, Fields, NESTING_MAX, entry_of};
 

@@ -39,6 +39,7 @@ mod rule_checks;
 #[cfg(test)]
 mod rule_tests;
 mod rules;
+mod schema_reader;
 mod structure;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use super::formats::Format;
 use super::kind::JsonType;
 use super::node::{AllowedValues, Checks, NumberBound, SchemaNode, Sizes};
-use super::read::{ErrorStage, NestedExceptions, SchemaPosition, SchemaReader, present, strings};
+use super::schema_reader::{
+    ErrorStage, NestedExceptions, SchemaPosition, SchemaReader, present, strings,
+};
 
 /// The keywords of conditions. Most nodes have none of them.
 const CHECKS: [&str; 17] = [

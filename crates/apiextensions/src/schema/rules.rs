@@ -5,8 +5,8 @@ use ringwatch_cel::{CompileError, Program};
 use serde_json::{Map, Value};
 
 use super::node::SchemaNode;
-use super::read::SchemaReader;
 use super::rule::Rule;
+use super::schema_reader::SchemaReader;
 
 /// Rules that a schema has at most, in all its parts.
 pub(super) const RULES_MAX: usize = 1_000;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::kind::JsonType;
 use super::node::{ListType, SchemaNode};
-use super::read::{ErrorStage, NestedExceptions, SchemaPosition, SchemaReader, present};
+use super::schema_reader::{ErrorStage, NestedExceptions, SchemaPosition, SchemaReader, present};
 
 /// The keywords that no schema may use.
 const UNSUPPORTED: [&str; 6] = [
@@ -49,19 +49,21 @@ const NESTED_FORBIDDEN: [(&str, &str); 12] = [
     ("x-kubernetes-validations", "must be empty to be structural"),
 ];
 
-/// Checks one schema; those below have been checked.
-pub(super) fn check(
-    reader: &mut SchemaReader,
-    schema: &Map<String, Value>,
-    node: &SchemaNode,
-    place: SchemaPosition,
-) {
-    check_unsupported(reader, schema);
-    reader.in_stage(ErrorStage::Structure, |reader| match place {
-        SchemaPosition::Nested(privilege) => check_nested(reader, schema, privilege),
-        _ => check_spine(reader, schema, node, place),
-    });
-    check_list_type(reader, schema, node);
+impl SchemaReader {
+    /// Checks one schema; those below have been checked.
+    pub(super) fn check_structure(
+        &mut self,
+        schema: &Map<String, Value>,
+        node: &SchemaNode,
+        place: SchemaPosition,
+    ) {
+        check_unsupported(self, schema);
+        self.in_stage(ErrorStage::Structure, |reader| match place {
+            SchemaPosition::Nested(privilege) => check_nested(reader, schema, privilege),
+            _ => check_spine(reader, schema, node, place),
+        });
+        check_list_type(self, schema, node);
+    }
 }
 
 fn check_unsupported(reader: &mut SchemaReader, schema: &Map<String, Value>) {

@@ -87,7 +87,9 @@ impl Graph {
                 let Some(name) = path.get(base.len()).filter(|_| path.starts_with(&base)) else {
                     continue;
                 };
-                let to = exports.get(name).unwrap_or(name);
+                // A name with more behind it is a module, even if a function of that name is exported.
+                let is_whole = path.len() == base.len() + 1;
+                let to = exports.get(name).filter(|_| is_whole).unwrap_or(name);
                 let is_module = files
                     .iter()
                     .any(|it| module_of(it).get(base.len()) == Some(to));

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::encode::{list, message, whole};
-use super::go_json;
-use super::message::{Arity, FieldType, Message, Shape};
-use super::unknown_fields::{self, OldMessage};
-use super::wire::{put_bytes, put_nested, put_number};
-use super::{duration, time};
+use super::{list, message};
+use crate::codec::go_json::{self, whole};
+use crate::codec::message::{Arity, FieldType, Message, Shape};
+use crate::codec::unknown_fields::{self, OldMessage};
+use crate::codec::wire::{put_bytes, put_nested, put_number};
+use crate::codec::{duration, time};
 
 /// The nanoseconds of a microsecond, the precision of a MicroTime.
 const NANOS_PER_MICRO: i32 = 1000;
