@@ -4,6 +4,8 @@ pub(crate) mod cluster;
 pub(crate) mod configuration;
 mod defaults;
 pub(crate) mod endpoints;
+mod field_reference;
+mod image;
 pub(crate) mod namespace;
 pub(crate) mod node;
 pub(crate) mod pod;

@@ -6,11 +6,11 @@
 use ringwatch_apimachinery::path::{get, list, remove, set, text};
 use serde_json::{Value, json};
 
-use super::image::is_latest;
+use crate::core::field_reference::FIELD_REF;
+use crate::core::image::fill_pull_policy;
 use crate::core::volume::defaults::VOLUME;
 use crate::defaults::DefaultRule::{self, Fill, In, Quantities, Run, Set, With, Zero};
 use crate::defaults::Literal::{Empty, False, Int, Text, True};
-use crate::defaults::is_absent;
 use crate::validation::quantities::is_pages;
 use crate::{RequestsOrLimits, resources_of_containers};
 
@@ -100,8 +100,6 @@ const CONTAINER: &[DefaultRule] = &[
     In("lifecycle.preStop.httpGet", HTTP_GET),
 ];
 
-pub(crate) const FIELD_REF: &[DefaultRule] = &[Set("apiVersion", Text("v1"))];
-
 const PROBE: &[DefaultRule] = &[
     Set("timeoutSeconds", Int(1)),
     Set("periodSeconds", Int(10)),
@@ -121,15 +119,6 @@ const REQUESTS: &[DefaultRule] = &[With(
 /// Sets the pull policy of a container: `Always` for the tag `latest`, else `IfNotPresent`.
 fn pull_policy(container: &mut Value) {
     fill_pull_policy(container, "imagePullPolicy", "image");
-}
-
-/// Sets a pull policy by the tag of the image, if there is none.
-pub(crate) fn fill_pull_policy(object: &mut Value, member: &str, image: &str) {
-    if is_absent(object, member) {
-        let latest = is_latest(text(object, image));
-        let policy = if latest { "Always" } else { "IfNotPresent" };
-        set(object, member, policy.into());
-    }
 }
 
 /// Sets missing requests of a container to its limits.

@@ -5,7 +5,6 @@ mod binding;
 mod condition;
 pub(crate) mod defaults;
 mod eviction;
-mod image;
 mod label_keys;
 mod profile_annotations;
 mod quality;

@@ -5,7 +5,8 @@
 use ringwatch_apimachinery::path::set;
 use serde_json::Value;
 
-use crate::core::pod::defaults::{FIELD_REF, fill_pull_policy};
+use crate::core::field_reference::FIELD_REF;
+use crate::core::image::fill_pull_policy;
 use crate::defaults::DefaultRule::{self, In, Quantities, Run, Set, Zero};
 use crate::defaults::Literal::{Empty, False, Int, Text};
 

@@ -5,8 +5,7 @@
 use ringwatch_apimachinery::validation::formats;
 
 use super::claim_validation;
-use crate::core::pod::validation::env::{POD_FIELDS_OF_FILES, pod_field, resource_field};
-use crate::core::pod::validation::mounts::Volumes;
+use crate::core::field_reference::{POD_FIELDS_OF_FILES, pod_field, resource_field};
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities;
 use crate::validation::values::{below, no_backsteps};
@@ -57,6 +56,9 @@ const HOST_PATH_TYPES: &[&str] = &[
 ];
 /// The permissions that a file may have: 0777.
 const MODE_MAX: i64 = 0o777;
+
+/// The volumes of a pod, by their names.
+pub(crate) type Volumes<'v, 'p> = std::collections::BTreeMap<&'v str, Field<'v, 'p>>;
 
 /// Checks the volumes of a pod, and returns the valid ones by name. Follows `ValidateVolumes`.
 pub(crate) fn volumes<'v, 'p>(

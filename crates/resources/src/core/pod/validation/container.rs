@@ -8,9 +8,10 @@ use ringwatch_apimachinery::validation::formats;
 
 use super::TemplateClaims;
 use super::claims::{self, OwnClaims};
-use super::mounts::{Volumes, mounts};
+use super::mounts::mounts;
 use super::probes::{no_probes, probes};
 use super::{env, security};
+use crate::core::volume::validation::Volumes;
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities;
 use crate::validation::values::{PROTOCOLS, port_name};

@@ -5,11 +5,9 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::TemplateClaims;
+use crate::core::volume::validation::Volumes;
 use crate::validation::field::{Errors, Field};
 use crate::validation::values::below;
-
-/// The volumes of a pod, by their names.
-pub(crate) type Volumes<'v, 'p> = std::collections::BTreeMap<&'v str, Field<'v, 'p>>;
 
 /// Checks the volume mounts and volume devices of a container. Follows `ValidateVolumeMounts` and
 /// `ValidateVolumeDevices`.

@@ -2,6 +2,11 @@
 //!
 //! Follows the grammar of github.com/distribution/reference, with which Kubernetes 1.36 reads them.
 
+use ringwatch_apimachinery::path::{set, text};
+use serde_json::Value;
+
+use crate::defaults::is_absent;
+
 /// Maximum length of a repository's name with its domain, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 /// Maximum length of a tag, in bytes.
@@ -9,9 +14,18 @@ const TAG_BYTES_MAX: usize = 128;
 /// Algorithms of digests, with the number of their hexadecimal digits.
 const DIGESTS: [(&str, usize); 3] = [("sha256", 64), ("sha384", 96), ("sha512", 128)];
 
+/// Sets a pull policy by the tag of the image, if there is none.
+pub(crate) fn fill_pull_policy(object: &mut Value, member: &str, image: &str) {
+    if is_absent(object, member) {
+        let latest = is_latest(text(object, image));
+        let policy = if latest { "Always" } else { "IfNotPresent" };
+        set(object, member, policy.into());
+    }
+}
+
 /// Returns true if an image's tag is `latest`, which is the default for an image with neither tag nor digest. False for
 /// what is no reference to an image.
-pub(super) fn is_latest(image: &str) -> bool {
+fn is_latest(image: &str) -> bool {
     let (rest, digest) = match image.split_once('@') {
         Some((rest, digest)) => (rest, Some(digest)),
         None => (image, None),

@@ -1,0 +1,108 @@
+//! References of variables and files to fields of their pod, and to resources of its containers.
+//!
+//! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
+
+use ringwatch_apimachinery::validation::formats;
+use serde_json::Value;
+
+use crate::defaults::DefaultRule::{self, Set};
+use crate::defaults::Literal::Text;
+use crate::validation::field::{Errors, Field};
+
+/// The fields of its pod that a variable may refer to.
+pub(super) const POD_FIELDS: &[&str] = &[
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+/// The fields of its pod that a file may refer to.
+pub(super) const POD_FIELDS_OF_FILES: &[&str] = &[
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+];
+/// The resources of a container that both may refer to.
+const RESOURCE_FIELDS: &[&str] = &[
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+const ALL_POD_FIELDS: &[&str] = &[
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "status.phase",
+    "status.nominatedNodeName",
+];
+
+/// Defaults of a reference to a field.
+pub(super) const FIELD_REF: &[DefaultRule] = &[Set("apiVersion", Text("v1"))];
+
+/// Checks a reference to a field of the pod. Follows `validateObjectFieldSelector`.
+pub(super) fn pod_field(at: &Field<'_, '_>, allowed: &[&str], errors: &mut Errors) {
+    for member in ["apiVersion", "fieldPath"].map(|member| at.at(member)) {
+        if member.is_empty() {
+            errors.push(member.required(""));
+            return;
+        }
+    }
+    let path = at.at("fieldPath");
+    let text = path.text();
+    let version = at.at("apiVersion").text();
+    if version != "v1" && !text.contains("['") {
+        let why = format!("error converting fieldPath: unsupported pod version: {version}");
+        errors.push(path.invalid(why));
+        return;
+    }
+    let subscript = text.split_once("['").and_then(|(map, rest)| {
+        let key = rest.strip_suffix("']")?;
+        Some((map, key))
+    });
+    match subscript {
+        Some(("metadata.annotations", key)) => blame(at, &key.to_lowercase(), errors),
+        Some(("metadata.labels", key)) => blame(at, key, errors),
+        Some((map, _)) if allowed.contains(&map) => {
+            errors.push(at.invalid_value(map, "does not support subscript"));
+        }
+        _ if allowed.contains(&text) => {}
+        _ if POD_FIELDS.contains(&text) || ALL_POD_FIELDS.contains(&text) => {
+            errors.push(path.unsupported(allowed));
+        }
+        _ => {
+            let why = format!("error converting fieldPath: field label not supported: {text}");
+            errors.push(path.invalid(why));
+        }
+    }
+}
+
+fn blame(at: &Field<'_, '_>, key: &str, errors: &mut Errors) {
+    let wrong = formats::label_key(key).into_iter();
+    errors.extend(wrong.map(|why| at.invalid_value(Value::from(key), why)));
+}
+
+/// Checks a reference to a resource of a container; in a file it names the container. Follows
+/// `validateContainerResourceFieldSelector`.
+pub(super) fn resource_field(at: &Field<'_, '_>, of_file: bool, errors: &mut Errors) {
+    let resource = at.at("resource");
+    let name = resource.text();
+    let pages = ["requests.hugepages-", "limits.hugepages-"];
+    if of_file && at.at("containerName").is_empty() {
+        errors.push(at.at("containerName").required(""));
+    } else if name.is_empty() {
+        errors.push(resource.required(""));
+    } else if !RESOURCE_FIELDS.contains(&name) && !pages.iter().any(|it| name.starts_with(it)) {
+        errors.push(resource.unsupported(RESOURCE_FIELDS));
+    }
+}
