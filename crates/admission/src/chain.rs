@@ -11,7 +11,7 @@ use ringwatch_registry::admission::{Admission, Operation, Request};
 use serde_json::Value;
 
 use super::metrics::{AdmissionMetrics, PluginTimes};
-use super::plugin_table::{Handled, position};
+use super::plugin_table::{PluginSupport, position};
 use super::reinvocation::Reinvocations;
 use super::steps::AdmissionStep;
 
@@ -82,7 +82,7 @@ pub struct Chain {
 #[derive(Clone, Debug)]
 struct Member {
     plugin: Arc<dyn Plugin>,
-    handled: Handled,
+    handled: PluginSupport,
     times: PluginTimes,
 }
 
@@ -92,7 +92,7 @@ impl Chain {
     pub fn new(mut plugins: Vec<Arc<dyn Plugin>>) -> Self {
         plugins.sort_by_key(|plugin| position(plugin.name()));
         let plugins = plugins.into_iter().map(|plugin| Member {
-            handled: Handled::by(plugin.name()),
+            handled: PluginSupport::by(plugin.name()),
             plugin,
             times: PluginTimes::default(),
         });

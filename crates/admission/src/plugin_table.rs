@@ -31,17 +31,17 @@ pub(crate) struct KnownPlugin {
     /// The availability in this server.
     pub(crate) availability: Availability,
     /// The steps and operations that it takes part in.
-    pub(crate) handled: Handled,
+    pub(crate) handled: PluginSupport,
 }
 
 /// The steps and operations that a plugin takes part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Handled {
+pub(crate) struct PluginSupport {
     steps: &'static [AdmissionStep],
     operations: &'static [Operation],
 }
 
-impl Handled {
+impl PluginSupport {
     /// Returns the steps and operations of a plugin of kube-apiserver; all for a name that is none.
     pub(crate) fn by(plugin: &str) -> Self {
         find(plugin).map_or(EVERYTHING, |it| it.handled)
@@ -73,7 +73,7 @@ const fn plugin(
     KnownPlugin {
         name,
         availability,
-        handled: Handled { steps, operations },
+        handled: PluginSupport { steps, operations },
     }
 }
 
@@ -93,7 +93,7 @@ const ALL: &[Operation] = &[
     Operation::Connect,
 ];
 
-const EVERYTHING: Handled = Handled {
+const EVERYTHING: PluginSupport = PluginSupport {
     steps: BOTH,
     operations: ALL,
 };
@@ -146,10 +146,10 @@ mod tests {
 
     #[test]
     fn a_plugin_takes_part_in_its_steps_and_operations_alone() {
-        let quota = Handled::by("ResourceQuota");
+        let quota = PluginSupport::by("ResourceQuota");
         assert!(quota.has(AdmissionStep::Validate, Operation::Create));
         assert!(!quota.has(AdmissionStep::Admit, Operation::Create));
         assert!(!quota.has(AdmissionStep::Validate, Operation::Delete));
-        assert!(Handled::by("Another").has(AdmissionStep::Admit, Operation::Connect));
+        assert!(PluginSupport::by("Another").has(AdmissionStep::Admit, Operation::Connect));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::Opaque;
 
-use super::failure::{Evaluation, Failure};
+use super::failure::{Failure, ValueResult};
 use super::meter::Meter;
 
 /// Cost of an authorization check: an expression affords two.
@@ -102,7 +102,7 @@ pub(super) fn call(
     name: &str,
     target: &CelValue,
     arguments: &[CelValue],
-) -> Option<Evaluation> {
+) -> Option<ValueResult> {
     let CelValue::Opaque(opaque) = target else {
         return None;
     };
@@ -134,7 +134,7 @@ fn text(value: &CelValue) -> Option<&str> {
 }
 
 /// Returns the check with one more of its parts set.
-fn extended(partial: &PartialCheck, name: &str, texts: &[&str]) -> Evaluation {
+fn extended(partial: &PartialCheck, name: &str, texts: &[&str]) -> ValueResult {
     let mut attributes = partial.attributes.clone();
     let stage = match (partial.stage, name, texts) {
         (CheckStage::Authorizer, "serviceAccount", [namespace, name]) => {
@@ -181,7 +181,7 @@ fn decide(
     meter: &mut Meter,
     partial: &PartialCheck,
     verb: &str,
-) -> Evaluation {
+) -> ValueResult {
     if !matches!(partial.stage, CheckStage::Path | CheckStage::Resource) {
         return Err(Failure::NoOverload);
     }
@@ -194,7 +194,7 @@ fn decide(
     Ok(CelValue::Opaque(Arc::new(Decision { allowed, reason })))
 }
 
-fn about_decision(decision: &Decision, name: &str) -> Evaluation {
+fn about_decision(decision: &Decision, name: &str) -> ValueResult {
     Ok(match name {
         "allowed" => CelValue::Bool(decision.allowed),
         "reason" => CelValue::from(decision.reason.as_str()),

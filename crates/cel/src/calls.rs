@@ -5,7 +5,7 @@
 
 use kube_cel::cel::Value as CelValue;
 
-use super::failure::{Evaluation, Failure};
+use super::failure::{Failure, ValueResult};
 use super::functions::in_library;
 use super::meter::{Extent, Meter, PARTS_MAX, size};
 use super::optional;
@@ -23,7 +23,7 @@ pub(super) fn call(
     name: &str,
     target: Option<CelValue>,
     arguments: Vec<CelValue>,
-) -> Evaluation {
+) -> ValueResult {
     if let Some(made) = optional::call(name, target.as_ref(), &arguments) {
         meter.charge(1)?;
         return made;
@@ -95,7 +95,7 @@ pub(super) fn call(
 }
 
 /// Evaluates `bool(string)` and `string(bool)`.
-fn of_truth(name: &str, value: &CelValue) -> Evaluation {
+fn of_truth(name: &str, value: &CelValue) -> ValueResult {
     match value {
         CelValue::Bool(flag) if name == "string" => Ok(CelValue::from(flag.to_string())),
         CelValue::String(text) => match text.as_str() {
@@ -191,7 +191,7 @@ fn precisions(format: &str) -> u64 {
 }
 
 /// Calls a function of the library, which takes and refuses texts as Go does if it converts them.
-fn converted(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) -> Evaluation {
+fn converted(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) -> ValueResult {
     let values: Vec<CelValue> = target.iter().chain(&arguments).cloned().collect();
     let values: Vec<&CelValue> = values.iter().collect();
     if let Some(made) = conversions::of_go(name, &values) {

@@ -11,7 +11,7 @@ use kube_cel::cel::Value as CelValue;
 use ringwatch_apimachinery::go_address::{Address, parse_prefix};
 use ringwatch_apimachinery::go_text::quoted;
 
-use super::failure::{Evaluation, Failure};
+use super::failure::{Failure, ValueResult};
 use super::versions;
 
 /// The conversions of texts, each with the type that it gives. Follows `String.ConvertToType` of cel-go.
@@ -43,7 +43,7 @@ const SECONDS: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// Returns the value of a function of addresses or conversion where it differs from the library's: for values that Go's
 /// parsers do not take, though those of the library do, and for those about which they have words of their own.
-pub(super) fn of_go(name: &str, values: &[&CelValue]) -> Option<Evaluation> {
+pub(super) fn of_go(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
     let text: &str = match values {
         [CelValue::String(text)] => text,
         [CelValue::Opaque(_), CelValue::String(text)] if name.starts_with("contains") => text,
@@ -79,7 +79,7 @@ pub(super) fn of_go(name: &str, values: &[&CelValue]) -> Option<Evaluation> {
     why.map(refuse)
 }
 
-fn refuse(why: impl Into<String>) -> Evaluation {
+fn refuse(why: impl Into<String>) -> ValueResult {
     Err(Failure::Other(why.into().into()))
 }
 
@@ -154,7 +154,7 @@ pub(super) fn spelled(name: &str, mut arguments: Vec<CelValue>) -> Vec<CelValue>
 }
 
 /// Returns the value of a conversion by the library, unless kube-apiserver has no such value.
-pub(super) fn in_range(value: CelValue) -> Evaluation {
+pub(super) fn in_range(value: CelValue) -> ValueResult {
     match value {
         CelValue::Timestamp(time) if !SECONDS.contains(&time.timestamp()) => {
             refuse("timestamp overflow")

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use kube_cel::cel::{ExecutionError, Value as CelValue};
 
 /// The value of an expression or of a part of it, or the reason why it has none.
-pub(super) type Evaluation = Result<CelValue, Failure>;
+pub(super) type ValueResult = Result<CelValue, Failure>;
 
 /// The reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,7 +8,7 @@ use kube_cel::cel::objects::Opaque;
 use ringwatch_apimachinery::go_url::Url;
 use ringwatch_apimachinery::validation::formats;
 
-use super::failure::{Evaluation, Failure};
+use super::failure::{Failure, ValueResult};
 use super::functions::in_library;
 use super::optional;
 
@@ -40,7 +40,7 @@ impl Opaque for NamedFormat {
 }
 
 /// Calls a function of formats; `None` if it is none of them.
-pub(super) fn call(name: &str, values: &[&CelValue]) -> Option<Evaluation> {
+pub(super) fn call(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
     let found = match (name, values) {
         ("format.named", [CelValue::String(name)]) => {
             format(name).map_or_else(optional::none, optional::some)

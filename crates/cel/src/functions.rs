@@ -7,7 +7,7 @@ use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr};
 use kube_cel::cel::{Context, Value as CelValue};
 
-use super::failure::{Evaluation, Failure};
+use super::failure::{Failure, ValueResult};
 
 /// The functions that expressions may call. The interpreter has no types as values; their names stand for them.
 pub(super) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
@@ -22,7 +22,7 @@ pub(super) fn in_library(
     name: &str,
     target: Option<CelValue>,
     arguments: Vec<CelValue>,
-) -> Evaluation {
+) -> ValueResult {
     let variable = |name: String| IdedExpr {
         id: 0,
         expr: Expr::Ident(name),

@@ -13,7 +13,7 @@ use kube_cel::cel::common::ast::{
 };
 use kube_cel::cel::objects::{Key, Map};
 
-use super::failure::{Evaluation, Failure};
+use super::failure::{Failure, ValueResult};
 use super::meter::Meter;
 use super::optional;
 use super::scope::Scope;
@@ -31,7 +31,7 @@ pub(super) struct Interpreter<'r> {
     scope: &'r Scope,
     meter: &'r mut Meter,
     /// The variables of the enclosing comprehensions. An accumulator may be an error, which a later item can override.
-    locals: Vec<(&'r str, Evaluation)>,
+    locals: Vec<(&'r str, ValueResult)>,
     /// The number of computed members that the expression may use: those before itself.
     computed: usize,
     /// The number of computed members whose evaluation is in progress, each for the one before.
@@ -49,7 +49,7 @@ impl<'r> Interpreter<'r> {
         }
     }
 
-    pub(super) fn value(&mut self, expression: &'r IdedExpr) -> Evaluation {
+    pub(super) fn value(&mut self, expression: &'r IdedExpr) -> ValueResult {
         match &expression.expr {
             Expr::Literal(literal) => Ok(constant(literal)),
             Expr::Ident(name) => self.named(name),
@@ -63,7 +63,7 @@ impl<'r> Interpreter<'r> {
         }
     }
 
-    fn named(&mut self, name: &str) -> Evaluation {
+    fn named(&mut self, name: &str) -> ValueResult {
         self.meter.charge(1)?;
         if let Some((_, value)) = self.local(name) {
             return value.clone();
@@ -71,12 +71,12 @@ impl<'r> Interpreter<'r> {
         self.scope.value(name)
     }
 
-    fn local(&self, name: &str) -> Option<&(&'r str, Evaluation)> {
+    fn local(&self, name: &str) -> Option<&(&'r str, ValueResult)> {
         let name = name.strip_prefix('.').unwrap_or(name);
         self.locals.iter().rev().find(|(local, _)| *local == name)
     }
 
-    fn select(&mut self, select: &'r SelectExpr) -> Evaluation {
+    fn select(&mut self, select: &'r SelectExpr) -> ValueResult {
         if let Expr::Ident(name) = &select.operand.expr
             && self.local(name).is_none()
         {
@@ -96,7 +96,7 @@ impl<'r> Interpreter<'r> {
         operators::member(&operand, &select.field)
     }
 
-    fn call(&mut self, call: &'r CallExpr) -> Evaluation {
+    fn call(&mut self, call: &'r CallExpr) -> ValueResult {
         match (call.func_name.as_str(), call.args.as_slice()) {
             (op::CONDITIONAL, [condition, yes, no]) => {
                 let branch = if self.truth(condition)? { yes } else { no };
@@ -129,7 +129,7 @@ impl<'r> Interpreter<'r> {
     }
 
     /// Evaluates `||` (decided by true) or `&&` (by false). A deciding side overrides an error on the other side.
-    fn either(&mut self, left: &'r IdedExpr, right: &'r IdedExpr, decisive: bool) -> Evaluation {
+    fn either(&mut self, left: &'r IdedExpr, right: &'r IdedExpr, decisive: bool) -> ValueResult {
         let left = self.truth(left);
         match left {
             Err(error) if error.is_final() => return Err(error),
@@ -145,7 +145,7 @@ impl<'r> Interpreter<'r> {
     }
 
     /// Returns the accumulator of a comprehension, taken out of its variable so that it grows in place.
-    fn gathered(&mut self, variable: &'r IdedExpr) -> Option<Evaluation> {
+    fn gathered(&mut self, variable: &'r IdedExpr) -> Option<ValueResult> {
         let Expr::Ident(name) = &variable.expr else {
             return None;
         };
@@ -155,7 +155,7 @@ impl<'r> Interpreter<'r> {
     }
 
     /// Evaluates `+`. The list in an accumulator is extended in place.
-    fn add(&mut self, left: &'r IdedExpr, right: &'r IdedExpr) -> Evaluation {
+    fn add(&mut self, left: &'r IdedExpr, right: &'r IdedExpr) -> ValueResult {
         let gathered = self.gathered(left);
         if let Some(Ok(CelValue::List(mut items))) = gathered {
             self.meter.charge(2)?;
@@ -177,7 +177,7 @@ impl<'r> Interpreter<'r> {
     }
 
     /// Adds an entry, or the entries of a map, to the map in an accumulator.
-    fn insert(&mut self, map: &'r IdedExpr, more: &'r [IdedExpr]) -> Evaluation {
+    fn insert(&mut self, map: &'r IdedExpr, more: &'r [IdedExpr]) -> ValueResult {
         self.meter.charge(2)?;
         let Some(CelValue::Map(mut map)) = self.gathered(map).transpose()? else {
             return Err(Failure::NoOverload);
@@ -202,7 +202,7 @@ impl<'r> Interpreter<'r> {
         Ok(CelValue::Map(map))
     }
 
-    fn plain_call(&mut self, call: &'r CallExpr) -> Evaluation {
+    fn plain_call(&mut self, call: &'r CallExpr) -> ValueResult {
         let (name, target) = match call.target.as_deref() {
             None => (call.func_name.clone(), None),
             Some(target) => match self.namespace(target) {
@@ -239,7 +239,7 @@ impl<'r> Interpreter<'r> {
         variable: &'r IdedExpr,
         inner: &'r IdedExpr,
         wraps: bool,
-    ) -> Evaluation {
+    ) -> ValueResult {
         self.meter.charge(1)?;
         let (Some(target), Expr::Ident(name)) = (call.target.as_deref(), &variable.expr) else {
             return Err(Failure::NoOverload);
@@ -259,7 +259,7 @@ impl<'r> Interpreter<'r> {
     }
 
     /// Evaluates `or` and `orValue`. The argument is evaluated only if the optional is empty.
-    fn or_else(&mut self, call: &'r CallExpr, other: &'r IdedExpr) -> Evaluation {
+    fn or_else(&mut self, call: &'r CallExpr, other: &'r IdedExpr) -> ValueResult {
         self.meter.charge(1)?;
         let target = call.target.as_deref().ok_or(Failure::NoOverload)?;
         let target = self.value(target)?;
@@ -270,7 +270,7 @@ impl<'r> Interpreter<'r> {
         }
     }
 
-    fn list(&mut self, list: &'r ListExpr) -> Evaluation {
+    fn list(&mut self, list: &'r ListExpr) -> ValueResult {
         self.meter.charge(LIST_COST)?;
         let mut items = Vec::with_capacity(list.elements.len());
         for (index, element) in list.elements.iter().enumerate() {
@@ -284,7 +284,7 @@ impl<'r> Interpreter<'r> {
         self.made(CelValue::List(items.into()))
     }
 
-    fn map(&mut self, map: &'r MapExpr) -> Evaluation {
+    fn map(&mut self, map: &'r MapExpr) -> ValueResult {
         self.meter.charge(MAP_COST)?;
         let mut members = std::collections::HashMap::with_capacity(map.entries.len());
         for entry in &map.entries {
@@ -305,7 +305,7 @@ impl<'r> Interpreter<'r> {
     }
 
     /// Evaluates the construction of a message, which is a map of its fields.
-    fn message(&mut self, message: &'r StructExpr) -> Evaluation {
+    fn message(&mut self, message: &'r StructExpr) -> ValueResult {
         self.meter.charge(MESSAGE_COST)?;
         let mut members = std::collections::HashMap::with_capacity(message.entries.len());
         for entry in &message.entries {
@@ -331,19 +331,19 @@ impl<'r> Interpreter<'r> {
         Ok(Some(value))
     }
 
-    fn made_map(&mut self, members: std::collections::HashMap<Key, CelValue>) -> Evaluation {
+    fn made_map(&mut self, members: std::collections::HashMap<Key, CelValue>) -> ValueResult {
         self.made(CelValue::Map(Map {
             map: Arc::new(members),
         }))
     }
 
     /// Charges the parts of a constructed value, and returns it.
-    fn made(&mut self, value: CelValue) -> Evaluation {
+    fn made(&mut self, value: CelValue) -> ValueResult {
         self.meter.charge_value(&value)?;
         Ok(value)
     }
 
-    fn loops(&mut self, loops: &'r ComprehensionExpr) -> Evaluation {
+    fn loops(&mut self, loops: &'r ComprehensionExpr) -> ValueResult {
         let range = self.value(&loops.iter_range)?;
         let gathered = self.value(&loops.accu_init);
         let depth = self.locals.len();

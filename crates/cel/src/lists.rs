@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value as CelValue;
 
-use super::failure::{Evaluation, Failure};
+use super::failure::{Failure, ValueResult};
 use super::macros::SORT_BY_KEYS;
 use super::meter::{Extent, Meter, PARTS_MAX};
 
@@ -20,7 +20,7 @@ pub(super) fn call(
     name: &str,
     target: Option<&CelValue>,
     arguments: &[CelValue],
-) -> Option<Evaluation> {
+) -> Option<ValueResult> {
     let items = match target {
         Some(CelValue::List(items)) => items.as_slice(),
         None => &[],

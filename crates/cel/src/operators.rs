@@ -8,7 +8,7 @@ use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::objects::Key;
 
-use super::failure::{Evaluation, Failure};
+use super::failure::{Failure, ValueResult};
 use super::meter::{Extent, Meter, size};
 use super::optional;
 
@@ -17,7 +17,7 @@ pub(super) fn no_such_key(name: &str) -> Failure {
 }
 
 /// Evaluates `operand.name`: a member of a map or a message.
-pub(super) fn member(operand: &CelValue, name: &str) -> Evaluation {
+pub(super) fn member(operand: &CelValue, name: &str) -> ValueResult {
     if optional::is_optional(operand) {
         return optional_member(operand, &CelValue::from(name));
     }
@@ -75,7 +75,7 @@ pub(super) fn insert(
 }
 
 /// Evaluates `left + right` of numbers, strings, bytes, lists, timestamps and durations.
-pub(super) fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> Evaluation {
+pub(super) fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> ValueResult {
     match (&left, &right) {
         (CelValue::String(_) | CelValue::Bytes(_), _) => {
             meter.charge_text(size(&left) + size(&right))?;
@@ -98,7 +98,7 @@ pub(super) fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> Evaluat
 }
 
 /// Returns the value of an operator; `None` if the function is no operator.
-pub(super) fn operate(name: &str, values: &[CelValue], meter: &mut Meter) -> Option<Evaluation> {
+pub(super) fn operate(name: &str, values: &[CelValue], meter: &mut Meter) -> Option<ValueResult> {
     let outcome = match (name, values) {
         (op::EQUALS, [a, b]) => equal(a, b, meter).map(CelValue::Bool),
         (op::NOT_EQUALS, [a, b]) => equal(a, b, meter).map(|it| CelValue::Bool(!it)),
@@ -133,7 +133,7 @@ pub(super) fn operate(name: &str, values: &[CelValue], meter: &mut Meter) -> Opt
 fn arithmetic(
     meter: &mut Meter,
     run: impl FnOnce() -> Result<CelValue, kube_cel::cel::ExecutionError>,
-) -> Evaluation {
+) -> ValueResult {
     meter.charge(1)?;
     Ok(run()?)
 }
@@ -156,7 +156,7 @@ fn compare(
     b: &CelValue,
     meter: &mut Meter,
     holds: impl FnOnce(Ordering) -> bool,
-) -> Evaluation {
+) -> ValueResult {
     let order = match (a, b) {
         (CelValue::String(_), CelValue::String(_)) => {
             meter.charge_text(size(a).min(size(b)))?;
@@ -181,7 +181,7 @@ fn compare(
     Ok(CelValue::Bool(holds(order)))
 }
 
-fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> Evaluation {
+fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> ValueResult {
     let found = match all {
         CelValue::List(items) => {
             meter.charge(items.len() as u64)?;
@@ -198,7 +198,7 @@ fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> Evaluation {
     Ok(CelValue::Bool(found))
 }
 
-fn index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> Evaluation {
+fn index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> ValueResult {
     meter.charge(1)?;
     if optional::is_optional(all) {
         return optional_member(all, place);
@@ -206,7 +206,7 @@ fn index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> Evaluation {
     at(all, place)
 }
 
-fn at(all: &CelValue, place: &CelValue) -> Evaluation {
+fn at(all: &CelValue, place: &CelValue) -> ValueResult {
     match all {
         CelValue::List(items) => {
             let index = match place {
@@ -230,7 +230,7 @@ fn at(all: &CelValue, place: &CelValue) -> Evaluation {
 }
 
 /// Evaluates `all[?place]` and `all.?place`, whose value is an optional.
-fn optional_index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> Evaluation {
+fn optional_index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> ValueResult {
     meter.charge(1)?;
     if optional::is_optional(all) {
         return optional_member(all, place);
@@ -243,7 +243,7 @@ fn optional_index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> Evalua
 }
 
 /// Evaluates the selection of a member of an optional value, which is an optional again.
-fn optional_member(operand: &CelValue, place: &CelValue) -> Evaluation {
+fn optional_member(operand: &CelValue, place: &CelValue) -> ValueResult {
     let Some(inside) = optional::of_value(operand)? else {
         return Ok(optional::none());
     };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value as CelValue;
 
-use super::failure::{Evaluation, Failure};
+use super::failure::{Failure, ValueResult};
 use super::meter::{Meter, PARTS_MAX};
 use crate::pattern::{self, COMPILING_STEPS_MAX, PatternError, Program, StepBudget, TooMuchWork};
 
@@ -88,7 +88,7 @@ pub(super) fn call(
     text: &str,
     pattern: &Arc<String>,
     limit: Option<&CelValue>,
-) -> Evaluation {
+) -> ValueResult {
     let walk = (text.len() as u64 + 1).div_ceil(10);
     meter.charge(walk.saturating_mul((pattern.len() as u64).div_ceil(4)))?;
     let program = patterns.get(meter, pattern)?;

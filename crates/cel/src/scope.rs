@@ -8,7 +8,7 @@ use kube_cel::cel::Value as CelValue;
 
 use super::authorizer::{self, AuthorizerCheck, CheckAttributes};
 use super::compile::Program;
-use super::failure::{Evaluation, Failure};
+use super::failure::{Failure, ValueResult};
 use super::functions::TYPES;
 use super::patterns::Patterns;
 
@@ -28,7 +28,7 @@ struct ComputedMembers {
     name: &'static str,
     members: Arc<Members>,
     /// The lazily computed variables whose values are known.
-    known: RefCell<HashMap<usize, Evaluation>>,
+    known: RefCell<HashMap<usize, ValueResult>>,
 }
 
 /// Expressions with names, in order: each may use those before it.
@@ -75,7 +75,7 @@ impl Scope {
         };
     }
 
-    pub(super) fn value(&self, name: &str) -> Evaluation {
+    pub(super) fn value(&self, name: &str) -> ValueResult {
         let name = name.strip_prefix('.').unwrap_or(name);
         if let Some(value) = self.values.get(name) {
             return Ok(value.clone());
@@ -114,12 +114,12 @@ impl Scope {
     }
 
     /// Returns the outcome of a computed member, if it was computed before.
-    pub(super) fn known(&self, position: usize) -> Option<Evaluation> {
+    pub(super) fn known(&self, position: usize) -> Option<ValueResult> {
         self.computed.known.borrow().get(&position).cloned()
     }
 
     /// Remembers the outcome of a computed member.
-    pub(super) fn remember(&self, position: usize, outcome: Evaluation) {
+    pub(super) fn remember(&self, position: usize, outcome: ValueResult) {
         let mut known = self.computed.known.borrow_mut();
         known.insert(position, outcome);
     }

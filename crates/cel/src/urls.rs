@@ -7,7 +7,7 @@ use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Key, Map, Opaque};
 use ringwatch_apimachinery::go_url::Url;
 
-use super::failure::{Evaluation, Failure};
+use super::failure::{Failure, ValueResult};
 
 /// A URL as a value of expressions.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Opaque for UrlValue {
 }
 
 /// Calls a function of URLs; `None` if it is none of them.
-pub(super) fn call(name: &str, values: &[&CelValue]) -> Option<Evaluation> {
+pub(super) fn call(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
     match (name, values) {
         ("url", [CelValue::String(text)]) => Some(match Url::parse_absolute(text) {
             Ok(url) => Ok(CelValue::Opaque(Arc::new(UrlValue(url)))),

@@ -3,7 +3,7 @@
 use kube_cel::cel::Value as CelValue;
 
 use super::Interpreter;
-use crate::failure::{Evaluation, Failure};
+use crate::failure::{Failure, ValueResult};
 use crate::operators;
 
 /// Maximum number of computed members that may be computed for one another.
@@ -15,7 +15,7 @@ const STACK_BYTES: usize = 8 << 20;
 
 impl Interpreter<'_> {
     /// Returns a computed member of a variable, or, for `has()`, whether there is one of that name.
-    pub(super) fn computed(&mut self, name: &str, test: bool) -> Evaluation {
+    pub(super) fn computed(&mut self, name: &str, test: bool) -> ValueResult {
         self.meter.charge(2)?;
         let scope = self.scope;
         let Some(position) = scope.computed_before(name, self.computed) else {
@@ -33,7 +33,7 @@ impl Interpreter<'_> {
 
     /// Returns the outcome of a computed member, which is evaluated at its first use: by itself, and with those before
     /// it.
-    fn compute(&mut self, position: usize) -> Evaluation {
+    fn compute(&mut self, position: usize) -> ValueResult {
         let scope = self.scope;
         if let Some(known) = scope.known(position) {
             return known;

@@ -34,13 +34,13 @@ const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 /// The configured authorizers in the order in which they are asked, and the file that configures them, if one does.
 #[derive(Debug)]
 pub(crate) struct Authorizers {
-    described: Vec<DescribedAuthorizer>,
+    described: Vec<StepConfig>,
     file: Option<WatchedFiles<1>>,
     serves_anonymous: bool,
 }
 
 #[derive(Debug)]
-enum DescribedAuthorizer {
+enum StepConfig {
     Mode(AuthorizationMode),
     Webhook(Box<WebhookConfig>),
 }
@@ -156,8 +156,8 @@ impl Authorizers {
             let mut described = Vec::new();
             for mode in all.authorization_modes() {
                 described.push(match mode {
-                    ModeFlag::Mode(mode) => DescribedAuthorizer::Mode(mode),
-                    ModeFlag::Webhook => DescribedAuthorizer::Webhook(Box::new(by_flags(flags)?)),
+                    ModeFlag::Mode(mode) => StepConfig::Mode(mode),
+                    ModeFlag::Webhook => StepConfig::Webhook(Box::new(by_flags(flags)?)),
                 });
             }
             (described, None)
@@ -224,46 +224,35 @@ impl AuthorizationFile {
 }
 
 /// Refuses AlwaysAllow together with anonymous requests: everybody could do everything.
-fn check_anonymous(
-    described: &[DescribedAuthorizer],
-    serves_anonymous: bool,
-) -> Result<(), String> {
+fn check_anonymous(described: &[StepConfig], serves_anonymous: bool) -> Result<(), String> {
     if serves_anonymous && allows_everything(described) {
         return Err(ANONYMOUS.to_owned());
     }
     Ok(())
 }
 
-fn allows_everything(described: &[DescribedAuthorizer]) -> bool {
+fn allows_everything(described: &[StepConfig]) -> bool {
     let mut described = described.iter();
-    described.any(|it| {
-        matches!(
-            it,
-            DescribedAuthorizer::Mode(AuthorizationMode::AlwaysAllow)
-        )
-    })
+    described.any(|it| matches!(it, StepConfig::Mode(AuthorizationMode::AlwaysAllow)))
 }
 
 fn steps(
-    described: Vec<DescribedAuthorizer>,
+    described: Vec<StepConfig>,
     client: &Arc<dyn WebhookClient>,
     clock: &Clock,
 ) -> Vec<AuthorizerStep> {
     let step = |described| match described {
-        DescribedAuthorizer::Mode(mode) => AuthorizerStep::Mode(mode),
-        DescribedAuthorizer::Webhook(config) => {
+        StepConfig::Mode(mode) => AuthorizerStep::Mode(mode),
+        StepConfig::Webhook(config) => {
             let client = Arc::clone(client);
-            AuthorizerStep::Webhook(Arc::new(WebhookAuthorizer::new(
-                *config,
-                client,
-                clock.clone(),
-            )))
+            let webhook = WebhookAuthorizer::new(*config, client, clock.clone());
+            AuthorizerStep::Webhook(Arc::new(webhook))
         }
     };
     described.into_iter().map(step).collect()
 }
 
-fn parse(text: &str) -> Result<Vec<DescribedAuthorizer>, ConfigError> {
+fn parse(text: &str) -> Result<Vec<StepConfig>, ConfigError> {
     let file: File =
         serde_saphyr::from_str(text).map_err(|error| ConfigError::Read(error.to_string()))?;
     let version = file
@@ -301,14 +290,14 @@ fn parse(text: &str) -> Result<Vec<DescribedAuthorizer>, ConfigError> {
 }
 
 impl AuthorizerFile {
-    fn read(self) -> Result<DescribedAuthorizer, String> {
+    fn read(self) -> Result<StepConfig, String> {
         let mode = match self.kind.as_str() {
             "Webhook" => {
                 let webhook = self.webhook.ok_or("webhook: Required value")?;
                 let config = webhook
                     .read(self.name)
                     .map_err(|why| format!("webhook.{why}"))?;
-                return Ok(DescribedAuthorizer::Webhook(Box::new(config)));
+                return Ok(StepConfig::Webhook(Box::new(config)));
             }
             "Node" => AuthorizationMode::Node,
             "RBAC" => AuthorizationMode::Rbac,
@@ -317,7 +306,7 @@ impl AuthorizerFile {
             other => return Err(format!("type: Unsupported value: {other:?}")),
         };
         match self.webhook {
-            None => Ok(DescribedAuthorizer::Mode(mode)),
+            None => Ok(StepConfig::Mode(mode)),
             Some(_) => {
                 Err("webhook: Invalid value: may only be specified when type=Webhook".to_owned())
             }
@@ -454,7 +443,7 @@ fn by_flags(flags: &AuthorizationFlags) -> Result<WebhookConfig, StartError> {
 mod tests {
     use super::*;
 
-    fn parse(authorizers: &str) -> Result<Vec<DescribedAuthorizer>, String> {
+    fn parse(authorizers: &str) -> Result<Vec<StepConfig>, String> {
         let text = format!("apiVersion: {GROUP}/v1\nkind: {KIND}\nauthorizers:\n{authorizers}");
         super::parse(&text).map_err(|error| error.to_string())
     }
@@ -466,8 +455,8 @@ mod tests {
         assert!(matches!(
             modes[..],
             [
-                DescribedAuthorizer::Mode(AuthorizationMode::Node),
-                DescribedAuthorizer::Mode(AuthorizationMode::Rbac)
+                StepConfig::Mode(AuthorizationMode::Node),
+                StepConfig::Mode(AuthorizationMode::Rbac)
             ]
         ));
     }
