@@ -18,9 +18,8 @@ use k8s_pb::api::core::v1::Pod as ProtobufPod;
 use k8s_pb::apimachinery::pkg::runtime::Unknown;
 use prost::Message;
 use ringwatch::codec;
-use serde_json::Value;
-
 use ringwatch_testing::pod::pod;
+use serde_json::Value;
 
 /// The number of pods in a list, and the lower number when the bench itself is only tried, as by `cargo test`.
 const LISTED: usize = 10_000;

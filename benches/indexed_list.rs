@@ -1,5 +1,5 @@
-//! Lists of one node's pods out of memory, by the index of `spec.nodeName`: beside a type that has no other pods, and beside
-//! a label selector, for which every pod is looked at.
+//! Lists of one node's pods out of memory, by the index of `spec.nodeName`: beside a type that has no other pods, and
+//! beside a label selector, for which every pod is looked at.
 //!
 //! `cargo bench --bench indexed_list` measures; under `cargo test` everything runs once with few pods.
 #![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]

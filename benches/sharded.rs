@@ -1,5 +1,5 @@
-//! Lists and watches of shards: a list of one of ten shards of many pods beside a list of all, and beside one for which every pod is looked
-//! at; an event to the watchers of its shard beside those of nine others.
+//! Lists and watches of shards: a list of one of ten shards of many pods beside a list of all, and beside one for which
+//! every pod is looked at; an event to the watchers of its shard beside those of nine others.
 //!
 //! `cargo bench --bench sharded` measures; under `cargo test` everything runs once with few pods.
 #![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]

@@ -24,7 +24,6 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-
 use ringwatch::ring::log::{Log, Slot, Writer, log};
 
 /// The number of events that the window holds while it is read.
@@ -246,8 +245,8 @@ fn append_and_evict(writer: &mut EventWriter, event: &Arc<Event>) {
     }
 }
 
-/// Events through bounded channels of crossbeam, one for each reader: the writer sends each event to every reader, which
-/// is on a thread of its own and takes all of them. The writer waits for readers whose channel is full.
+/// Events through bounded channels of crossbeam, one for each reader: the writer sends each event to every reader,
+/// which is on a thread of its own and takes all of them. The writer waits for readers whose channel is full.
 fn channels(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("window peer: bounded channels of crossbeam");
     group.throughput(Throughput::Elements(APPENDED));

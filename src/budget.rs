@@ -21,8 +21,8 @@
 //!
 //! Each rule uses the total without the accounts that shrink first, so the accounts need not notify each other:
 //! encodings may have what all others leave below the relief mark ([`Ledger::allowed_to_encodings`]); windows must
-//! shrink only when the total without encodings is above it ([`Ledger::owed_by_windows`]). History does not count there:
-//! it has what windows drop until it is compacted, so that windows could not free what it takes.
+//! shrink only when the total without encodings is above it ([`Ledger::owed_by_windows`]). History does not count
+//! there: it has what windows drop until it is compacted, so that windows could not free what it takes.
 
 use std::sync::Arc;
 

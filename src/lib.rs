@@ -22,8 +22,9 @@
 //!
 //! All are on by default. With either store `storage::backend::copy` copies stores into each other.
 //!
-//! Types of other crates in signatures are `Bytes` of bytes, `BoxStream` of futures, `Value` of `serde_json`, `Timestamp` of
-//! jiff, `Instant` and `watch::Receiver` of tokio, `Registry` of prometheus-client, and with `etcd` `MetadataMap` of tonic.
+//! Types of other crates in signatures are `Bytes` of bytes, `BoxStream` of futures, `Value` of `serde_json`,
+//! `Timestamp` of jiff, `Instant` and `watch::Receiver` of tokio, `Registry` of prometheus-client, and with `etcd`
+//! `MetadataMap` of tonic.
 //!
 //! # A cached store
 //!

@@ -2,11 +2,11 @@
 //!
 //! Every atomic, every lock and every cell that threads of the engine share is of a type from here, and of tokio's
 //! primitives those of the watch cache and the budget. [`crate::ring`] imports nothing else; `loom-tests` includes it,
-//! and what is made by hand elsewhere, with loom's primitives under the same names, and `shuttle-tests` includes `ring`,
-//! the watch cache, `meta` and `budget` with shuttle's, where each use of each of them is a step of the schedule. So the
-//! code which is checked is the code which ships. Clippy refuses the standard library's and `arc_swap`'s types anywhere
-//! else in the engine. They are aliases rather than re-exports here because clippy sees through a re-export and would
-//! refuse that too.
+//! and what is made by hand elsewhere, with loom's primitives under the same names, and `shuttle-tests` includes
+//! `ring`, the watch cache, `meta` and `budget` with shuttle's, where each use of each of them is a step of the
+//! schedule. So the code which is checked is the code which ships. Clippy refuses the standard library's and
+//! `arc_swap`'s types anywhere else in the engine. They are aliases rather than re-exports here because clippy sees
+//! through a re-export and would refuse that too.
 //!
 //! Not from here:
 //!

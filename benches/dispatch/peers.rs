@@ -1,6 +1,6 @@
-//! The way of events from one dispatcher to many watchers, which threads of their own read at the same time: the segment
-//! log with a channel of signals for each watcher, as the cache has it, beside bounded channels of crossbeam that carry the
-//! events, and a ring whose slots are overwritten, in which each watcher looks on its own.
+//! The way of events from one dispatcher to many watchers, which threads of their own read at the same time: the
+//! segment log with a channel of signals for each watcher, as the cache has it, beside bounded channels of crossbeam
+//! that carry the events, and a ring whose slots are overwritten, in which each watcher looks on its own.
 //!
 //! The time is from the first event until the last watcher has the last one. No task is woken: the readers look again
 //! and again, so that the figures are those of the structures.

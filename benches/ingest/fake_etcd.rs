@@ -1,5 +1,5 @@
-//! An etcd that is empty and then sends a watch whatever it is given: encoded responses, from a thread of its own, so that the
-//! time of the engine's thread is that of the engine.
+//! An etcd that is empty and then sends a watch whatever it is given: encoded responses, from a thread of its own, so
+//! that the time of the engine's thread is that of the engine.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -99,8 +99,8 @@ async fn serve(listener: std::net::TcpListener, chunks: Arc<Mutex<Option<mpsc::R
     }
 }
 
-/// Reads a request until it ends. A watch's has a message for each progress that is requested, and h2 ends a connection on which
-/// thousands of small ones have come that nobody read.
+/// Reads a request until it ends. A watch's has a message for each progress that is requested, and h2 ends a connection
+/// on which thousands of small ones have come that nobody read.
 async fn read(request: Request<Incoming>) {
     let mut body = request.into_body();
     while let Some(Ok(_)) = body.frame().await {}

@@ -1,15 +1,15 @@
 //! The number of changes a second that one core takes from etcd's watch into the caches, and the time by which the
 //! caches are behind.
 //!
-//! A stand-in for etcd sends encoded watch responses over loopback. The engine runs in one thread, whose processor time is
-//! measured, in stages that each include the one before:
+//! A stand-in for etcd sends encoded watch responses over loopback. The engine runs in one thread, whose processor time
+//! is measured, in stages that each include the one before:
 //!
 //! - `gRPC`: the responses of a watch, decoded
 //! - `changes`: the changes of types, as a feed gets them
 //! - `caches`: all of it: state, window, dispatch
 //!
-//! Before that, how much memory objects take beside their keys and values in etcd: a million Leases, and objects of 5 KB, without
-//! and with the events by which they came one by one.
+//! Before that, how much memory objects take beside their keys and values in etcd: a million Leases, and objects of 5
+//! KB, without and with the events by which they came one by one.
 //!
 //! `cargo bench --bench ingest` measures; under `cargo test` everything runs briefly.
 #![allow(
@@ -159,8 +159,8 @@ fn print_states(objects: u64) {
     println!();
 }
 
-/// Returns what is measured of so many Leases and fewer larger objects: how many come at a time, and how many events the window
-/// may have.
+/// Returns what is measured of so many Leases and fewer larger objects: how many come at a time, and how many events
+/// the window may have.
 fn states(leases: u64) -> [(Load, u64, u64, usize); 3] {
     let loads = loads(1);
     let large = leases / 50;
@@ -233,8 +233,8 @@ fn loads(events: u64) -> [Load; 6] {
     ]
 }
 
-/// Returns how many bytes the keys and values of objects have in etcd, and by how much the caches that have all of them, and
-/// the events that a window may keep, make the process grow.
+/// Returns how many bytes the keys and values of objects have in etcd, and by how much the caches that have all of
+/// them, and the events that a window may keep, make the process grow.
 fn state_bytes(load: Load, objects: u64, at_a_time: u64, events_max: usize) -> (usize, usize) {
     let load = Load {
         objects,

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use ringwatch::codec;
 use ringwatch::meta::{FieldSelector, LabelSelector, Object};
 use ringwatch::storage::SelectionPredicate;
+use ringwatch_testing::pod::pod;
 
 use super::lease::lease;
 use super::world::{World, schema, since};
-use ringwatch_testing::pod::pod;
 
 /// The numbers of watchers that an event is sent to: those of a busy type, and of one that hardly anybody watches.
 const WATCHERS: usize = 1_000;
@@ -19,7 +19,8 @@ const WATCHERS_FEW: usize = 2;
 const PODS: usize = 10_000;
 const NODES: usize = 100;
 
-/// The number of Leases, how many are renewed at once, and how far these are apart: far enough to lie in different nodes of the map.
+/// The number of Leases, how many are renewed at once, and how far these are apart: far enough to lie in different
+/// nodes of the map.
 const LEASES: usize = 10_000;
 const RENEWALS: usize = 64;
 const LEASES_STEP: usize = 157;

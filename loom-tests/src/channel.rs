@@ -7,9 +7,9 @@ use loom::future::block_on;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
+use ringwatch_explore::loom::{Seen, explore};
 
 use crate::ring::channel::{PushOutcome, Receiver, Sender, Signal, channel};
-use ringwatch_explore::loom::{Seen, explore};
 
 mod sleep;
 

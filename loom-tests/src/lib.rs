@@ -3,8 +3,8 @@
 //! The production crates know nothing of loom: their files are included here by path, and
 //! `crate::sync` is loom's. A file of `ring` that imported from above `ring` would not compile.
 //!
-//! The models of `ring` stand here. Those of the other files stand in `tests/`, so that these are compiled without their
-//! own tests; for them this crate is also `ringwatch`, `tokio` and `tokio_util`, as far as they use those.
+//! The models of `ring` stand here. Those of the other files stand in `tests/`, so that these are compiled without
+//! their own tests; for them this crate is also `ringwatch`, `tokio` and `tokio_util`, as far as they use those.
 //!
 //! # Two traps
 //!

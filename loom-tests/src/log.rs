@@ -6,9 +6,9 @@
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
+use ringwatch_explore::loom::{Seen, explore};
 
 use crate::ring::log::{Log, Reader, Slot, Writer, log};
-use ringwatch_explore::loom::{Seen, explore};
 
 /// Appends values and publishes them at once.
 fn publish<const N: usize>(writer: &mut Writer<u64, u64>, values: [u64; N]) {

@@ -7,12 +7,12 @@ use std::sync::Arc as PlainArc;
 use loom::future::block_on;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
+use ringwatch_explore::loom::{Seen, explore};
 
 use crate::ring::channel::{PushOutcome, Receiver, Sender, Signal, channel};
 use crate::ring::registrations::{
     Registrar, Registration, Registrations, WAITING_MAX, registrations,
 };
-use ringwatch_explore::loom::{Seen, explore};
 
 type NewWatcher = Sender<1>;
 

@@ -8,9 +8,9 @@ use loom::future::block_on;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
+use ringwatch_explore::loom::{Seen, explore};
 
 use crate::ring::waiters::{Closed, PublishedNumber, Wait, published};
-use ringwatch_explore::loom::{Seen, explore};
 
 /// A wait that counts how often it was looked at.
 struct Counted {

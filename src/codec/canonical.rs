@@ -41,7 +41,8 @@ pub fn complete(kind: Kind, object: &mut Map<String, Value>) {
     complete_members(kind.0, object, &zero);
 }
 
-/// Adds the fields that Go writes although they are zero, and as null those that have no zero value but nil, such as lists.
+/// Adds the fields that Go writes although they are zero, and as null those that have no zero value but nil, such as
+/// lists.
 pub fn complete_with_nulls(kind: Kind, object: &mut Map<String, Value>) {
     complete_members(kind.0, object, &|field| {
         let is_nil = || (!field.inline).then_some(Value::Null);

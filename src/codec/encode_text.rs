@@ -1,9 +1,9 @@
-//! JSON text to the protobuf message that Go would write for it, without a tree: the same bytes as `encode` writes for the
-//! tree of the text.
+//! JSON text to the protobuf message that Go would write for it, without a tree: the same bytes as `encode` writes for
+//! the tree of the text.
 //!
 //! The text is scanned once into a flat list of values (`json_nodes`), in which the fields of a message are found in
-//! the order of their numbers. Text that the scan does not take is left to the caller, who has the parser of trees. So are
-//! the few values whose JSON has a form of its own: each is read into a small tree of its own, for `encode`.
+//! the order of their numbers. Text that the scan does not take is left to the caller, who has the parser of trees. So
+//! are the few values whose JSON has a form of its own: each is read into a small tree of its own, for `encode`.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! Quantities that are equal and written differently, such as `1Gi` and `1073741824`.
 //!
-//! Kubernetes compares quantities by their values (`apiequality.Semantic`). Here objects are compared as trees, so before
-//! an update is judged, the old object gets the texts of the new one's equal quantities.
+//! Kubernetes compares quantities by their values (`apiequality.Semantic`). Here objects are compared as trees, so
+//! before an update is judged, the old object gets the texts of the new one's equal quantities.
 
 use serde_json::{Map, Value};
 

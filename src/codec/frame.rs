@@ -5,7 +5,8 @@ use super::wire::{put_bytes, put_nested};
 /// The size of the length that a frame begins with, in bytes.
 pub const FRAME_LENGTH_BYTES: usize = 4;
 
-/// The tags and lengths of the fields around type and object take at most so many bytes: one of a tag and ten of a length each.
+/// The tags and lengths of the fields around type and object take at most so many bytes: one of a tag and ten of a
+/// length each.
 const FIELD_HEADS_BYTES_MAX: usize = 3 * 11;
 
 /// Returns the frame of an event about an object, which is given with its envelope.

@@ -1,8 +1,8 @@
-//! Trees as the compact JSON that Go's `json.Marshal` writes: in strings, characters that are special in HTML or JavaScript
-//! are escaped.
+//! Trees as the compact JSON that Go's `json.Marshal` writes: in strings, characters that are special in HTML or
+//! JavaScript are escaped.
 //!
-//! Objects such as ControllerRevisions hold JSON as bytes, and the controllers that wrote it compare those bytes. So what
-//! they wrote by `json.Marshal` must be the same after it was read and written here.
+//! Objects such as ControllerRevisions hold JSON as bytes, and the controllers that wrote it compare those bytes. So
+//! what they wrote by `json.Marshal` must be the same after it was read and written here.
 
 use std::io::{self, Write};
 

@@ -1,12 +1,14 @@
-//! The values of a JSON text as a flat list in the order of the text: a scan that allocates once, in the place of a tree.
+//! The values of a JSON text as a flat list in the order of the text: a scan that allocates once, in the place of a
+//! tree.
 //!
 //! ```text
 //! text    {"a":[1,"x"],"b":null}
 //! nodes   {..}  "a"  [..]  1  "x"  "b"  null      each with its place in the text, and how many nodes lie within it
 //! ```
 //!
-//! Only what this server writes of its own is taken: no white space, whole numbers of 64 bits with a sign, and in strings
-//! the escapes of one letter. All else, and what is no JSON, is left to the parser of trees, which knows all of JSON.
+//! Only what this server writes of its own is taken: no white space, whole numbers of 64 bits with a sign, and in
+//! strings the escapes of one letter. All else, and what is no JSON, is left to the parser of trees, which knows all of
+//! JSON.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
 //! Objects decoded from stored bytes, and their conversion to JSON and trees.
 //!
 //! The first bytes of a stored object show its encoding: the magic bytes begin protobuf, everything else is JSON.
-//! Protobuf is kept as it is if its fields are in order and its resource version is empty; JSON, if its layout is canonical.
-//! Otherwise the object gets bytes of its own.
+//! Protobuf is kept as it is if its fields are in order and its resource version is empty; JSON, if its layout is
+//! canonical. Otherwise the object gets bytes of its own.
 
 use std::borrow::Cow;
 
@@ -72,8 +72,8 @@ pub fn object_sharing(
     object_encoded(stored, revision, schema)
 }
 
-/// Makes an object of bytes that this program has just encoded, as [`object_sharing`] does of others' bytes, but without a
-/// check that all parts can be read.
+/// Makes an object of bytes that this program has just encoded, as [`object_sharing`] does of others' bytes, but
+/// without a check that all parts can be read.
 ///
 /// # Errors
 /// [`ObjectError`] when it is not an object.

@@ -8,6 +8,7 @@ use std::fs;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
+use ringwatch_testing::recorded;
 use serde_json::{Map, Value, json};
 
 use super::message::{Arity, Field, FieldType, Message, Shape};
@@ -15,7 +16,6 @@ use super::tables::all_kinds;
 use super::unknown_fields::OldMessage;
 use super::wire::{Content, Fields};
 use super::*;
-use ringwatch_testing::recorded;
 
 const UNTYPED: (&str, &str) = ("", "");
 

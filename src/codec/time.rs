@@ -74,8 +74,8 @@ fn date(days: i64) -> (i64, i64, i64) {
     (era * 400 + year + i64::from(is_next_year), month, day)
 }
 
-/// Parses a time into seconds and nanoseconds; `None` if the text is not a time, or one that in UTC is outside of the years 0
-/// to 9999, which could be stored but not be written again.
+/// Parses a time into seconds and nanoseconds; `None` if the text is not a time, or one that in UTC is outside of the
+/// years 0 to 9999, which could be stored but not be written again.
 pub(super) fn parse(text: &str) -> Option<(i64, i32)> {
     let time: Timestamp = text.parse().ok()?;
     // Nanoseconds count forwards on the wire, towards 1970 in the library.

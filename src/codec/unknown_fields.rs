@@ -52,8 +52,8 @@ pub(super) fn to_keep(kind: Kind, raw: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns true if a message, or one within it, has a field that the tables do not know, or is a RawExtension: its JSON
-/// has the order and the white space of the client that wrote it, which a tree does not have. Messages that nest too deep are
-/// left to be refused when the fields are put in order.
+/// has the order and the white space of the client that wrote it, which a tree does not have. Messages that nest too
+/// deep are left to be refused when the fields are put in order.
 fn has_something_to_keep(message: &Message, bytes: &[u8], depth: usize) -> bool {
     if depth >= NESTING_MAX {
         return true;

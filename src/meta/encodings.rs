@@ -6,8 +6,9 @@
 
 use std::sync::{Arc, PoisonError};
 
-use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 use bytes::Bytes;
+
+use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// The bytes of an encoding beside its content: its record here and in the cache that evicts it.
 const ENCODING_OVERHEAD_BYTES: usize = 128;

@@ -31,15 +31,15 @@
 //!
 //! # No wake-up is lost
 //!
-//! A watcher is polled by one task, so its waker is the same nearly always, and each half has a copy. The watcher compares
-//! its own with that of the task that polls; while they are the same, it marks the slot ASLEEP, and a push that finds the
-//! mark wakes by the dispatcher's copy. Neither takes the lock.
+//! A watcher is polled by one task, so its waker is the same nearly always, and each half has a copy. The watcher
+//! compares its own with that of the task that polls; while they are the same, it marks the slot ASLEEP, and a push
+//! that finds the mark wakes by the dispatcher's copy. Neither takes the lock.
 //!
 //! If the waker is another, the watcher puts it under the lock, and then marks the slot ASLEEP and RENEWED. A push that
-//! finds both marks then takes the lock, and finds the waker. It cannot have held the lock before the watcher: then its own
-//! change of the slot would have come before the mark that it found. The mark is repeated in the next slot until it has
-//! been set once, since a push may have come first. What the dispatcher finds under the lock is always the latest; if it
-//! took that after an earlier mark, there is nothing more, and it keeps its copy.
+//! finds both marks then takes the lock, and finds the waker. It cannot have held the lock before the watcher: then its
+//! own change of the slot would have come before the mark that it found. The mark is repeated in the next slot until it
+//! has been set once, since a push may have come first. What the dispatcher finds under the lock is always the latest;
+//! if it took that after an earlier mark, there is nothing more, and it keeps its copy.
 //!
 //! A push that comes before the mark leaves a signal, and the watcher does not sleep on a signal.
 //!
@@ -67,8 +67,8 @@
 //!   pushes into a channel after a resume sees everything that was done before that.
 //! - `lagged_at` is written while the slot at the tail is a signal without OVERFLOWED, and read while it
 //!   is OVERFLOWED: never at the same time.
-//! - A push changes the slot at the fifth attempt at the latest: between two of them the watcher can empty it, fall asleep
-//!   on it, and renew its waker, and that is all.
+//! - A push changes the slot at the fifth attempt at the latest: between two of them the watcher can empty it, fall
+//!   asleep on it, and renew its waker, and that is all.
 //! - A word beside the slots that counts the tail would be a second line of memory and of
 //!   synchronisation for each push. That was measured: 9 to 11 ns against 7 to 8 for each of
 //!   10,000 watchers (3 with plain stores and one fence a batch, of a push that to a sleeping
@@ -165,7 +165,8 @@ pub struct Observer<const N: usize> {
 /// The signals that a watcher has not taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// The lowest number of an event that the watcher has not taken, queued or left to the window; `None` if it has taken all.
+    /// The lowest number of an event that the watcher has not taken, queued or left to the window; `None` if it has
+    /// taken all.
     pub oldest: Option<u64>,
     /// True if the channel is overflowed.
     pub overflowed: bool,
@@ -246,8 +247,8 @@ impl<const N: usize> Sender<N> {
         self.waker.clone()
     }
 
-    /// Writes a signal into the slot at the tail. If that is taken, the channel becomes overflowed, unless the signal is
-    /// a bookmark.
+    /// Writes a signal into the slot at the tail. If that is taken, the channel becomes overflowed, unless the signal
+    /// is a bookmark.
     fn offer(&mut self, signal: u64, event: Option<u64>) -> PushOutcome {
         debug_assert!(!self.ended, "nothing follows the end");
         let mut found = if self.slept { ASLEEP } else { 0 };
@@ -403,8 +404,8 @@ impl<const N: usize> Drop for Receiver<N> {
 }
 
 impl<const N: usize> Observer<N> {
-    /// Returns the signals that the watcher has not taken. The slots are read one after the other while both halves may change
-    /// them, so this is a figure that may be off by what happens meanwhile, and orders nothing.
+    /// Returns the signals that the watcher has not taken. The slots are read one after the other while both halves may
+    /// change them, so this is a figure that may be off by what happens meanwhile, and orders nothing.
     pub fn backlog(&self) -> Backlog {
         let mut backlog = Backlog::default();
         for slot in &self.shared.slots {

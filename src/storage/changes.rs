@@ -16,16 +16,16 @@ pub type ChangeStream = BoxStream<'static, Result<ChangeBatch, StorageError>>;
 /// A source of raw objects and changes. Keys are the [`super::Interface`]'s, without the store's
 /// own prefix.
 ///
-/// The methods that need not be written are right for a source whose history begins with each start of the cache, is never
-/// replaced by an older state, and follows every revision by a batch.
+/// The methods that need not be written are right for a source whose history begins with each start of the cache, is
+/// never replaced by an older state, and follows every revision by a batch.
 #[async_trait]
 pub trait ChangeSource: Send + Sync + Debug {
     /// Reads at most `limit` objects whose keys begin with `prefix`, after the key `after` if given, at `revision` (0:
     /// the newest, which the page then names).
     ///
     /// # Errors
-    /// [`StorageError::ListExpired`] when the revision is compacted; transport errors; any error because of which a value
-    /// cannot be read now.
+    /// [`StorageError::ListExpired`] when the revision is compacted; transport errors; any error because of which a
+    /// value cannot be read now.
     async fn page(
         &self,
         prefix: &str,
@@ -84,8 +84,9 @@ pub trait ChangeSource: Send + Sync + Debug {
         true
     }
 
-    /// Returns true if the followed stream comes to the newest revision soon, by the change that made it or by a progress
-    /// notice on request. False if revisions count changes that the stream does not have, and it cannot be asked.
+    /// Returns true if the followed stream comes to the newest revision soon, by the change that made it or by a
+    /// progress notice on request. False if revisions count changes that the stream does not have, and it cannot be
+    /// asked.
     fn reaches_newest(&self) -> bool {
         true
     }

@@ -81,8 +81,8 @@ impl Versioner {
         Self { media_type, ..self }
     }
 
-    /// Returns an object as it will be stored, without a resource version: its stored form is to be written. `replaced` is
-    /// the stored form of the object that it replaces (empty if none), whose fields that only newer servers know are
+    /// Returns an object as it will be stored, without a resource version: its stored form is to be written. `replaced`
+    /// is the stored form of the object that it replaces (empty if none), whose fields that only newer servers know are
     /// kept.
     ///
     /// # Errors

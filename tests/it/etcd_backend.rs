@@ -11,7 +11,6 @@ use ringwatch::storage::backend::{
     Backend as _, BackendError, Compare, KeyRange, LeaseId, Op, RangeRequest, Txn, WatchRequest,
     WatchResponse, WatchResponses,
 };
-
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use ringwatch_testing::reserved_port::ReservedPort;
 

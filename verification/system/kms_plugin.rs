@@ -1,4 +1,5 @@
-//! The KMS plugin of the tests as a program, for scripts: `kms_plugin SOCKET` answers on a Unix socket until it is killed.
+//! The KMS plugin of the tests as a program, for scripts: `kms_plugin SOCKET` answers on a Unix socket until it is
+//! killed.
 
 use std::future::pending;
 use std::path::Path;

@@ -103,8 +103,8 @@ impl AdmissionMetrics {
     }
 }
 
-/// The histograms of one plugin's times, by step and operation. Those of calls that reject nothing, which are nearly all, are
-/// looked up once.
+/// The histograms of one plugin's times, by step and operation. Those of calls that reject nothing, which are nearly
+/// all, are looked up once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PluginTimes {
     allowed: [[OnceLock<Histogram>; 4]; 2],

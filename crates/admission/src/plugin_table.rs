@@ -1,8 +1,8 @@
-//! The plugins of kube-apiserver in their order: which of them run in this server, and the steps and operations that each
-//! takes part in.
+//! The plugins of kube-apiserver in their order: which of them run in this server, and the steps and operations that
+//! each takes part in.
 //!
-//! From the plugins of Kubernetes 1.36: a step is there if the plugin is a `MutationInterface` or `ValidationInterface`, and
-//! an operation if its `admission.NewHandler` names it.
+//! From the plugins of Kubernetes 1.36: a step is there if the plugin is a `MutationInterface` or
+//! `ValidationInterface`, and an operation if its `admission.NewHandler` names it.
 
 use ringwatch_registry::Operation;
 
@@ -98,8 +98,8 @@ const EVERYTHING: PluginSupport = PluginSupport {
     operations: ALL,
 };
 
-/// The plugins in the order in which they run. NodeRestriction runs only if it is switched on, or if the Node authorizer is
-/// used.
+/// The plugins in the order in which they run. NodeRestriction runs only if it is switched on, or if the Node
+/// authorizer is used.
 pub(crate) const PLUGINS: [KnownPlugin; 37] = [
     plugin("AlwaysAdmit", No, BOTH, ALL),
     plugin("NamespaceAutoProvision", No, ADMIT, CREATE),

@@ -11,7 +11,8 @@ const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
 
 /// Returns the warnings about finalizers that an object has and the older one has not, in the order of their names.
 ///
-/// Follows `validateKubeFinalizerName`, which for custom resources only warns: other writers may choose the same short name.
+/// Follows `validateKubeFinalizerName`, which for custom resources only warns: other writers may choose the same short
+/// name.
 pub(super) fn warnings_about_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
     let before = old.map_or(&[][..], |old| list(old, "metadata.finalizers"));
     let before: HashSet<&Value> = before.iter().collect();

@@ -1,6 +1,7 @@
 //! Validation of the fields of custom resources from which their Scale is read.
 //!
-//! Follows `ValidateScaleSpec` and `ValidateScaleStatus` of apiextensions-apiserver. A schema need not say anything of these fields.
+//! Follows `ValidateScaleSpec` and `ValidateScaleStatus` of apiextensions-apiserver. A schema need not say anything of
+//! these fields.
 
 use ringwatch_apimachinery::FieldError;
 use ringwatch_registry::ScalePaths;
@@ -70,7 +71,8 @@ fn wrong_type(path: &str, value: &Value, expected: &str) -> String {
     format!(".{path} accessor error: {shown} is of the type {kind}, expected {expected}")
 }
 
-/// Returns a value as `%v` of Go shows it, and its type in Go. What is in lists and maps is left out, which clients choose the length of.
+/// Returns a value as `%v` of Go shows it, and its type in Go. What is in lists and maps is left out, which clients
+/// choose the length of.
 fn go(value: &Value) -> (String, &'static str) {
     match value {
         Value::Null => ("<nil>".to_owned(), "<nil>"),

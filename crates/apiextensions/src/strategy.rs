@@ -7,13 +7,13 @@ use ringwatch_apimachinery::path::{keep, remove, set};
 use ringwatch_apimachinery::{FieldError, GroupVersion, numbers};
 use ringwatch_apply::MergeSchema;
 use ringwatch_registry::subresource::SubresourceMetadata;
+use ringwatch_registry::subresource::SubresourceStrategy;
 use ringwatch_registry::{RequestContext, ScalePaths, Strategy};
 use serde_json::{Value, json};
 
 use super::finalizer_warnings::warnings_about_finalizers;
 use super::scale_validation;
 use super::schema::StructuralSchema;
-use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// The strategy of one served version. Its objects are in that version: they are converted below the store.
 #[derive(Debug)]

@@ -102,8 +102,8 @@ pub fn normalize(object: &mut Value, version: &str, kind: &str) -> Result<(), Er
         .map_err(|why| cannot_be_handled(version, kind, &format!("json: {why}")))
 }
 
-/// Checks the types within the metadata of an object whose kind has none, such as a custom resource, and drops members that
-/// metadata do not have.
+/// Checks the types within the metadata of an object whose kind has none, such as a custom resource, and drops members
+/// that metadata do not have.
 ///
 /// # Errors
 /// [`Error::BadRequest`] when a member has the wrong type, in the words of Go's decoder.

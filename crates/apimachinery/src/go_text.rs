@@ -10,7 +10,8 @@ use serde_json::Value;
 /// The decimal exponent from which on `%v` of Go writes a float with an exponent.
 const EXPONENT_FROM: i32 = 6;
 
-/// Matches a character that Go prints as it is: those that `strconv.IsPrint` of Go 1.26 accepts, which knows Unicode 15.
+/// Matches a character that Go prints as it is: those that `strconv.IsPrint` of Go 1.26 accepts, which knows
+/// Unicode 15.
 static PRINTED: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"^[\p{L}\p{M}\p{N}\p{P}\p{S} &&\p{Age:15.0}]$";
     #[expect(clippy::expect_used, reason = "a constant, which a test compiles")]
@@ -86,8 +87,8 @@ pub fn json(value: &Value) -> String {
     text
 }
 
-/// Writes a value as errors about fields show it. Follows `ErrorDetail` of `field.Error`: texts are quoted, and lists and
-/// objects are JSON in which characters that are special in HTML are escaped.
+/// Writes a value as errors about fields show it. Follows `ErrorDetail` of `field.Error`: texts are quoted, and lists
+/// and objects are JSON in which characters that are special in HTML are escaped.
 #[must_use]
 pub fn bad_value(value: &Value) -> String {
     match value {
@@ -151,8 +152,9 @@ mod tests {
         }
     }
 
-    /// Compares all characters with Go: the expected value is the FNV-1a hash of the bytes of `strconv.Quote(string(r))`
-    /// for each rune `r` up to `unicode.MaxRune`, surrogates aside, as Go 1.26.4 computes it.
+    /// Compares all characters with Go: the expected value is the FNV-1a hash of the bytes of
+    /// `strconv.Quote(string(r))` for each rune `r` up to `unicode.MaxRune`, surrogates aside, as Go 1.26.4 computes
+    /// it.
     #[test]
     fn all_characters_are_quoted_as_in_go() {
         const FNV_OFFSET: u64 = 14_695_981_039_346_656_037;

@@ -226,7 +226,8 @@ pub fn is_valid_path(path: &str) -> bool {
     is_valid(path, IN_PATHS)
 }
 
-/// Returns true if a part of a URL, of which these bytes are escaped, has all escapes that it needs. Follows `validEncoded`.
+/// Returns true if a part of a URL, of which these bytes are escaped, has all escapes that it needs. Follows
+/// `validEncoded`.
 fn is_valid(part: &str, set: &'static AsciiSet) -> bool {
     let without: Vec<u8> = part.bytes().filter(|it| !ALSO_VALID.contains(it)).collect();
     percent_encode(&without, set).to_string().as_bytes() == without

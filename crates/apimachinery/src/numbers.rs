@@ -1,7 +1,7 @@
 //! Numbers in the form in which kube-apiserver stores them.
 //!
-//! There a number is an integer of 64 bits or a float, and a float that is whole is written without a point. Clients in Go read
-//! integers of no other form.
+//! There a number is an integer of 64 bits or a float, and a float that is whole is written without a point. Clients in
+//! Go read integers of no other form.
 
 use serde_json::{Number, Value};
 

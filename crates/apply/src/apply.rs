@@ -20,8 +20,8 @@ use super::value::equal;
 use super::walk::{Comparison, duplicates, field_set, item_element};
 use super::{Manager, UNTRACKED_FIELDS};
 
-/// Maximum number of bytes of the paths that an error shows of repeated items, or of conflicts with a manager: one key of
-/// a megabyte may stand above all of them.
+/// Maximum number of bytes of the paths that an error shows of repeated items, or of conflicts with a manager: one key
+/// of a megabyte may stand above all of them.
 const ERROR_BYTES_MAX: usize = 256 << 10;
 
 /// The manager of the fields of objects that were written before fields were tracked.
@@ -30,8 +30,8 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// Applies a configuration to the live object, if there is one, and returns the new content with its managed fields,
 /// without defaults. What the schema of a custom resource refuses, such as a null, is left for validation.
 ///
-/// Follows `Updater.Apply` of structured-merge-diff. The live object is compared as Go has it, with all members that its
-/// type always has, and the merged one as it was sent, in which null is a value.
+/// Follows `Updater.Apply` of structured-merge-diff. The live object is compared as Go has it, with all members that
+/// its type always has, and the merged one as it was sent, in which null is a value.
 ///
 /// The time of the manager's entry is renewed unless the content is the live one.
 ///
@@ -211,11 +211,12 @@ fn not_typed(config: &Value, why: &str) -> Error {
     ))
 }
 
-/// Removes from the merged object the fields that the manager applied last and nobody owns now. Follows `Updater.prune`.
+/// Removes from the merged object the fields that the manager applied last and nobody owns now. Follows
+/// `Updater.prune`.
 ///
-/// A field counts as applied and as owned with any field in it, so that a struct is removed as a whole, with its defaults,
-/// once nothing in it is owned. One that the configuration leaves empty is owned, and stays; but a list counts by its
-/// items alone, so that it goes with the last of them.
+/// A field counts as applied and as owned with any field in it, so that a struct is removed as a whole, with its
+/// defaults, once nothing in it is owned. One that the configuration leaves empty is owned, and stays; but a list
+/// counts by its items alone, so that it goes with the last of them.
 fn prune(schema: Schema<'_>, merged: Value, last: &FieldSet, claimed: &FieldSet) -> Value {
     let names_at = |path: &[_]| schema.names_at(path);
     let named = |set: &FieldSet| set.with_named_fields(&mut Vec::new(), &names_at);

@@ -12,8 +12,8 @@ use super::walk::Comparison;
 
 type Members = Map<String, Value>;
 
-/// Returns the differences of two objects without their entries of managers; `None` if they differ in anything but values
-/// that are texts, numbers or booleans in both. What their type always has need not be added to such objects.
+/// Returns the differences of two objects without their entries of managers; `None` if they differ in anything but
+/// values that are texts, numbers or booleans in both. What their type always has need not be added to such objects.
 pub(super) fn changed_values(
     schema: Schema<'_>,
     old: &Members,

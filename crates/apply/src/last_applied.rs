@@ -1,8 +1,8 @@
 //! The annotation in which `kubectl apply` without `--server-side` keeps what it applied last.
 //!
-//! An object that was applied in that way may be applied by the server from then on: `kubectl` may take the fields that it
-//! has applied before, and the annotation follows what it applies, so that there is a way back. Other managers do not
-//! touch either. Follows `lastAppliedManager` and `lastAppliedUpdater` of apimachinery's `managedfields`.
+//! An object that was applied in that way may be applied by the server from then on: `kubectl` may take the fields that
+//! it has applied before, and the annotation follows what it applies, so that there is a way back. Other managers do
+//! not touch either. Follows `lastAppliedManager` and `lastAppliedUpdater` of apimachinery's `managedfields`.
 
 use ringwatch_apimachinery::go_text;
 use ringwatch_apimachinery::validation::annotations_too_long;
@@ -21,8 +21,8 @@ pub(super) fn follows(manager: &Manager<'_>) -> bool {
     manager.name == KUBECTL && manager.subresource != "scale"
 }
 
-/// Returns the fields that were applied last and have had their values since; none if the annotation cannot be read, or is
-/// about another type, or has a member that the type does not have.
+/// Returns the fields that were applied last and have had their values since; none if the annotation cannot be read, or
+/// is about another type, or has a member that the type does not have.
 pub(super) fn agreed_fields(schema: Schema<'_>, live: &Value, api_version: &str) -> FieldSet {
     let Some(last) = last_applied(live) else {
         return FieldSet::default();
@@ -43,8 +43,8 @@ pub(super) fn agreed_fields(schema: Schema<'_>, live: &Value, api_version: &str)
     agreed
 }
 
-/// Writes a configuration into the annotation of an object that has one, unless its annotations would be too long: then it
-/// goes.
+/// Writes a configuration into the annotation of an object that has one, unless its annotations would be too long: then
+/// it goes.
 pub(super) fn renew(object: &mut Value, config: &Value) {
     if last_applied(object).is_none() {
         return;

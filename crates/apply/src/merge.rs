@@ -88,8 +88,8 @@ fn merge_items(
     merged
 }
 
-/// Returns the object without the paths of a set and everything below them. An object or list that loses all its members
-/// stays, empty; keys of items that stay are kept.
+/// Returns the object without the paths of a set and everything below them. An object or list that loses all its
+/// members stays, empty; keys of items that stay are kept.
 pub(super) fn remove(
     schema: Schema<'_>,
     path: &mut Vec<PathElement>,

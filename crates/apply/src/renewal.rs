@@ -1,5 +1,5 @@
-//! Records a write of fields that its manager has already and nobody else has, such as the renewal of a Lease: the entries
-//! stay as they are, but for the time of the manager's.
+//! Records a write of fields that its manager has already and nobody else has, such as the renewal of a Lease: the
+//! entries stay as they are, but for the time of the manager's.
 //!
 //! Most updates are such writes. All that is unusual in any way is left to the sets of fields by which
 //! [`update()`](super::update()) records every write.

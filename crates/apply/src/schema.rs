@@ -14,8 +14,8 @@ use super::tables::{
     BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, WHOLE,
 };
 
-/// Built-in kinds of which a write of the status does not change the metadata. CustomResourceDefinitions should be among them,
-/// but kube-apiserver lets their metadata be changed (kubernetes/kubernetes#137681).
+/// Built-in kinds of which a write of the status does not change the metadata. CustomResourceDefinitions should be
+/// among them, but kube-apiserver lets their metadata be changed (kubernetes/kubernetes#137681).
 const STATUS_ALONE: [&str; 7] = [
     "APIService",
     "FlowSchema",
@@ -121,8 +121,8 @@ impl<'a> Schema<'a> {
                 || (scale_target && applies(".spec.scaleTargetRef", path)))
     }
 
-    /// Returns a test of the paths one step from this one: true if the step is the name of a field that the type has, rather
-    /// than a key that a client chose, or an item.
+    /// Returns a test of the paths one step from this one: true if the step is the name of a field that the type has,
+    /// rather than a key that a client chose, or an item.
     pub(super) fn names_at(
         &self,
         parent: &[PathElement],
@@ -145,9 +145,9 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Returns the fields that a write through a subresource cannot change, or of the object itself if the name is empty:
-    /// `GetResetFields` of Kubernetes' strategies. Only the object itself and its status have such fields, and for
-    /// CertificateSigningRequests the approval.
+    /// Returns the fields that a write through a subresource cannot change, or of the object itself if the name is
+    /// empty: `GetResetFields` of Kubernetes' strategies. Only the object itself and its status have such fields, and
+    /// for CertificateSigningRequests the approval.
     pub(super) fn reset_fields(
         &self,
         subresource: &str,
@@ -209,7 +209,8 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Puts a merged object into its type: of a built-in one, null entries of maps and items of lists become zero values.
+    /// Puts a merged object into its type: of a built-in one, null entries of maps and items of lists become zero
+    /// values.
     ///
     /// # Errors
     /// [`Error::BadRequest`] when a value is of another type.

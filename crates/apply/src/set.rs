@@ -180,8 +180,8 @@ impl FieldSet {
         }
     }
 
-    /// Returns this set and, of each path in it, all steps on the way that are names of fields: `names_at` a path returns the
-    /// test of those one step further.
+    /// Returns this set and, of each path in it, all steps on the way that are names of fields: `names_at` a path
+    /// returns the test of those one step further.
     #[must_use]
     pub(super) fn with_named_fields<N: Fn(&[PathElement]) -> bool>(
         &self,
@@ -202,8 +202,8 @@ impl FieldSet {
         }
     }
 
-    /// Returns the paths as messages show them, those of one level before those below it, until they have so many bytes. Follows
-    /// `Set.Iterate` of structured-merge-diff.
+    /// Returns the paths as messages show them, those of one level before those below it, until they have so many
+    /// bytes. Follows `Set.Iterate` of structured-merge-diff.
     pub(super) fn show(&self, bytes_max: usize) -> Vec<String> {
         let mut shown = ShownPaths {
             paths: Vec::new(),

@@ -101,8 +101,8 @@ pub(super) fn note(
 /// Compares two objects without their entries, and with what their type always has.
 ///
 /// Members that are the same in both are left out before anything is copied. That changes nothing: an object's members
-/// are compared one by one or all as a whole, what its type always has is added to both alike, and lists are kept as they
-/// are.
+/// are compared one by one or all as a whole, what its type always has is added to both alike, and lists are kept as
+/// they are.
 fn compare(schema: Schema<'_>, old: &Value, new: &Value) -> Comparison {
     let (Value::Object(old), Value::Object(new)) = (old, new) else {
         return Comparison::new(schema, &comparable(schema, old), &comparable(schema, new));
@@ -116,9 +116,9 @@ fn compare(schema: Schema<'_>, old: &Value, new: &Value) -> Comparison {
     Comparison::new(schema, &old, &new)
 }
 
-/// Returns a copy of the members of an object that are not the same in the other one. Of members that both have as objects,
-/// the members that are the same are left out as well. Levels below are copied as they are, so that an object's time is
-/// not looked at once for each of its levels.
+/// Returns a copy of the members of an object that are not the same in the other one. Of members that both have as
+/// objects, the members that are the same are left out as well. Levels below are copied as they are, so that an
+/// object's time is not looked at once for each of its levels.
 fn differing(object: &Map<String, Value>, other: &Map<String, Value>) -> Value {
     let changed = object.iter().filter_map(|(name, member)| {
         let theirs = other.get(name);
@@ -243,7 +243,9 @@ mod tests {
             let new = mixed(&old, &other, &mut taken.iter().copied().cycle());
             let schema = Schema::new(kind.0, kind.1, None);
             let revalued = revalued(&old, &mut taken.iter().copied().cycle());
-            let pairs = [(&old, &new), (&new, &old), (&old, &other), (&old, &old), (&old, &revalued), (&revalued, &old)];
+            let pairs = [
+                (&old, &new), (&new, &old), (&old, &other), (&old, &old), (&old, &revalued), (&revalued, &old),
+            ];
             for (old, new) in pairs {
                 let whole = Comparison::new(schema, &comparable(schema, old), &comparable(schema, new));
                 prop_assert_eq!(compare(schema, old, new), whole, "{} {}", old, new);

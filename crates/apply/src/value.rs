@@ -1,8 +1,8 @@
 //! Values as structured-merge-diff compares, orders, writes and shows them.
 //!
 //! Numbers are compared by value, whether they are integers or floats. What `fieldsV1` has of a value is written as
-//! json-iterator writes it in its form that is compatible with `encoding/json`; that escapes what is special in HTML, and has
-//! no short form for a backspace or a form feed.
+//! json-iterator writes it in its form that is compatible with `encoding/json`; that escapes what is special in HTML,
+//! and has no short form for a backspace or a form feed.
 
 use std::cmp::Ordering;
 use std::io::{self, Write};
@@ -12,7 +12,8 @@ use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, Serializer};
 use serde_json::{Map, Number, Value};
 
-/// The characters that json-iterator escapes although JSON does not require it; not in the names of the keys of an item.
+/// The characters that json-iterator escapes although JSON does not require it; not in the names of the keys of an
+/// item.
 const SPECIAL: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
 
 /// Returns true if the values are the same. Follows `Equals` of structured-merge-diff.
@@ -38,8 +39,8 @@ fn equal_numbers(one: &Number, other: &Number) -> bool {
     }
 }
 
-/// A value in the order of `Compare` of structured-merge-diff. Numbers that only differ as integers, beyond the 53 bits of
-/// floats, are in the order of their texts, and so are lists and maps.
+/// A value in the order of `Compare` of structured-merge-diff. Numbers that only differ as integers, beyond the 53 bits
+/// of floats, are in the order of their texts, and so are lists and maps.
 #[derive(Debug)]
 pub(super) struct OrderedValue(Value);
 
@@ -104,7 +105,8 @@ pub(super) fn encode(value: &Value) -> String {
 }
 
 /// Returns the keys of an item as keys of `fieldsV1` have them. Follows `serializePathElementToWriter` of
-/// structured-merge-diff, which does not escape what is special in HTML in their names, unlike in those within their values.
+/// structured-merge-diff, which does not escape what is special in HTML in their names, unlike in those within their
+/// values.
 pub(super) fn encode_keys(keys: &Map<String, Value>) -> String {
     let keys = keys.iter();
     let keys = keys.map(|(name, value)| format!("{}:{}", written(name, false), encode(value)));
@@ -119,8 +121,8 @@ fn written(value: &impl Serialize, escapes_special: bool) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Returns a value as paths in messages have it. Follows `ToString` of structured-merge-diff, but with members in the order of
-/// their names.
+/// Returns a value as paths in messages have it. Follows `ToString` of structured-merge-diff, but with members in the
+/// order of their names.
 pub(super) fn show(value: &Value) -> String {
     match value {
         Value::String(text) => go_text::quoted(text),

@@ -1,8 +1,8 @@
 //! Compares two objects, and lists the fields of a configuration.
 //!
 //! Both traverse by the type's schema, but list different paths: a comparison lists an added or removed object or item
-//! and the fields in it, a configuration lists items, entries of maps and the fields without members below them. Follows
-//! `Compare` and `ToFieldSet` of structured-merge-diff.
+//! and the fields in it, a configuration lists items, entries of maps and the fields without members below them.
+//! Follows `Compare` and `ToFieldSet` of structured-merge-diff.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -149,8 +149,8 @@ fn collect(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value, set: 
     }
 }
 
-/// Returns the complaints about items of lists in the configuration whose step an earlier item has, until they have so many
-/// bytes.
+/// Returns the complaints about items of lists in the configuration whose step an earlier item has, until they have so
+/// many bytes.
 pub(super) fn duplicates(schema: Schema<'_>, config: &Value, bytes_max: usize) -> Vec<String> {
     let mut duplicates = Duplicates {
         complaints: Vec::new(),
@@ -191,8 +191,8 @@ impl Duplicates {
     }
 }
 
-/// Returns how two values at a path merge: as wholes if they do not agree or both are empty. Null agrees with everything,
-/// and is empty.
+/// Returns how two values at a path merge: as wholes if they do not agree or both are empty. Null agrees with
+/// everything, and is empty.
 pub(super) fn common_shape<'a>(
     schema: Schema<'a>,
     path: &[PathElement],

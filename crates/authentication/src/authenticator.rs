@@ -111,8 +111,8 @@ impl Authenticator {
     }
 
     /// Returns the user behind a request; `None` if it has no valid credentials, for which the answer is 401. `path`
-    /// decides whether it needs any. `from` is the address of the TCP peer, if it is known. The credentials are removed from
-    /// the headers, so that no server to which the request is passed on gets or believes them.
+    /// decides whether it needs any. `from` is the address of the TCP peer, if it is known. The credentials are removed
+    /// from the headers, so that no server to which the request is passed on gets or believes them.
     ///
     /// Ported from Kubernetes 1.36, apiserver/pkg/endpoints/filters/authentication.go `withAuthentication`.
     pub async fn authenticate(
@@ -212,8 +212,8 @@ impl Authenticator {
         Ok(identified)
     }
 
-    /// Asks one authenticator after the other until one knows the token. One that refuses it does not keep the next from
-    /// being asked.
+    /// Asks one authenticator after the other until one knows the token. One that refuses it does not keep the next
+    /// from being asked.
     async fn find(
         &self,
         token: &str,

@@ -7,8 +7,8 @@ use prometheus_client::registry::Registry;
 
 use super::CertifiedUser;
 
-/// The upper bounds of kube-apiserver's buckets, in seconds: from half an hour to a year (`apiserver/pkg/authentication/
-/// request/x509/x509.go` of Kubernetes 1.36).
+/// The upper bounds of kube-apiserver's buckets, in seconds: from half an hour to a year
+/// (`apiserver/pkg/authentication/ request/x509/x509.go` of Kubernetes 1.36).
 const REMAINING_BUCKETS_SECONDS: [f64; 14] = [
     0.0,
     1_800.0,

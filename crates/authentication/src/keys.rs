@@ -140,8 +140,8 @@ impl SigningKey {
             .map_err(|error| KeyError::Failed(error.to_string()))
     }
 
-    /// Returns a new ECDSA key, in PEM. It is made far faster than an RSA key, which matters to servers that start often and
-    /// verify few tokens.
+    /// Returns a new ECDSA key, in PEM. It is made far faster than an RSA key, which matters to servers that start
+    /// often and verify few tokens.
     ///
     /// # Errors
     /// [`KeyError::Failed`]

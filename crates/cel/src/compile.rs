@@ -17,8 +17,8 @@ const LEVELS_MAX: usize = 100;
 /// Levels that a bracket counts for.
 const BRACKET_LEVELS: usize = 3;
 
-/// Levels that the second of two equal signs counts for, as in `--a` and `!!a`. The parser reads what follows in two ways,
-/// so that nested ones take time and memory by powers of two.
+/// Levels that the second of two equal signs counts for, as in `--a` and `!!a`. The parser reads what follows in two
+/// ways, so that nested ones take time and memory by powers of two.
 const DOUBLED_LEVELS: usize = 6;
 
 /// Characters of which no part of an expression is made outside of strings and comments. The parser passes over them.

@@ -1,6 +1,8 @@
-//! The cost of moving a request to the threads for large work, beside reading a body of the size from which on that is done.
+//! The cost of moving a request to the threads for large work, beside reading a body of the size from which on that is
+//! done.
 //!
-//! The move should be a small part of that reading, and a request that stays should not notice that it could have moved.
+//! The move should be a small part of that reading, and a request that stays should not notice that it could have
+//! moved.
 #![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
 
 use std::fmt::Write;

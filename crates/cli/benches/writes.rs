@@ -1,5 +1,5 @@
-//! The cost of answering a create, an update and a delete of a ConfigMap of 1 KiB and of a pod of 7 KB, from the request's
-//! bytes to the answer's, beside a bare write of as many bytes to the same store in memory.
+//! The cost of answering a create, an update and a delete of a ConfigMap of 1 KiB and of a pod of 7 KB, from the
+//! request's bytes to the answer's, beside a bare write of as many bytes to the same store in memory.
 //!
 //! Requests come as a connection would bring them, without sockets and TLS. What the watch cache
 //! does with the changes is part of it, for the floor as well.

@@ -7,9 +7,9 @@ use clap::{ArgMatches, Args, Command};
 use ringwatch_server::config_file::{self, ConfigFileError, ConfigKind};
 use ringwatch_server::{check_config, flags};
 
-/// Check a configuration and the files that it names: certificates and keys, and the configurations of encryption, admission,
-/// authentication, authorization, tracing and audit. Nothing is changed. The exit code is 2 if the configuration is wrong, 1
-/// if a file is that it names, else 0.
+/// Check a configuration and the files that it names: certificates and keys, and the configurations of encryption,
+/// admission, authentication, authorization, tracing and audit. Nothing is changed. The exit code is 2 if the
+/// configuration is wrong, 1 if a file is that it names, else 0.
 #[derive(Args, Debug)]
 pub(crate) struct CheckConfigFlags {
     /// The file, as --config takes it.

@@ -1,11 +1,12 @@
 //! CPU profiles: the stacks of the threads that use a processor, sampled by a timer that counts the process's CPU time.
 //!
-//! The crate `pprof` handles the signal SIGPROF on the thread that it interrupts, and walks its stack there. It follows tables
-//! of the compiler, and the release build has no frame pointers, which would cost time always. With glibc since 2.35 nothing in
-//! the walk takes a lock. docs/compatibility.md tells users of 2.34 to take no profiles: only unsafe code, which the workspace
-//! forbids, can ask for the version. Samples within the walker itself and in the kernel's `vdso`, whose tables are wrong on some
-//! systems, are left out. The first profile takes memory that is kept: 64 MiB for the crate's table of stacks, which the memory
-//! budget does not count, and the symbols of the binary, which are mapped.
+//! The crate `pprof` handles the signal SIGPROF on the thread that it interrupts, and walks its stack there. It follows
+//! tables of the compiler, and the release build has no frame pointers, which would cost time always. With glibc since
+//! 2.35 nothing in the walk takes a lock. docs/compatibility.md tells users of 2.34 to take no profiles: only unsafe
+//! code, which the workspace forbids, can ask for the version. Samples within the walker itself and in the kernel's
+//! `vdso`, whose tables are wrong on some systems, are left out. The first profile takes memory that is kept: 64 MiB
+//! for the crate's table of stacks, which the memory budget does not count, and the symbols of the binary, which are
+//! mapped.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,5 +1,6 @@
-//! Log lines as JSON objects, with the members that kube-apiserver writes with `--logging-format=json`: `ts` in milliseconds,
-//! `caller`, `msg`, `v` (the level of `-v` at which a line is written; errors have none), and the fields of the event.
+//! Log lines as JSON objects, with the members that kube-apiserver writes with `--logging-format=json`: `ts` in
+//! milliseconds, `caller`, `msg`, `v` (the level of `-v` at which a line is written; errors have none), and the fields
+//! of the event.
 
 use std::fmt;
 

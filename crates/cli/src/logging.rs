@@ -1,8 +1,8 @@
 //! Logs, on standard error.
 //!
 //! Some lines are written because of what a client does that may be anybody. Of those only so many of a kind are
-//! written a minute, and the next one says how many were left out: a log that somebody else can fill hides what matters, and
-//! fills the disk.
+//! written a minute, and the next one says how many were left out: a log that somebody else can fill hides what
+//! matters, and fills the disk.
 
 use std::collections::HashMap;
 use std::fmt;

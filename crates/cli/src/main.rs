@@ -1,8 +1,8 @@
-//! The command line: `ringwatch serve`, `ringwatch relay`, `ringwatch store`, `ringwatch load`, `ringwatch top`, and what helps to
-//! install them.
+//! The command line: `ringwatch serve`, `ringwatch relay`, `ringwatch store`, `ringwatch load`, `ringwatch top`, and
+//! what helps to install them.
 //!
-//! Here belongs what a process has once: subcommands, exit codes, logging, the allocator, profiles. Whatever another program could use
-//! does not, and is in `ringwatch-server`, `ringwatch-store`, `ringwatch-load` or `ringwatch-top`.
+//! Here belongs what a process has once: subcommands, exit codes, logging, the allocator, profiles. Whatever another
+//! program could use does not, and is in `ringwatch-server`, `ringwatch-store`, `ringwatch-load` or `ringwatch-top`.
 //!
 //! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
 //! failure, 0 a regular end.

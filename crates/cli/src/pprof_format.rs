@@ -32,8 +32,8 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Begins a profile of processors that began at a time since 1970 and took a time, with a sample for each period of a
-    /// processor's time.
+    /// Begins a profile of processors that began at a time since 1970 and took a time, with a sample for each period of
+    /// a processor's time.
     pub(crate) fn of_cpu(began: Duration, took: Duration, period: Duration) -> Self {
         let nanoseconds = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         let mut profile = Self {

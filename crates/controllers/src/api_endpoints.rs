@@ -71,8 +71,8 @@ impl ApiEndpoints {
             .map_err(ApiEndpointsError::Service)
     }
 
-    /// Keeps the addresses up to date until the end, then removes this server's address. Sends to `tried` once it has tried
-    /// for the first time to write them.
+    /// Keeps the addresses up to date until the end, then removes this server's address. Sends to `tried` once it has
+    /// tried for the first time to write them.
     pub async fn run(self, tried: oneshot::Sender<()>, end: CancellationToken) {
         self.reconcile_or_warn().await;
         // Nobody may wait for it any more.
@@ -119,8 +119,8 @@ impl ApiEndpoints {
     }
 }
 
-/// Returns the address at which others reach a server that is bound to an address; `None` if the host has none that could
-/// be told. `advertised` counts before all others.
+/// Returns the address at which others reach a server that is bound to an address; `None` if the host has none that
+/// could be told. `advertised` counts before all others.
 #[must_use]
 pub fn advertised_address(advertised: Option<IpAddr>, bound: IpAddr) -> Option<IpAddr> {
     if advertised.is_some() {

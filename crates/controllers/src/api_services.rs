@@ -1,4 +1,5 @@
-//! The controller that keeps an APIService for each group version of custom resources, and the conditions of local APIs.
+//! The controller that keeps an APIService for each group version of custom resources, and the conditions of local
+//! APIs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

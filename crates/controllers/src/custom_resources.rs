@@ -101,8 +101,8 @@ struct Serving {
 }
 
 impl Serving {
-    /// Returns a store of the objects in their stored version, for the server's own clean-up: neither admission nor a conversion
-    /// webhook is called, which may be gone or slow.
+    /// Returns a store of the objects in their stored version, for the server's own clean-up: neither admission nor a
+    /// conversion webhook is called, which may be gone or slow.
     fn unasked(&self) -> Option<Store> {
         let resources = self.stores.iter().map(|store| store.resource());
         let stored = resources

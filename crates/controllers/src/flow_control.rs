@@ -160,8 +160,9 @@ impl Flows {
         }
     }
 
-    /// Reads all of them, and waits until something has changed. Then all are read again, rather than the change applied:
-    /// a schema that was written after its level must not be seen before it, or its status would be written twice.
+    /// Reads all of them, and waits until something has changed. Then all are read again, rather than the change
+    /// applied: a schema that was written after its level must not be seen before it, or its status would be written
+    /// twice.
     async fn follow(&self, informer: &Informer<'_, FlowControlKind>) -> Result<(), Error> {
         let mut listed = informer.list().await?;
         let (schemas, levels) = self.stores.served(&listed.objects)?;

@@ -2,9 +2,9 @@
 //! them.
 //!
 //! That state is the types that custom resources define, aggregated APIs, the authorizer's roles and node graph, flow
-//! schemas, and the addresses of the Service `kubernetes`. The kind ComponentStatus is here too, whose objects are asked
-//! for at each read. Controllers of workloads do not belong here, but to
-//! kube-controller-manager; nor does any rule by which one request is answered.
+//! schemas, and the addresses of the Service `kubernetes`. The kind ComponentStatus is here too, whose objects are
+//! asked for at each read. Controllers of workloads do not belong here, but to kube-controller-manager; nor does any
+//! rule by which one request is answered.
 
 pub mod admission_objects;
 pub mod aggregation;

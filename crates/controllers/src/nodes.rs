@@ -31,7 +31,8 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Returns the controller over those of the stores of a server that it follows. `synced` is set once the graph is complete.
+    /// Returns the controller over those of the stores of a server that it follows. `synced` is set once the graph is
+    /// complete.
     #[must_use]
     pub fn new(all: &Stores, graph: Arc<NodeGraph>, synced: Done, clock: Clock) -> Self {
         let of = |kind, group, plural| all.get(group, plural).map(|it| (kind, Arc::clone(it)));

@@ -1,7 +1,7 @@
 //! Queues of keys that wait for one of a bounded number of workers, measured under kube-apiserver's names.
 //!
-//! As `workqueue` of Kubernetes 1.36 (`client-go/util/workqueue/metrics.go`): a key that waits already is not added again, and one
-//! that is being worked on waits no more. Which key is next is not decided here.
+//! As `workqueue` of Kubernetes 1.36 (`client-go/util/workqueue/metrics.go`): a key that waits already is not added
+//! again, and one that is being worked on waits no more. Which key is next is not decided here.
 
 use std::collections::BTreeMap;
 
@@ -51,8 +51,8 @@ impl Default for WorkQueueMetrics {
     }
 }
 
-/// Creates a histogram with kube-apiserver's buckets: 10 ns and then ten times as much, nine times. Multiplied one by one they are
-/// the very numbers that kube-apiserver shows, such as 9.999999999999999e-06.
+/// Creates a histogram with kube-apiserver's buckets: 10 ns and then ten times as much, nine times. Multiplied one by
+/// one they are the very numbers that kube-apiserver shows, such as 9.999999999999999e-06.
 fn buckets() -> Histogram {
     let bounds = std::iter::successors(Some(1e-8), |bound| Some(bound * 10.0));
     Histogram::new(bounds.take(10))
@@ -103,8 +103,8 @@ impl WorkQueueMetrics {
 }
 
 impl WorkQueue {
-    /// Sets the keys that wait, each with the time since when it does. Those that waited before and are not among them need no
-    /// work any more.
+    /// Sets the keys that wait, each with the time since when it does. Those that waited before and are not among them
+    /// need no work any more.
     pub(crate) fn set_waiting<'a>(&mut self, keys: impl IntoIterator<Item = (&'a str, Instant)>) {
         let mut before = std::mem::take(&mut self.waiting);
         for (key, since) in keys {

@@ -250,8 +250,8 @@ impl Call<'_> {
         Ok(object)
     }
 
-    /// Reads the object in a body that [`Self::decode`] has read before, with the same result. Its warnings are the same as
-    /// well, and a warning is told once.
+    /// Reads the object in a body that [`Self::decode`] has read before, with the same result. Its warnings are the
+    /// same as well, and a warning is told once.
     ///
     /// # Errors
     /// As [`Self::decode`].

@@ -41,8 +41,8 @@ pub trait Handler: Send + Sync + 'static {
     async fn handle(&self, request: Request<RequestBody>, caller: Caller)
     -> Response<ResponseBody>;
 
-    /// Returns true if the filters are to authorize a request. A handler that passes it on to a server which does that itself
-    /// returns false.
+    /// Returns true if the filters are to authorize a request. A handler that passes it on to a server which does that
+    /// itself returns false.
     fn needs_authorization(&self, info: &RequestInfo, user: &User) -> bool {
         let _ = (info, user);
         true

@@ -1,7 +1,7 @@
 //! The REST layer: the Kubernetes API over the registry's stores.
 //!
-//! Paths, verbs, encodings, watch frames, discovery, and what is forwarded to kubelets and other servers belong here, and
-//! the health of the server. What runs before it, such as authentication and priority and fairness, is in
+//! Paths, verbs, encodings, watch frames, discovery, and what is forwarded to kubelets and other servers belong here,
+//! and the health of the server. What runs before it, such as authentication and priority and fairness, is in
 //! `ringwatch-filters`; rules of kinds are in `ringwatch-resources`.
 //!
 //! [`Api::handle`] turns a request into a response: it reads the path ([`RequestInfo`]), the parameters, the accepted

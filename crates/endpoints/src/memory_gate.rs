@@ -1,5 +1,5 @@
-//! Admits lists and watches by their estimated memory, or refuses them with 429; receives large bodies of a user one at a
-//! time when memory is short.
+//! Admits lists and watches by their estimated memory, or refuses them with 429; receives large bodies of a user one at
+//! a time when memory is short.
 //!
 //! Gets and writes are never refused here, since deletions free memory.
 //!
@@ -33,12 +33,12 @@ const LIST_BYTES: u64 = 64 << 10;
 /// the connection.
 const WATCH_BYTES: u64 = 8 << 10;
 
-/// Cost of a watch in bytes for each byte of its selectors: a requirement on a label of one letter takes that much, mostly
-/// while it is read.
+/// Cost of a watch in bytes for each byte of its selectors: a requirement on a label of one letter takes that much,
+/// mostly while it is read.
 const SELECTOR_FACTOR: u64 = 200;
 
-/// Maximum number of large bodies of a user that are received at a time while memory is short. Of all users there may be
-/// more: whoever sends slowly is to keep nobody else waiting.
+/// Maximum number of large bodies of a user that are received at a time while memory is short. Of all users there may
+/// be more: whoever sends slowly is to keep nobody else waiting.
 const SHORT_BODIES_OF_A_USER_MAX: usize = 1;
 
 /// Admits lists and watches while there is memory.
@@ -72,8 +72,8 @@ pub(super) struct ReceivedBody {
 }
 
 impl ReceivedBody {
-    /// Counts received bytes. If there is no memory for a large body, waits until no other such body of the user is being
-    /// received.
+    /// Counts received bytes. If there is no memory for a large body, waits until no other such body of the user is
+    /// being received.
     pub(super) async fn keep(&mut self, bytes: usize) {
         let kept = bytes as u64;
         let more = kept.saturating_sub(self.share.bytes());
@@ -84,8 +84,8 @@ impl ReceivedBody {
         self.share.set(kept);
     }
 
-    /// Counts a body no more that has been received: where it waits for a thread, it is counted there. The user's permit
-    /// is kept until this is dropped.
+    /// Counts a body no more that has been received: where it waits for a thread, it is counted there. The user's
+    /// permit is kept until this is dropped.
     pub(super) fn end(&mut self) {
         self.share.set(0);
     }

@@ -1,7 +1,7 @@
 //! The format in which a client wants metrics, by its Accept header.
 //!
-//! As `NegotiateIncludingOpenMetrics` of Prometheus' `common/expfmt`, without protobuf. kube-apiserver has protobuf but no
-//! OpenMetrics.
+//! As `NegotiateIncludingOpenMetrics` of Prometheus' `common/expfmt`, without protobuf. kube-apiserver has protobuf but
+//! no OpenMetrics.
 
 use http::HeaderMap;
 

@@ -124,8 +124,9 @@ pub(super) async fn list(
     Ok(response)
 }
 
-/// Returns true if a list may be compressed in blocks that are kept. Those of custom resources may not: a webhook may have
-/// converted their objects, in another way than the last time. Nor are protobuf's items encoded twice, since its length is sent first.
+/// Returns true if a list may be compressed in blocks that are kept. Those of custom resources may not: a webhook may
+/// have converted their objects, in another way than the last time. Nor are protobuf's items encoded twice, since its
+/// length is sent first.
 fn has_blocks(resource: &Resource, output: Output) -> bool {
     let is_stored_form = output.format == Format::Protobuf && output.form == ObjectForm::Whole;
     !resource.is_custom() && (output.format == Format::Json || is_stored_form)
@@ -206,8 +207,8 @@ fn list_head(resource: &Resource, partial: bool, list: &List) -> ListHead {
     }
 }
 
-/// Returns the ListMeta of built-in resources. It alone names the shard: kube-apiserver copies the other fields one by one for
-/// tables and partial metadata, and its lists of custom resources have no place for this one.
+/// Returns the ListMeta of built-in resources. It alone names the shard: kube-apiserver copies the other fields one by
+/// one for tables and partial metadata, and its lists of custom resources have no place for this one.
 fn built_in_list_metadata(list: &List) -> Value {
     let mut metadata = list_metadata(list);
     if !list.shard.is_empty() {

@@ -1,5 +1,5 @@
-//! The parsers of bodies and patches as functions of bytes, for the fuzz targets: what the handlers call after they have
-//! read a body, without a request around it.
+//! The parsers of bodies and patches as functions of bytes, for the fuzz targets: what the handlers call after they
+//! have read a body, without a request around it.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};

@@ -7,8 +7,8 @@
 //! anything else                                    not about a resource
 //! ```
 //!
-//! As in Go a path is decoded before it is split, so an escaped slash is a slash. Slashes at its end do not matter. Two in a row
-//! have an empty segment between them, which no route has.
+//! As in Go a path is decoded before it is split, so an escaped slash is a slash. Slashes at its end do not matter. Two
+//! in a row have an empty segment between them, which no route has.
 
 use http::Method;
 use percent_encoding::percent_decode_str;
@@ -126,8 +126,8 @@ impl RequestInfo {
         info
     }
 
-    /// Returns true if the response may take any time, as with watches, streams and profiles: the request has no deadline
-    /// and is not counted in flight.
+    /// Returns true if the response may take any time, as with watches, streams and profiles: the request has no
+    /// deadline and is not counted in flight.
     #[must_use]
     pub fn is_long_running(&self) -> bool {
         if !self.is_resource {

@@ -1,7 +1,7 @@
 //! The spans of handlers, with the names and attributes of kube-apiserver's, and the line in the log for a slow one.
 //!
-//! `traceFields` of Kubernetes 1.36 (`endpoints/handlers/trace_util.go`), without `client` and `protocol`, which the span
-//! of the request has.
+//! `traceFields` of Kubernetes 1.36 (`endpoints/handlers/trace_util.go`), without `client` and `protocol`, which the
+//! span of the request has.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ pub(super) struct HandlingSpan {
 }
 
 impl HandlingSpan {
-    /// Begins to handle a request; `None` for streams, and for watches, which have spans of their own that last longer than
-    /// their handler.
+    /// Begins to handle a request; `None` for streams, and for watches, which have spans of their own that last longer
+    /// than their handler.
     pub(super) fn begin(call: &Call<'_>, kind: &RequestKind, clock: &Clock) -> Option<Self> {
         let name = name(call)?;
         let is_logged = tracing::enabled!(Level::INFO);

@@ -10,8 +10,8 @@ use prometheus_client::registry::Registry;
 use super::request_info::RequestInfo;
 use super::request_kind::RequestKind;
 
-/// Maximum number of different requests that are told apart. Resources are what clients name, and no route has been looked for
-/// yet. Further ones are counted without them.
+/// Maximum number of different requests that are told apart. Resources are what clients name, and no route has been
+/// looked for yet. Further ones are counted without them.
 const TERMINATION_KINDS_MAX: usize = 1_000;
 
 /// The counters of requests that were ended early. Clones share them.

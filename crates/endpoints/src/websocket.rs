@@ -1,8 +1,8 @@
 //! Sends the body of a response over a WebSocket: watches, and the logs of containers.
 //!
-//! Follows apiserver's `handlers/watch.go` (`HandleWS`) and streaming's `wsstream/stream.go` of Kubernetes 1.36. Messages
-//! of the client are read and ignored; its close frame, or the end of its connection, ends the response. A response that
-//! ends, or that the server ends, is followed by a close frame.
+//! Follows apiserver's `handlers/watch.go` (`HandleWS`) and streaming's `wsstream/stream.go` of Kubernetes 1.36.
+//! Messages of the client are read and ignored; its close frame, or the end of its connection, ends the response. A
+//! response that ends, or that the server ends, is followed by a close frame.
 //!
 //! The WebSockets of clients that have something to say are [`open`]ed in two directions: [`ToClient`], [`FromClient`].
 
@@ -120,7 +120,8 @@ pub(super) fn protocols(headers: &HeaderMap) -> Vec<&str> {
         .collect()
 }
 
-/// Accepts the opening handshake of a WebSocket, with the chosen subprotocol, and hands the connection over to `upgraded`.
+/// Accepts the opening handshake of a WebSocket, with the chosen subprotocol, and hands the connection over to
+/// `upgraded`.
 ///
 /// # Errors
 /// 400 if the request is no opening handshake.
@@ -230,8 +231,8 @@ pub(super) async fn open(
     (to_client, from_client::FromClient::new(reader, unread))
 }
 
-/// Closes a WebSocket, and waits for the client to do the same, unless it has already: what it has not read yet would be
-/// lost otherwise.
+/// Closes a WebSocket, and waits for the client to do the same, unless it has already: what it has not read yet would
+/// be lost otherwise.
 ///
 /// # Errors
 /// [`io::ErrorKind::TimedOut`] if the client takes too long, and those of the connection.

@@ -60,9 +60,9 @@ impl Seen {
 ///
 /// # Panics
 ///
-/// If an execution panics, deadlocks or takes too many branches, if there were fewer executions than
-/// `executions_min`, or if an outcome was not seen or another was. With `MODELS_END_AT_FAILURE` in the environment the process
-/// ends then, with exit code 1.
+/// If an execution panics, deadlocks or takes too many branches, if there were fewer executions than `executions_min`,
+/// or if an outcome was not seen or another was. With `MODELS_END_AT_FAILURE` in the environment the process ends then,
+/// with exit code 1.
 pub fn explore(
     executions_min: usize,
     outcomes: &[&'static str],

@@ -2,9 +2,8 @@
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response};
-use ringwatch_http::{ResponseBody, full};
-
 use ringwatch_endpoints::{Metrics, Refusal, RequestInfo, TextError};
+use ringwatch_http::{ResponseBody, full};
 
 /// Responds with a refusal as a Status, and Retry-After if it says so.
 pub(super) fn refused(refusal: &Refusal) -> Response<ResponseBody> {

@@ -1,6 +1,7 @@
 //! The chain of filters that every request passes before the API.
 //!
-//! Its order is that of `DefaultBuildHandlerChain` of Kubernetes 1.36 (`apiserver/pkg/server/config.go`), outermost first.
+//! Its order is that of `DefaultBuildHandlerChain` of Kubernetes 1.36 (`apiserver/pkg/server/config.go`), outermost
+//! first.
 
 mod audit;
 mod audit_init;

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use ringwatch_authentication::Peer;
-use rustls::pki_types::CertificateDer;
-
 use ringwatch_endpoints::current_credentials::{Credentials, CurrentCredentials};
+use rustls::pki_types::CertificateDer;
 
 /// The identity that a chain of certificates proves.
 #[derive(Debug)]

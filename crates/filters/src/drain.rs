@@ -2,8 +2,8 @@
 //!
 //! Ported from Kubernetes 1.36, apiserver/pkg/server/filters/with_retry_after.go `WithRetryAfter`,
 //! apiserver/pkg/server/filters/watch_termination.go `WithWatchTerminationDuringShutdown` and
-//! apiserver/pkg/server/genericapiserver.go `RunWithContext`. There a watch stops delivering at once and its end is delayed;
-//! here it delivers until its end.
+//! apiserver/pkg/server/genericapiserver.go `RunWithContext`. There a watch stops delivering at once and its end is
+//! delayed; here it delivers until its end.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -5,12 +5,12 @@ use std::mem;
 use std::sync::Arc;
 
 use http::{Method, Request, Response};
+use ringwatch_endpoints::{self as endpoints, Caller, OwnPaths};
 use ringwatch_flowcontrol::Requester;
 use ringwatch_http::{Body, RequestBody, ResponseBody, full};
 
 use super::request_state::RequestState;
 use super::settings::Filters;
-use ringwatch_endpoints::{self as endpoints, Caller, OwnPaths};
 
 /// Authorizes a request and has its handler answer it. Both may move to the threads for large work.
 pub(super) fn answer<'a>(

@@ -26,7 +26,8 @@ impl GoawayChance {
         Ok(Self(chance))
     }
 
-    /// Returns true if the connection of a request of this version is to end. `draw` returns a random number from 0 to 1.
+    /// Returns true if the connection of a request of this version is to end. `draw` returns a random number between 0
+    /// and 1.
     pub(super) fn hits(self, version: Version, draw: impl FnOnce() -> f64) -> bool {
         version == Version::HTTP_2 && self.0 > 0.0 && draw() < self.0
     }

@@ -1,4 +1,5 @@
-//! Runs requests with large work on threads of their own, so that they do not block a worker, and in turns of their users.
+//! Runs requests with large work on threads of their own, so that they do not block a worker, and in turns of their
+//! users.
 //!
 //! ```text
 //!   worker --OffloadRequest--> 429 | task on a thread for large work, in turns --answer--> worker
@@ -9,8 +10,9 @@
 //! ends or its client or deadline ends it. So large work occupies at most as many cores as there are such threads, and
 //! requests that wait for them delay no others.
 //!
-//! There are as many turns as threads that work, and each step of a request needs one ([`ringwatch_flowcontrol::turns`]). So a user
-//! with much work delays nobody who has little, and administrators, kubelets and all others have equal parts.
+//! There are as many turns as threads that work, and each step of a request needs one
+//! ([`ringwatch_flowcontrol::turns`]). So a user with much work delays nobody who has little, and administrators,
+//! kubelets and all others have equal parts.
 
 mod metrics;
 mod queue;
@@ -24,6 +26,7 @@ use http::Response;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::{Account, Ledger, Share};
 use ringwatch::clock::{Clock, Instant};
+use ringwatch_endpoints::TextError;
 use ringwatch_flowcontrol::Requester;
 use ringwatch_flowcontrol::fairness::TooMany;
 use ringwatch_flowcontrol::turns::{Turn, Turns};
@@ -36,7 +39,6 @@ use tokio::task::AbortHandle;
 use self::metrics::{LargeWorkLabels, LargeWorkMetrics};
 use self::queue::{Queue, QueuePermit};
 use crate::threads::{RuntimeHandles, large_turns};
-use ringwatch_endpoints::TextError;
 
 /// The memory counted for a request whose content does not determine it.
 const UNSIZED_BYTES: u64 = 1 << 20;
@@ -240,8 +242,9 @@ impl OffloadedRequest {
         answer
     }
 
-    /// Admits the memory that the request may need. While memory is short requests go on in turn, [`SHORT_TURNS`] at a time,
-    /// since deleting large objects frees memory; the memory of these is not counted, because that would evict history.
+    /// Admits the memory that the request may need. While memory is short requests go on in turn, [`SHORT_TURNS`] at a
+    /// time, since deleting large objects frees memory; the memory of these is not counted, because that would evict
+    /// history.
     async fn memory(&mut self, bytes: u64) -> Memory {
         let memory = match self.large.ledger.admit_large(bytes) {
             Ok(share) => Either::Left(share),

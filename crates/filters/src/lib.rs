@@ -1,11 +1,13 @@
 //! The filters that every request passes before the API, in kube-apiserver's order.
 //!
-//! Requests of authenticated users are answered behind them, by `ringwatch-endpoints`. Rules of kinds do not belong here, nor
-//! tasks that follow stored objects, which are in `ringwatch-controllers`. `ringwatch-server` composes a server.
+//! Requests of authenticated users are answered behind them, by `ringwatch-endpoints`. Rules of kinds do not belong
+//! here, nor tasks that follow stored objects, which are in `ringwatch-controllers`. `ringwatch-server` composes a
+//! server.
 //!
-//! `chain.rs` has them in one array. Each is a function of a file of its own, which gets the server's parts ([`Filters`]), the
-//! state of the request (`RequestState`) and the way to the next one (`Next`); `endpoint.rs` is behind the last. The other
-//! modules are what filters use: the limits, the threads for large work, the settings that flags have.
+//! `chain.rs` has them in one array. Each is a function of a file of its own, which gets the server's parts
+//! ([`Filters`]), the state of the request (`RequestState`) and the way to the next one (`Next`); `endpoint.rs` is
+//! behind the last. The other modules are what filters use: the limits, the threads for large work, the settings that
+//! flags have.
 
 mod answer;
 mod chain;

@@ -10,6 +10,8 @@ use ringwatch_apimachinery::User;
 use ringwatch_audit::Recording;
 use ringwatch_authentication::Peer;
 use ringwatch_authorization::Authorizer;
+use ringwatch_endpoints::audit_id::AUDIT_ID;
+use ringwatch_endpoints::{Credentials, RequestInfo};
 use ringwatch_flowcontrol::fairness::{Turn, WatchPlace};
 use ringwatch_http::RequestBody;
 use ringwatch_observe::ClientSummary;
@@ -18,8 +20,6 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::cors;
 use super::drain::OpenWatch;
 use super::in_flight::Permit;
-use ringwatch_endpoints::audit_id::AUDIT_ID;
-use ringwatch_endpoints::{Credentials, RequestInfo};
 
 pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::{Request, Response};
 use ringwatch_authentication::is_anonymous;
+use ringwatch_endpoints::current_credentials::CurrentCredentials;
 use ringwatch_http::{Body, Judgement, NewService, Peer, RequestBody, Service};
 
 use super::client_certificate::ClientCertificate;
 use super::{Authentication, ClientSide, Filters};
-use ringwatch_endpoints::current_credentials::CurrentCredentials;
 
 /// The filters, and the certificate of a connection's client.
 struct ClientService {

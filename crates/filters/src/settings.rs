@@ -8,6 +8,7 @@ use ringwatch::clock::Clock;
 use ringwatch_audit::Auditor;
 use ringwatch_authentication::Authenticator;
 use ringwatch_authorization::Authorizer;
+use ringwatch_endpoints::{Handler, Impersonation, Metrics, OwnPaths};
 use ringwatch_flowcontrol::{Fairness, UserWatches};
 use ringwatch_http::CancellationFlag;
 use ringwatch_observe::running_requests::RunningRequests;
@@ -20,7 +21,6 @@ use super::goaway::GoawayChance;
 use super::in_flight::InFlight;
 use super::large_work::LargeWork;
 use super::start::Start;
-use ringwatch_endpoints::{Handler, Impersonation, Metrics, OwnPaths};
 
 /// The parts of a server that its filters use, and the API behind them.
 pub struct Filters {

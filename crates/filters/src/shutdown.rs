@@ -31,8 +31,8 @@ const LAST_BOOKMARKS_MILLISECONDS_MAX: u64 = 2_000;
 /// Maximum time for requests in progress to finish, as in kube-apiserver.
 const REQUESTS_SECONDS_MAX: u64 = 60;
 
-/// A stream of the signals that end the server, SIGTERM and SIGINT. While it is waited for, SIGHUP has the files that the server
-/// follows read at once.
+/// A stream of the signals that end the server, SIGTERM and SIGINT. While it is waited for, SIGHUP has the files that
+/// the server follows read at once.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,

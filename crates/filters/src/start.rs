@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use http::Response;
 use ringwatch::clock::Clock;
+use ringwatch_endpoints::Refusal;
+use ringwatch_endpoints::health::Done;
 use ringwatch_http::ResponseBody;
 
 use super::answer;
-use ringwatch_endpoints::Refusal;
-use ringwatch_endpoints::health::Done;
 
 /// Maximum time that a request waits, in seconds. A start takes less, unless the store is slow.
 const START_SECONDS_MAX: u64 = 30;

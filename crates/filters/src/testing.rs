@@ -13,6 +13,8 @@ use ringwatch_authentication::{
     Authenticator, ClientCertificates, ExtensionAuthentication, TokenFile,
 };
 use ringwatch_authorization::Authorizer;
+use ringwatch_endpoints::current_credentials::{Credentials, CurrentCredentials};
+use ringwatch_endpoints::{Handler, Impersonation, Metrics, OwnPaths};
 use ringwatch_flowcontrol::UserWatches;
 use ringwatch_http::tls::ServingTls;
 use ringwatch_http::unauthenticated::{ConnectionLimits, UnauthenticatedConnections};
@@ -27,8 +29,6 @@ use ringwatch_tls::verifiers::Authorities;
 use tokio::sync::watch;
 
 use super::{Filters, InFlight, LargeWork, Limits, Outer, Start, service};
-use ringwatch_endpoints::current_credentials::{Credentials, CurrentCredentials};
-use ringwatch_endpoints::{Handler, Impersonation, Metrics, OwnPaths};
 
 /// A server without paths of its own.
 struct Nothing;

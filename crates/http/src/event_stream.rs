@@ -14,8 +14,8 @@
 //! # What keeps the bytes in order
 //!
 //! Bytes that hyper has not written yet would be lost. It has written everything when it is asked for an answer, unless
-//! the client sends requests without reading the answers. Then the socket takes no more, which [`WriteBacklog`] notes, and
-//! the watch stays with hyper.
+//! the client sends requests without reading the answers. Then the socket takes no more, which [`WriteBacklog`] notes,
+//! and the watch stays with hyper.
 
 use std::future::Future;
 use std::io::{self, Cursor, Write};

@@ -17,8 +17,9 @@
 //! connection first gives way, once, and polls hyper when the other tasks have had their turn. A
 //! connection that is woken by something else meanwhile does not wait longer.
 //!
-//! The watches of an HTTP/2 connection are no tasks: [`super::watch_streams`] writes their frames into the same buffer after hyper
-//! has had its turn, and hyper is polled only when something woke it. A connection with one stream does not give way.
+//! The watches of an HTTP/2 connection are no tasks: [`super::watch_streams`] writes their frames into the same buffer
+//! after hyper has had its turn, and hyper is polled only when something woke it. A connection with one stream does not
+//! give way.
 //!
 //! Nothing gets stuck: hyper and the watches write only while [`Turns`] polls them, one after the other, and every such
 //! poll ends with a flush. What the socket does not take stays here, and once 16 KiB do, hyper has to wait, and then
@@ -164,8 +165,8 @@ struct JoinedState<T> {
     watches: Option<ConnectionWatches>,
     /// True if hyper waits until the gathered bytes are written.
     hyper_waits: bool,
-    /// Bytes for hyper for which its buffer had no room: those of one read, with the frames that [`ConnectionWatches`] adds. Usually
-    /// empty.
+    /// Bytes for hyper for which its buffer had no room: those of one read, with the frames that [`ConnectionWatches`]
+    /// adds. Usually empty.
     received: VecDeque<u8>,
 }
 

@@ -85,7 +85,8 @@
 //! # }
 //! ```
 //!
-//! A [`Listener`] accepts such connections over TLS, and gives each of them a place among those whose client is not known.
+//! A [`Listener`] accepts such connections over TLS, and gives each of them a place among those whose client is not
+//! known.
 
 mod body;
 mod cancellation;

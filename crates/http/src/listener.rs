@@ -182,7 +182,8 @@ mod tests {
 
     /// More connections than one address may have that is not authenticated.
     const SILENT: usize = 1_100;
-    /// A new client tries this often, for so many seconds: less than a handshake may take in all, with a second before each.
+    /// A new client tries this often, for so many seconds: less than a handshake may take in all, with a second before
+    /// each.
     const ATTEMPTS_MAX: u32 = 3;
     const ATTEMPT_SECONDS_MAX: u64 = 2;
 

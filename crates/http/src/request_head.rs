@@ -1,8 +1,8 @@
-//! The head of an HTTP/1.1 request: what it asks of its connection, and checks that hyper does not make. Without these, two servers on
-//! the way of a request could take it for different ones.
+//! The head of an HTTP/1.1 request: what it asks of its connection, and checks that hyper does not make. Without these,
+//! two servers on the way of a request could take it for different ones.
 //!
-//! The checks follow `readRequest` of Go's `net/http`, and its `parseTransferEncoding`: the only encoding of a transfer is `chunked`,
-//! once.
+//! The checks follow `readRequest` of Go's `net/http`, and its `parseTransferEncoding`: the only encoding of a transfer
+//! is `chunked`, once.
 
 use http::header::{CONNECTION, EXPECT, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Version};

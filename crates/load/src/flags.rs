@@ -93,8 +93,8 @@ pub(crate) struct RunFlags {
     #[serde(skip)]
     pub(crate) save: Option<PathBuf>,
 
-    /// Also write a page with the figures and their curves to this file, in place of what is in it: one HTML file that needs no
-    /// network.
+    /// Also write a page with the figures and their curves to this file, in place of what is in it: one HTML file that
+    /// needs no network.
     #[arg(long, global = true, value_name = "FILE", help_heading = "Output")]
     #[serde(skip)]
     pub(crate) report: Option<PathBuf>,

@@ -1,4 +1,5 @@
-//! A server that is read and not loaded, for other clients than the load generator: the same kubeconfigs and connections.
+//! A server that is read and not loaded, for other clients than the load generator: the same kubeconfigs and
+//! connections.
 
 use bytes::Bytes;
 use http_body_util::BodyExt;

@@ -116,7 +116,8 @@ impl OpenWatches {
 }
 
 impl OpenWatch {
-    /// Returns the group and the plural resource of the type: of the cache that serves it, otherwise as the request names it.
+    /// Returns the group and the plural resource of the type: of the cache that serves it, otherwise as the request
+    /// names it.
     #[must_use]
     pub fn of_type(&self) -> (&str, &str) {
         let requested = (&*self.requested.0, &*self.requested.1);

@@ -1,7 +1,8 @@
 //! The requests that run, the slowest of those that have ended lately, and the number that each client made.
 //!
-//! A request is in a map while it runs, and is counted for its client when it has ended. Only of one that took long are its facts
-//! kept afterwards. Watches and streams are not among them, which are meant to last: of these the beginning is counted.
+//! A request is in a map while it runs, and is counted for its client when it has ended. Only of one that took long are
+//! its facts kept afterwards. Watches and streams are not among them, which are meant to last: of these the beginning
+//! is counted.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -122,7 +123,8 @@ impl RunningRequests {
         self.0.traffic.count(client, facts, everything, &end, now);
     }
 
-    /// Returns the requests of the last minute by client, verb and resource: those that make the most work, the most first.
+    /// Returns the requests of the last minute by client, verb and resource: those that make the most work, the most
+    /// first.
     #[must_use]
     pub fn busiest(&self, max: usize, now: Instant) -> Vec<ClientTraffic> {
         self.0.traffic.busiest(max, now)
@@ -146,7 +148,8 @@ impl RunningRequests {
         shown
     }
 
-    /// Keeps a request that took long. If there is no room, it takes the place of the fastest that took less time than it.
+    /// Keeps a request that took long. If there is no room, it takes the place of the fastest that took less time than
+    /// it.
     fn keep(&self, ended: EndedRequest) {
         let mut all = self.ended();
         forget_old(&mut all, ended.at);

@@ -1,7 +1,7 @@
 //! A registry of entries under numbers that are not reused, in several shards.
 //!
-//! Entries are divided among several maps, so that those who add and remove entries seldom wait for each other, or for somebody
-//! who reads them all.
+//! Entries are divided among several maps, so that those who add and remove entries seldom wait for each other, or for
+//! somebody who reads them all.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};

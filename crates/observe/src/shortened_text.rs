@@ -14,8 +14,8 @@ pub(crate) fn prefix(text: &str) -> &str {
     &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
 }
 
-/// Returns a copy of the start of a text. A terminal or page shows it as one line from left to right: characters that would change that
-/// are replaced.
+/// Returns a copy of the start of a text. A terminal or page shows it as one line from left to right: characters that
+/// would change that are replaced.
 pub(crate) fn shortened(text: &str) -> Box<str> {
     let shown = |it: char| match it.is_control() || DIRECTIONS.contains(&it) {
         true => char::REPLACEMENT_CHARACTER,

@@ -1,9 +1,9 @@
 //! The requests of the last minute by client, verb and resource.
 //!
 //! A request is counted once, when its response is sent; of a watch that is its beginning. Rows are in several maps, by
-//! their keys, so that requests of different clients seldom wait for each other. Each map has a maximum of rows: a new one takes
-//! the place of that which made the least work, whose requests are then counted with those of all others. So clients of little
-//! work, however many, do not hide one of much.
+//! their keys, so that requests of different clients seldom wait for each other. Each map has a maximum of rows: a new
+//! one takes the place of that which made the least work, whose requests are then counted with those of all others. So
+//! clients of little work, however many, do not hide one of much.
 
 use std::hash::{BuildHasher, Hash};
 use std::net::IpAddr;
@@ -41,8 +41,8 @@ pub(crate) struct Traffic {
 #[derive(Debug, Default)]
 struct Shard {
     rows: IndexMap<ClientKey<Box<str>>, LastMinute<Sums>>,
-    /// The requests whose row had to make room. They count from that time on, so that they are shown for a minute more than others
-    /// at most.
+    /// The requests whose row had to make room. They count from that time on, so that they are shown for a minute more
+    /// than others at most.
     others: LastMinute<Sums>,
 }
 
@@ -66,8 +66,8 @@ struct ClientKey<T> {
 pub struct Sums {
     /// The number of requests.
     pub requests: u64,
-    /// The number of those that were refused (401, 403, 429), failed in the server (from 500 on), or had no response. A missing object
-    /// and a conflict are usual answers.
+    /// The number of those that were refused (401, 403, 429), failed in the server (from 500 on), or had no response. A
+    /// missing object and a conflict are usual answers.
     pub failed: u64,
     /// The bytes of the responses' bodies, as they were sent; none of watches.
     pub bytes: u64,

@@ -15,7 +15,8 @@ use crate::shortened_text::shortened;
 /// Maximum number of webhooks whose ended calls are kept. Calls of more webhooks are shown while they run.
 const WEBHOOKS_MAX: usize = 256;
 
-/// The time that a call takes at least to have failed when whoever waited for it goes away: before it, that is no fault of the webhook.
+/// The time that a call takes at least to have failed when whoever waited for it goes away: before it, that is no fault
+/// of the webhook.
 const ABANDONED_MIN: Duration = Duration::from_secs(1);
 
 /// The calls of webhooks. Clones share them.

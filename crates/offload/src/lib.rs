@@ -6,9 +6,10 @@
 //! ```
 //!
 //! Reading, patching, checking and converting what a client sends is synchronous, and no worker can do anything else
-//! meanwhile. So a request asks to be offloaded before such work: by [`offload_if_large`] where the work grows with bytes, by
-//! [`offload`] where bytes do not tell its cost. Whoever polls the [`OffloadableRequest`] then moves it whole, and it stays
-//! where it was moved to. Small requests never move: up to [`LARGE_BYTES`] the work is shorter than the move is worth.
+//! meanwhile. So a request asks to be offloaded before such work: by [`offload_if_large`] where the work grows with
+//! bytes, by [`offload`] where bytes do not tell its cost. Whoever polls the [`OffloadableRequest`] then moves it
+//! whole, and it stays where it was moved to. Small requests never move: up to [`LARGE_BYTES`] the work is shorter than
+//! the move is worth.
 //!
 //! Outside of a request, such as in the server's own tasks, nothing is moved.
 //!

@@ -12,8 +12,8 @@ const BYTE_FACTOR: u64 = 16;
 /// it holds, what its kind's defaults add, and what validation says of it.
 const MAP_BYTES: u64 = 2_400;
 
-/// Bytes of memory for a value of a list in the content, besides those for its bytes: a list is copied while it grows to twice
-/// its length.
+/// Bytes of memory for a value of a list in the content, besides those for its bytes: a list is copied while it grows
+/// to twice its length.
 const VALUE_BYTES: u64 = 64;
 
 /// Bytes of memory for a byte of a body in protobuf. Nothing in its bytes tells how many messages it holds; five make

@@ -231,8 +231,8 @@ impl NamedResource<'_> {
         }
     }
 
-    /// Returns the parts that all operations of a verb have. Follows `registerResourceHandlers`, and for custom resources
-    /// `buildRoute`, which describes fewer of their options.
+    /// Returns the parts that all operations of a verb have. Follows `registerResourceHandlers`, and for custom
+    /// resources `buildRoute`, which describes fewer of their options.
     fn bare(&self, verb: Verb, description: String, about: Type) -> Operation {
         let custom = self.resource.is_custom();
         let (method, word, action, names, codes) = match verb {

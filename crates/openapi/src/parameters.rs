@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The descriptions of query parameters, which `tools/openapi-schemas` makes of Kubernetes' definitions: on each line the
-/// message of options, the field, and the text in JSON.
+/// The descriptions of query parameters, which `tools/openapi-schemas` makes of Kubernetes' definitions: on each line
+/// the message of options, the field, and the text in JSON.
 pub(super) const TEXTS: &str = include_str!("parameters.txt");
 
 /// The description of the parameter that all operations with objects have.

@@ -13,7 +13,8 @@ const ALWAYS: [&str; 3] = ["api", "apis", "version"];
 /// The roots of the documents about the keys of service accounts, which not every server publishes.
 const KEYS: [&str; 2] = [".well-known/openid-configuration", "openid/v1/jwks"];
 
-/// Returns the roots of these resources by their paths, without a leading slash. `served` has other paths of the server.
+/// Returns the roots of these resources by their paths, without a leading slash. `served` has other paths of the
+/// server.
 pub(super) fn collect<'a>(
     resources: impl Iterator<Item = &'a Arc<Resource>>,
     served: &[String],

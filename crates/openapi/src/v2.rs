@@ -30,7 +30,8 @@ const MEMBERS: [&str; 7] = [
 /// Number of bytes of a hash that distinguish parameters of one name.
 const HASH_BYTES: usize = 6;
 
-/// Parameters that are not shared, so that old versions of kubectl find them, and so that names say of which kind they are.
+/// Parameters that are not shared, so that old versions of kubectl find them, and so that names say of which kind they
+/// are.
 const NOT_SHARED: [&str; 3] = ["dryRun", "fieldValidation", "name"];
 
 /// Returns the FNV-1 hash, which multiplies before it adds a byte.

@@ -15,8 +15,8 @@ pub trait Allocator: Debug + Send + Sync {
     /// run records nothing.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when another object has what this one asks for, or its wishes contradict each other, [`Error::Internal`] when there is nothing
-    /// left, or an error of the store in which allocations are recorded.
+    /// [`Error::Invalid`] when another object has what this one asks for, or its wishes contradict each other,
+    /// [`Error::Internal`] when there is nothing left, or an error of the store in which allocations are recorded.
     async fn allocate(
         self: Arc<Self>,
         object: &mut Value,

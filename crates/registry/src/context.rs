@@ -32,7 +32,8 @@ pub struct RequestContext {
     /// The options of the request, such as CreateOptions, as admission sees them; unset for requests of the server
     /// itself.
     pub options: OnceLock<Value>,
-    /// The record of the request for the audit log; `None` if nothing is recorded, and for requests of the server itself.
+    /// The record of the request for the audit log; `None` if nothing is recorded, and for requests of the server
+    /// itself.
     pub recording: Option<Arc<Recording>>,
     /// The distinct texts for the Warning headers of the answer, in the order in which they came.
     warnings: Mutex<IndexSet<String>>,

@@ -22,7 +22,8 @@ use super::Resource;
 #[derive(Debug)]
 pub struct DefaultsOnRead {
     resource: Arc<Resource>,
-    /// The checks of the bytes of objects, of the storage version and of the served one; none if the kind has no message.
+    /// The checks of the bytes of objects, of the storage version and of the served one; none if the kind has no
+    /// message.
     presences: Vec<Presence>,
 }
 

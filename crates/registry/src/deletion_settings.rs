@@ -5,8 +5,8 @@
 pub struct DeletionSettings {
     /// Number of objects of a collection that are deleted at a time; at least 1.
     pub collection_workers: usize,
-    /// True if deletions set and remove the finalizers by which the garbage collector orphans dependents or deletes them
-    /// first.
+    /// True if deletions set and remove the finalizers by which the garbage collector orphans dependents or deletes
+    /// them first.
     pub garbage_collection: bool,
 }
 

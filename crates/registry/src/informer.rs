@@ -11,8 +11,8 @@
 //!
 //! Its users rely on this:
 //!
-//! - A change that is not in the listed objects is in the changes, and none is in both: each watch begins at the revision
-//!   of its list.
+//! - A change that is not in the listed objects is in the changes, and none is in both: each watch begins at the
+//!   revision of its list.
 //! - Changes of one store come in their order. Those of several stores come in any.
 //! - Once any of the watches has ended, nothing comes from the others either, and everything is listed again. What was
 //!   received before that is handed out first.

@@ -3,8 +3,9 @@
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::validation::formats;
 
-/// Checks that there can be an object of a name, in a namespace if it is of a resource that has one. Follows `NamespaceKeyFunc` and
-/// `NoNamespaceKeyFunc`. For names that clients write into objects as well as for those in paths.
+/// Checks that there can be an object of a name, in a namespace if it is of a resource that has one. Follows
+/// `NamespaceKeyFunc` and `NoNamespaceKeyFunc`. For names that clients write into objects as well as for those in
+/// paths.
 ///
 /// # Errors
 /// [`Error::BadRequest`] when one is missing, or the name can be no segment of a path.

@@ -24,7 +24,8 @@ pub const CREATION_TIMESTAMP: &str = "CreationTimestamp is a timestamp represent
     the system. Read-only. Null for lists. More info: \
     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
-/// Maximum number of bytes of the texts of a row: more than the largest object has, so that any one column is shown whole.
+/// Maximum number of bytes of the texts of a row: more than the largest object has, so that any one column is shown
+/// whole.
 const ROW_BYTES_MAX: usize = 2 << 20;
 
 /// Maximum number of values that are looked at for a row.
@@ -93,8 +94,8 @@ impl PrinterColumns {
         &self.0
     }
 
-    /// Returns the cells of the row of an object, one for each column. A definition may have any number of columns, so those
-    /// that come when the row has its maximum of bytes or values are null.
+    /// Returns the cells of the row of an object, one for each column. A definition may have any number of columns, so
+    /// those that come when the row has its maximum of bytes or values are null.
     pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         let mut room = Room {
             bytes: ROW_BYTES_MAX,

@@ -200,8 +200,8 @@ impl Resource {
         qualified(&self.kind, &self.group_version.group)
     }
 
-    /// Returns the kind with the group as validation errors name it. kube-apiserver validates its internal types, and has
-    /// one for the Events of both groups.
+    /// Returns the kind with the group as validation errors name it. kube-apiserver validates its internal types, and
+    /// has one for the Events of both groups.
     #[must_use]
     pub fn validated_kind(&self) -> String {
         if self.group_version.group == "events.k8s.io" {

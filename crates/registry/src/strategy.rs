@@ -26,8 +26,8 @@ pub trait Strategy: Any + Send + Sync + Debug {
         &[]
     }
 
-    /// Sets the defaults of absent fields of an object that server-side apply has merged, instead of [`Self::default`]. A null
-    /// that the schema of a custom resource refuses stays, so that validation refuses it.
+    /// Sets the defaults of absent fields of an object that server-side apply has merged, instead of [`Self::default`].
+    /// A null that the schema of a custom resource refuses stays, so that validation refuses it.
     fn default_applied(&self, object: &mut Value) {
         self.default(object);
     }
@@ -131,7 +131,8 @@ pub trait Strategy: Any + Send + Sync + Debug {
         GarbageCollection::DeleteDependents
     }
 
-    /// Returns the warning for a deletion whose options leave the default treatment of dependents; `None` for no warning.
+    /// Returns the warning for a deletion whose options leave the default treatment of dependents; `None` for no
+    /// warning.
     fn warning_on_default_deletion(&self) -> Option<&'static str> {
         None
     }

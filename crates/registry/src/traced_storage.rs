@@ -1,5 +1,5 @@
-//! A storage whose operations are spans, with the names and attributes of kube-apiserver's: those of the store, or of the
-//! watch cache before it.
+//! A storage whose operations are spans, with the names and attributes of kube-apiserver's: those of the store, or of
+//! the watch cache before it.
 //!
 //! As in kube-apiserver some operations have no span here, but only the requests to etcd that they make.
 

@@ -69,8 +69,8 @@ impl Caches {
         }
     }
 
-    /// Returns a resource with its cache in front of it, which is begun if it is not there yet. `schema` has the fields that
-    /// can be selected; that of the first caller counts.
+    /// Returns a resource with its cache in front of it, which is begun if it is not there yet. `schema` has the fields
+    /// that can be selected; that of the first caller counts.
     ///
     /// # Errors
     /// [`StorageError::NotReady`] when `RESOURCES_MAX` resources are cached.

@@ -101,8 +101,8 @@ impl Discovery {
         }
     }
 
-    /// Returns the resources of a version of an API; none if the upstream does not serve it. An older answer counts for as long
-    /// as the upstream gives no newer one.
+    /// Returns the resources of a version of an API; none if the upstream does not serve it. An older answer counts for
+    /// as long as the upstream gives no newer one.
     ///
     /// # Errors
     /// The upstream has never answered: its refusal, or the errors of the connection.
@@ -149,8 +149,8 @@ impl Discovery {
         Ok(resources)
     }
 
-    /// Returns how long ago the upstream has told the resources of a version of an API, if it has not since it was asked again;
-    /// else zero.
+    /// Returns how long ago the upstream has told the resources of a version of an API, if it has not since it was
+    /// asked again; else zero.
     pub(crate) fn unanswered(&self, version: &GroupVersion) -> Duration {
         let place = self.lock().get(version).map(Arc::clone);
         let known = place.and_then(|place| place.known());

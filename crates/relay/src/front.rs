@@ -99,8 +99,8 @@ impl Front {
         }
     }
 
-    /// Begins the cache of a resource, if it can be cached and has none yet. Returns the resource as it is cached, and `None` if it
-    /// is not.
+    /// Begins the cache of a resource, if it can be cached and has none yet. Returns the resource as it is cached, and
+    /// `None` if it is not.
     ///
     /// # Errors
     /// The upstream cannot be asked about the resource; there are too many.
@@ -159,8 +159,8 @@ impl Front {
         cached.map(|it| it.resource.clone())
     }
 
-    /// Serves a resource of this kind from its cache, which is begun again if its objects are others than before; not any more if
-    /// there is no kind.
+    /// Serves a resource of this kind from its cache, which is begun again if its objects are others than before; not
+    /// any more if there is no kind.
     fn know(
         &self,
         name: ResourceName,
@@ -228,8 +228,8 @@ impl Front {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if a request can be answered from a cache, if there is one. Whether requests without credentials are served
-    /// at all, the upstream alone knows.
+    /// Returns true if a request can be answered from a cache, if there is one. Whether requests without credentials
+    /// are served at all, the upstream alone knows.
     fn may_be_cached(&self, info: &RequestInfo, user: &User) -> bool {
         let verb = info.verb.on_resource();
         let is_secret = info.group.is_empty() && info.resource == "secrets";
@@ -240,7 +240,8 @@ impl Front {
             && !is_anonymous(user)
     }
 
-    /// Answers a read of a cached resource. The first wait until its cache is filled, as they would for the upstream's list.
+    /// Answers a read of a cached resource. The first wait until its cache is filled, as they would for the upstream's
+    /// list.
     async fn answer(
         &self,
         request: Request<RequestBody>,
@@ -363,8 +364,8 @@ fn strip_proxied_user(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns true if a request can be answered with what a cache had before it lost its upstream: a read that names a version, or
-/// a watch that does not begin with the newest state.
+/// Returns true if a request can be answered with what a cache had before it lost its upstream: a read that names a
+/// version, or a watch that does not begin with the newest state.
 fn may_be_old(info: &RequestInfo, query: &str) -> bool {
     let has = |wanted: &str| {
         let mut parameters = form_urlencoded::parse(query.as_bytes());

@@ -71,8 +71,8 @@ impl Kinds {
         }
     }
 
-    /// Returns the kind of a resource that the upstream describes; `None` if it cannot be cached: this relay may not read it, an
-    /// aggregated API serves it, or this program knows it in another form.
+    /// Returns the kind of a resource that the upstream describes; `None` if it cannot be cached: this relay may not
+    /// read it, an aggregated API serves it, or this program knows it in another form.
     ///
     /// # Errors
     /// The upstream cannot be asked for the definition of a custom resource, or sends a broken one.
@@ -98,8 +98,8 @@ impl Kinds {
         }))
     }
 
-    /// Returns false if the upstream says that this relay may not read a resource. Clients who may are passed on then. Any other
-    /// answer counts as yes: an upstream without these reviews tells when the cache is filled.
+    /// Returns false if the upstream says that this relay may not read a resource. Clients who may are passed on then.
+    /// Any other answer counts as yes: an upstream without these reviews tells when the cache is filled.
     async fn may_follow(&self, group: &str, plural: &str) -> Result<bool, StorageError> {
         for verb in ["get", "list", "watch"] {
             let review = json!({

@@ -1,10 +1,10 @@
 //! The watch cache in front of another Kubernetes API server, the upstream.
 //!
 //! Here belongs what stands in for `etcd3` where the objects are another server's: for each resource of the upstream a
-//! [`UpstreamSource`] of its changes, from which a `Feed` of its own fills the cache, and a [`UpstreamStore`] that asks the upstream
-//! itself; and [`Caches`], which begins them as they are asked for. All keep the upstream's resource versions, so that a client
-//! may go on at either. [`Front`] answers requests from them and passes the others on. Connections of clients, flags and tasks
-//! do not belong here; `ringwatch-server` composes a relay.
+//! [`UpstreamSource`] of its changes, from which a `Feed` of its own fills the cache, and a [`UpstreamStore`] that asks
+//! the upstream itself; and [`Caches`], which begins them as they are asked for. All keep the upstream's resource
+//! versions, so that a client may go on at either. [`Front`] answers requests from them and passes the others on.
+//! Connections of clients, flags and tasks do not belong here; `ringwatch-server` composes a relay.
 //!
 //! ```text
 //!     Front ----writes, subresources, discovery, whatever has no cache----------+
@@ -23,8 +23,9 @@
 //! # Why consistent reads go to the upstream
 //!
 //! The current version of the upstream is found by one small list, but nothing makes a watch say at once that it has
-//! reached that version: on a quiet resource only its next bookmark does, up to a minute later. So [`UpstreamSource`] says that
-//! its progress cannot be trusted, and reads without a version are the upstream's, which is right by definition.
+//! reached that version: on a quiet resource only its next bookmark does, up to a minute later. So [`UpstreamSource`]
+//! says that its progress cannot be trusted, and reads without a version are the upstream's, which is right by
+//! definition.
 
 mod caches;
 mod contact;

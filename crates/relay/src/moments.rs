@@ -1,9 +1,9 @@
 //! One request to the upstream for all equal lists of a moment.
 //!
 //! A reader may use only an answer that was asked for after the reader came: an earlier one may miss a write that was
-//! acknowledged in between. So readers are numbered as they come, and each request notes the number of the last one that
-//! had come when it was sent. One request of a kind is in flight at a time; those who come meanwhile share the next. Nobody
-//! waits for more than two.
+//! acknowledged in between. So readers are numbered as they come, and each request notes the number of the last one
+//! that had come when it was sent. One request of a kind is in flight at a time; those who come meanwhile share the
+//! next. Nobody waits for more than two.
 //!
 //! ```text
 //!   readers    1     2 3 4       5
@@ -32,8 +32,8 @@ pub(crate) struct Moments(Mutex<HashMap<String, Weak<Moment>>>);
 struct Moment {
     /// The number of the last reader that came.
     came: AtomicU64,
-    /// The last answer, and the number of the last reader that had come when it was asked for. It is locked while the next one
-    /// is asked for.
+    /// The last answer, and the number of the last reader that had come when it was asked for. It is locked while the
+    /// next one is asked for.
     answered: lock::Mutex<Option<(u64, SharedAnswer)>>,
 }
 

@@ -1,17 +1,18 @@
 //! The order of the versions in a watch of the upstream, checked, since all that is cached relies on it.
 //!
 //! Versions rise from event to event, with one exception: objects that expire together are deleted at one version, and
-//! each has an event. A batch of changes must have all of them, since a change at a version that has been reached is taken for
-//! one that is known. The upstream does not say which of them is the last. So the deletions at the newest version are
-//! remembered: the next one at that version may join those that nobody has seen; if some have been seen, the version was
-//! parted, and the resource is to be listed again.
+//! each has an event. A batch of changes must have all of them, since a change at a version that has been reached is
+//! taken for one that is known. The upstream does not say which of them is the last. So the deletions at the newest
+//! version are remembered: the next one at that version may join those that nobody has seen; if some have been seen,
+//! the version was parted, and the resource is to be listed again.
 //!
-//! After a break, a watch that had ended with such deletions is opened one version earlier, so that the rest of them comes
-//! again; those that had come are skipped.
+//! After a break, a watch that had ended with such deletions is opened one version earlier, so that the rest of them
+//! comes again; those that had come are skipped.
 
 use std::collections::HashSet;
 
-/// Maximum number of objects that are deleted at one version: several times those that API servers let one lease of etcd have.
+/// Maximum number of objects that are deleted at one version: several times those that API servers let one lease of
+/// etcd have.
 const DELETIONS_MAX: usize = 10_000;
 
 /// The deletions at the newest version of a watch, of which there may be more.
@@ -113,8 +114,8 @@ impl Order {
         }
     }
 
-    /// Notes a bookmark. One below what has been reached says nothing, and one at that very version does not say that all
-    /// deletions at it have come: an API server reaches the version with the first of them.
+    /// Notes a bookmark. One below what has been reached says nothing, and one at that very version does not say that
+    /// all deletions at it have come: an API server reaches the version with the first of them.
     pub(crate) fn bookmark(&mut self, revision: u64) {
         if revision > self.reached {
             self.advance(revision);

@@ -16,9 +16,11 @@ use super::resource::ResourceType;
 use super::stream::{FAULT_PAUSE_MAX, FollowedResource, Watch};
 use super::upstream::{StreamAnswer, Upstream};
 
-/// The time before a watch is opened after one that ended out of order. It doubles with each in a row, up to [`FAULT_PAUSE_MAX`].
+/// The time before a watch is opened after one that ended out of order. It doubles with each in a row, up to
+/// [`FAULT_PAUSE_MAX`].
 const FAULT_PAUSE: Duration = Duration::from_secs(1);
-/// Maximum number of objects of a page: as clients of API servers read lists, so that no answer is as large as a whole list.
+/// Maximum number of objects of a page: as clients of API servers read lists, so that no answer is as large as a whole
+/// list.
 const PAGE_OBJECTS_MAX: u32 = 500;
 
 /// One resource of an upstream as a source of changes, for a `Feed` of its own.

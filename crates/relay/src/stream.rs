@@ -16,13 +16,15 @@ use super::order::{Deletions, Order};
 use super::refusal::RefusedRequest;
 use super::resource::ResourceType;
 
-/// Maximum time in which nothing comes, before the watch is taken for dead: several times that between the bookmarks of API servers.
+/// Maximum time in which nothing comes, before the watch is taken for dead: several times that between the bookmarks of
+/// API servers.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 
 /// Maximum time for which a deletion is kept back, since others at the same version may follow.
 const SIBLINGS_WAIT: Duration = Duration::from_millis(5);
 
-/// The longest pause after watches that ended out of order, and the time after which one that is in order has them forgotten.
+/// The longest pause after watches that ended out of order, and the time after which one that is in order has them
+/// forgotten.
 pub(crate) const FAULT_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// The part of a resource's watches that outlives each of them.
@@ -30,7 +32,8 @@ pub(crate) const FAULT_PAUSE_MAX: Duration = Duration::from_secs(60);
 pub(crate) struct FollowedResource {
     /// The deletions at the newest version that was given away.
     pub(crate) deletions: Deletions,
-    /// The number of watches that ended out of order since one ended as it should, or was in order for longer than any pause.
+    /// The number of watches that ended out of order since one ended as it should, or was in order for longer than any
+    /// pause.
     pub(crate) faults: u32,
 }
 
@@ -95,7 +98,8 @@ impl Watch {
                 }
                 Some(UpstreamEnd::Failed(error)) => {
                     if matches!(error, StorageError::WatchExpired) {
-                        // The list that follows has all of their version, and the watch after it is not to be parted by them.
+                        // The list that follows has all of their version, and the watch after it is not to be parted by
+                        // them.
                         self.followed().deletions = Deletions::default();
                     }
                     return Some(Err(error));

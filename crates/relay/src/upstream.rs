@@ -1,10 +1,11 @@
 //! The client of one upstream, with its own identity.
 //!
-//! A connection is polled by the task that asks, so it ends when the asker goes away and nothing is spawned; one whose answer
-//! was read whole is kept for the next request. An answer is bounded in bytes and time; a stream in the time until it begins.
+//! A connection is polled by the task that asks, so it ends when the asker goes away and nothing is spawned; one whose
+//! answer was read whole is kept for the next request. An answer is bounded in bytes and time; a stream in the time
+//! until it begins.
 //!
-//! Lists may be long, and many of them come at a time; so their memory is counted while they come, and one for which the memory
-//! budget has no room is given up.
+//! Lists may be long, and many of them come at a time; so their memory is counted while they come, and one for which
+//! the memory budget has no room is given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +41,8 @@ const STREAM_HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// Maximum number of bytes of the answer to a review, such as a user with its groups.
 const REVIEW_BYTES_MAX: usize = 1 << 20;
-/// Maximum number of bytes of a list, if the memory budget has room for it. Pages, which have 500 objects at most, have as a
-/// rule much less.
+/// Maximum number of bytes of a list, if the memory budget has room for it. Pages, which have 500 objects at most, have
+/// as a rule much less.
 const LIST_BYTES_MAX: usize = 512 << 20;
 /// The bytes of memory for a byte of a list that is read, since the buffer for it grows by doubling.
 const LIST_FACTOR: u64 = 2;
@@ -140,8 +141,8 @@ impl Upstream {
         Ok(())
     }
 
-    /// Sends a request of a client, which is shown as that of this relay's own identity or with the client's `credentials`,
-    /// and returns its answer as it comes.
+    /// Sends a request of a client, which is shown as that of this relay's own identity or with the client's
+    /// `credentials`, and returns its answer as it comes.
     ///
     /// # Errors
     /// [`ForwardError`] when there is no answer.

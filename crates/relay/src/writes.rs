@@ -1,8 +1,8 @@
 //! Writes through the upstream's API.
 //!
-//! The upstream's conditional writes stand in for transactions: a create fails where there is an object, an update has the
-//! version that it was made of, and a deletion has it as a precondition. What another writer has changed meanwhile is
-//! read again, and the caller decides anew.
+//! The upstream's conditional writes stand in for transactions: a create fails where there is an object, an update has
+//! the version that it was made of, and a deletion has it as a precondition. What another writer has changed meanwhile
+//! is read again, and the caller decides anew.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,8 +56,8 @@ impl UpstreamStore {
         }
     }
 
-    /// Updates an object as [`Interface::guaranteed_update`] does. A content to try first is not used, since the read that
-    /// it saves is less than the request that it costs when it is outdated.
+    /// Updates an object as [`Interface::guaranteed_update`] does. A content to try first is not used, since the read
+    /// that it saves is less than the request that it costs when it is outdated.
     pub(crate) async fn update_upstream(
         &self,
         key: &str,
@@ -121,8 +121,8 @@ impl UpstreamStore {
         }
     }
 
-    /// Deletes an object as [`Interface::delete`] does. The answer to a deletion does not say at which version it happened,
-    /// so that is read from a watch of the object.
+    /// Deletes an object as [`Interface::delete`] does. The answer to a deletion does not say at which version it
+    /// happened, so that is read from a watch of the object.
     pub(crate) async fn delete_upstream(
         &self,
         key: &str,

@@ -1,12 +1,13 @@
 //! The group `discovery.k8s.io`: EndpointSlices.
 
+use serde_json::Value;
+
 use super::core::endpoints::{slice, slice_endpoints, slice_update};
 use super::networking::defaults;
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{RowBuilder, RowGroup};
 use super::validation::{Field, address_warnings};
-use serde_json::Value;
 
 pub(super) fn rows() -> Vec<RowBuilder> {
     vec![

@@ -1,4 +1,5 @@
-//! Two API servers in this process, as the tests of an operator have them: `cargo run --package ringwatch-server --example in_process_server`.
+//! Two API servers in this process, as the tests of an operator have them: `cargo run --package ringwatch-server
+//! --example in_process_server`.
 
 use std::error::Error;
 use std::time::Instant;

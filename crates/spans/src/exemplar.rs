@@ -1,7 +1,7 @@
 //! Histograms that name, for each bucket, the newest request in it whose spans are exported: an exemplar.
 //!
-//! As `exemplarHistogramMetric` of Kubernetes 1.36 (`component-base/metrics/histogram.go`), which also names requests whose spans
-//! others export.
+//! As `exemplarHistogramMetric` of Kubernetes 1.36 (`component-base/metrics/histogram.go`), which also names requests
+//! whose spans others export.
 
 use std::fmt;
 use std::time::SystemTime;

@@ -26,7 +26,8 @@ const BATCH_SPANS_MAX: usize = 512;
 const BATCH_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Maximum time of an attempt to send a batch.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time to send the last batches, when the server ends; then they are dropped. Background tasks have two seconds.
+/// Maximum time to send the last batches, when the server ends; then they are dropped. Background tasks have two
+/// seconds.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The name of this service in traces.
@@ -113,8 +114,8 @@ impl Exporter {
         Ok(TraceServiceClient::new(address.connect_lazy()))
     }
 
-    /// Waits until a batch is full, or its first span has waited long enough. Spans that were taken from the queue stay in
-    /// the batch when this is dropped.
+    /// Waits until a batch is full, or its first span has waited long enough. Spans that were taken from the queue stay
+    /// in the batch when this is dropped.
     async fn fill(&mut self, batch: &mut Vec<SpanData>) {
         if batch.is_empty() && self.ended.recv_many(batch, BATCH_SPANS_MAX).await == 0 {
             // No tracer is left; the end is what remains.

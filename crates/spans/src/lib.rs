@@ -8,10 +8,11 @@
 //! ```
 //!
 //! The current span belongs to the future that runs in [`Span::within`], so the layers between do not pass it on. Where
-//! there is no current span, as without `--tracing-config-file`, [`start`] reads thread-local values and does no more. Steps of a request
-//! that are recorded for the log, [`Steps`], go the same way; a span is one of them.
+//! there is no current span, as without `--tracing-config-file`, [`start`] reads thread-local values and does no more.
+//! Steps of a request that are recorded for the log, [`Steps`], go the same way; a span is one of them.
 //!
-//! [`TracedHistogram`] leaves the ids of the current span with what it observes, so that one finds a slow request's trace.
+//! [`TracedHistogram`] leaves the ids of the current span with what it observes, so that one finds a slow request's
+//! trace.
 //!
 //! Spans and the headers that carry them belong here. Decisions which requests and steps have spans, and with which
 //! attributes, do not.

@@ -2,9 +2,10 @@
 //!
 //! Its name and attributes are those of `otelhttp.Transport`, by which kube-apiserver sends such requests.
 
-use super::{Span, number, start_call, text};
 use http::uri::Authority;
 use http::{Method, StatusCode};
+
+use super::{Span, number, start_call, text};
 
 /// Starts the span of a request to this authority, `host:port`.
 #[must_use]

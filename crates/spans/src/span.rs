@@ -27,7 +27,8 @@ pub(crate) struct TracedRequest {
     pub(crate) clock: Clock,
 }
 
-/// A step of a request, timed until this is dropped; nothing if the request is not traced, and its steps are not recorded.
+/// A step of a request, timed until this is dropped; nothing if the request is not traced, and its steps are not
+/// recorded.
 #[derive(Debug, Default)]
 pub struct Span {
     running: Option<Box<Running>>,
@@ -127,8 +128,8 @@ impl Span {
         }
     }
 
-    /// Returns a stand-in for the span of the caller that a `traceparent` names, which goes on to other servers as it is;
-    /// nothing if there is none. kube-apiserver passes it on so if it exports no spans of its own.
+    /// Returns a stand-in for the span of the caller that a `traceparent` names, which goes on to other servers as it
+    /// is; nothing if there is none. kube-apiserver passes it on so if it exports no spans of its own.
     #[must_use]
     pub fn of_caller(headers: &HeaderMap, clock: &Clock) -> Self {
         match headers.contains_key(TRACEPARENT) {

@@ -1,7 +1,7 @@
 //! The steps of a request, timed so that one that takes long can be told in the log.
 //!
-//! Like the current span, the steps that are being recorded belong to the future that runs in [`Steps::record`]. Where none are,
-//! [`step`] reads one thread-local value and does no more.
+//! Like the current span, the steps that are being recorded belong to the future that runs in [`Steps::record`]. Where
+//! none are, [`step`] reads one thread-local value and does no more.
 
 use std::borrow::Cow;
 use std::cell::RefCell;

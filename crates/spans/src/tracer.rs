@@ -115,8 +115,8 @@ impl Tracer {
     }
 }
 
-/// Returns a link to a caller's span, if there is one, without the caller's state: the queue holds links, and a stranger
-/// may choose a state of many KiB.
+/// Returns a link to a caller's span, if there is one, without the caller's state: the queue holds links, and a
+/// stranger may choose a state of many KiB.
 fn link(caller: &SpanContext) -> Option<Link> {
     caller.is_valid().then(|| {
         let to = SpanContext::new(

@@ -17,7 +17,8 @@ pub struct StoreFlags {
 pub(crate) enum Action {
     /// Print the revision, keys, size and digest of a store that nothing serves, or of a snapshot.
     Status(ReadFlags),
-    /// Write a snapshot of a store to a file, while a server serves it (--kubeconfig) or while nothing does (--data-dir).
+    /// Write a snapshot of a store to a file, while a server serves it (--kubeconfig) or while nothing does
+    /// (--data-dir).
     Snapshot(SnapshotFlags),
     /// Make the store of a data directory out of a snapshot. The directory must not have a store.
     Restore(RestoreFlags),
@@ -25,7 +26,8 @@ pub(crate) enum Action {
     Check(ReadFlags),
     /// Drop the history of a store that nothing serves, and make its file smaller.
     Compact(CompactFlags),
-    /// Copy all keys from an embedded store or etcd into an empty one of either kind, or go on with a copy that was interrupted.
+    /// Copy all keys from an embedded store or etcd into an empty one of either kind, or go on with a copy that was
+    /// interrupted.
     Copy(CopyFlags),
 }
 
@@ -97,15 +99,15 @@ pub(crate) struct CompactFlags {
 /// The flags of `copy`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CopyFlags {
-    /// The store that is copied: embedded:DIR (a data directory) or etcd:URL[,URL...]. No server may write to it, but with
-    /// --prepare.
+    /// The store that is copied: embedded:DIR (a data directory) or etcd:URL[,URL...]. No server may write to it, but
+    /// with --prepare.
     #[arg(long, value_name = "STORE")]
     pub(crate) from: Location,
     /// The store that is made, in the same form. A data directory must have no store, an etcd no keys.
     #[arg(long, value_name = "STORE")]
     pub(crate) to: Location,
-    /// Copy while servers go on writing, and leave the copy unfinished. The same command without this flag finishes it: it
-    /// copies only what has changed since.
+    /// Copy while servers go on writing, and leave the copy unfinished. The same command without this flag finishes it:
+    /// it copies only what has changed since.
     #[arg(long)]
     pub(crate) prepare: bool,
     /// The kubeconfig of the server that serves an embedded source; its user needs the right to get /store/snapshot.

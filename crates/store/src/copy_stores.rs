@@ -1,7 +1,8 @@
 //! Copies of stores: opening both sides, and naming what is whole.
 //!
-//! The copy into a data directory is made under a name of its own, under which no server finds it and with which the next run of
-//! the command goes on. It gets the store's name when it is whole and verified. The copy into etcd has a marker instead.
+//! The copy into a data directory is made under a name of its own, under which no server finds it and with which the
+//! next run of the command goes on. It gets the store's name when it is whole and verified. The copy into etcd has a
+//! marker instead.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -98,8 +98,8 @@ impl Disk {
         self.state().fault = None;
     }
 
-    /// Sets the length beyond which the file cannot grow, as on a full disk; `None` for no limit. What the file has can be
-    /// overwritten.
+    /// Sets the length beyond which the file cannot grow, as on a full disk; `None` for no limit. What the file has can
+    /// be overwritten.
     pub fn limit(&self, len_max: Option<u64>) {
         self.state().len_max = len_max;
     }

@@ -1,7 +1,7 @@
 //! Dropping a future wherever it waits, as a request is dropped when its client goes.
 //!
-//! A future can be dropped where it returned `Pending`, so a case shows something only if what it calls does wait: fakes
-//! yield before and after what they do.
+//! A future can be dropped where it returned `Pending`, so a case shows something only if what it calls does wait:
+//! fakes yield before and after what they do.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -10,7 +10,8 @@ use std::task::Poll;
 /// Maximum number of waits of a future: one that waits for ever is a fault of its case.
 const WAITS_MAX: usize = 1_000;
 
-/// Polls a future, and drops it when it waits once more than `waits` times. Returns its output; `None` if it was dropped.
+/// Polls a future, and drops it when it waits once more than `waits` times. Returns its output; `None` if it was
+/// dropped.
 pub async fn dropped_after<F: Future>(waits: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = waits;
@@ -25,8 +26,9 @@ pub async fn dropped_after<F: Future>(waits: usize, future: F) -> Option<F::Outp
     .await
 }
 
-/// Runs a case with a future that is dropped at its first wait, then with one that is dropped at its second, and so on until one
-/// ends. The case passes the number that it gets to [`dropped_after`], checks what is left, and returns what that returned.
+/// Runs a case with a future that is dropped at its first wait, then with one that is dropped at its second, and so on
+/// until one ends. The case passes the number that it gets to [`dropped_after`], checks what is left, and returns what
+/// that returned.
 ///
 /// # Panics
 /// If the future never waits, since nothing was tried then, or has not ended after a thousand waits.

@@ -1,7 +1,8 @@
 //! Waiting in a test for a condition, with a deadline.
 //!
-//! A test never sleeps for a time in which something should have happened: it looks again and again until it has, and fails
-//! past a deadline with what it saw last. A condition that holds ends the wait, so a generous deadline costs a passing test nothing.
+//! A test never sleeps for a time in which something should have happened: it looks again and again until it has, and
+//! fails past a deadline with what it saw last. A condition that holds ends the wait, so a generous deadline costs a
+//! passing test nothing.
 
 use std::fmt::{Debug, Display};
 use std::future::Future;
@@ -10,7 +11,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// Deadline for what takes at most some seconds on a quiet machine. A machine that is four times slower, or shared by four, meets it.
+/// Deadline for what takes at most some seconds on a quiet machine. A machine that is four times slower, or shared by
+/// four, meets it.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Pause between two looks.

@@ -1,4 +1,5 @@
-//! Budgets of instructions, in the file `benches/instructions/budgets.txt` of a package: a name and a number on each line.
+//! Budgets of instructions, in the file `benches/instructions/budgets.txt` of a package: a name and a number on each
+//! line.
 
 use std::collections::BTreeMap;
 use std::fs;

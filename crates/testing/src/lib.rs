@@ -1,5 +1,6 @@
 //! Helpers that the tests and benches of several crates share: programs and recorded material that are found or named
-//! as missing, a real etcd, objects, the wait for a condition, futures that are dropped, and the count of instructions with their budgets.
+//! as missing, a real etcd, objects, the wait for a condition, futures that are dropped, and the count of instructions
+//! with their budgets.
 //!
 //! A helper that knows the engine or the server does not belong here but into their own tests, so that this crate
 //! depends on neither. Its own test, `tidy`, checks the sources of the whole checkout.

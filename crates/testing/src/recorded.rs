@@ -45,8 +45,8 @@ pub fn answers(case: &str) -> Option<PathBuf> {
     folder(case, "RINGWATCH_GOLDEN", "golden").map(|it| it.join("cases"))
 }
 
-/// Returns Kubernetes' pods that pass and fail the Pod Security Standards, in a folder for each level and version, if this
-/// machine has them.
+/// Returns Kubernetes' pods that pass and fail the Pod Security Standards, in a folder for each level and version, if
+/// this machine has them.
 pub fn pod_security(case: &str) -> Option<PathBuf> {
     folder(case, "RINGWATCH_POD_SECURITY", "pod-security")
 }

@@ -6,8 +6,8 @@ use socket2::{Domain, Socket, Type};
 
 /// A TCP port that nobody but the server it is meant for is given while this lives.
 ///
-/// A socket stays bound to the port without listening. So the kernel gives the port to no other socket, and connections to it are
-/// refused until a server listens, which may end and come back.
+/// A socket stays bound to the port without listening. So the kernel gives the port to no other socket, and connections
+/// to it are refused until a server listens, which may end and come back.
 #[derive(Debug)]
 pub struct ReservedPort {
     number: u16,
@@ -21,8 +21,8 @@ impl ReservedPort {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
         socket.bind(&any.into()).expect("a free port on loopback");
-        // Only now, so that the port is shared with no other reservation. Servers set the option before they bind, as Rust's and Go's do,
-        // and the kernel lets them beside a socket that has it too and does not listen.
+        // Only now, so that the port is shared with no other reservation. Servers set the option before they bind, as
+        // Rust's and Go's do, and the kernel lets them beside a socket that has it too and does not listen.
         socket.set_reuse_address(true).expect("a socket option");
         let address = socket.local_addr().expect("its address");
         Self {

@@ -157,8 +157,8 @@ pub fn has_generated_authority(directory: &Path) -> bool {
 /// The names of the Service `kubernetes`, by which programs in the cluster reach the server.
 const SERVICE_NAMES: [&str; 3] = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"];
 
-/// Returns the names and addresses of a server for its certificate: those of this machine, the addresses that clients are
-/// told, and the host name.
+/// Returns the names and addresses of a server for its certificate: those of this machine, the addresses that clients
+/// are told, and the host name.
 #[must_use]
 pub fn subjects(addresses: &[IpAddr], host_name: Option<String>) -> Vec<String> {
     let local = ["localhost", "127.0.0.1", "::1"].map(String::from);

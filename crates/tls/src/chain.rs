@@ -2,9 +2,9 @@
 //!
 //! webpki takes only certificates of version 3, no authority's certificate as that of a client or server, and no
 //! `anyExtendedKeyUsage`. Kubernetes' clients have such certificates: `openssl x509 -req` makes version 1 where it is
-//! told no extensions. This verifier is asked after webpki. It follows `Certificate.Verify` of Go's crypto/x509 and takes
-//! the signatures that webpki takes (none with SHA-1, no RSA key of fewer than 2048 bits); a certificate that constrains
-//! names or policies is left to webpki.
+//! told no extensions. This verifier is asked after webpki. It follows `Certificate.Verify` of Go's crypto/x509 and
+//! takes the signatures that webpki takes (none with SHA-1, no RSA key of fewer than 2048 bits); a certificate that
+//! constrains names or policies is left to webpki.
 
 use std::sync::Arc;
 

@@ -111,7 +111,8 @@ impl IdentityFiles {
         })
     }
 
-    /// Reads a certificate and its key, each of which is given with the flag that may name it; `None` unless both are named.
+    /// Reads a certificate and its key, each of which is given with the flag that may name it; `None` unless both are
+    /// named.
     ///
     /// # Errors
     /// As [`Self::load`].

@@ -1,8 +1,8 @@
 //! The versions, cipher suites and key exchanges that the server offers, by the names and numbers that Go has for them.
 //!
 //! rustls has the suites of TLS 1.2 with forward secrecy and authenticated encryption, and no older version. Names of
-//! others are known, so that a command line made for kube-apiserver is understood, but they cannot be offered. The suites of
-//! TLS 1.3 are always offered, as in Go.
+//! others are known, so that a command line made for kube-apiserver is understood, but they cannot be offered. The
+//! suites of TLS 1.3 are always offered, as in Go.
 
 use rustls::crypto::aws_lc_rs::{ALL_KX_GROUPS, default_provider};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};

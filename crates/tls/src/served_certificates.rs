@@ -1,8 +1,8 @@
 //! The certificates of a server: a default one, and others for the names that clients ask for (SNI).
 //!
-//! Ported from Kubernetes 1.36, apiserver/pkg/server/dynamiccertificates/named_certificates.go `BuildNamedCertificates`,
-//! with the choice of Go's crypto/tls: an exact name before a wildcard of one label, and the default certificate for
-//! unknown names.
+//! Ported from Kubernetes 1.36, apiserver/pkg/server/dynamiccertificates/named_certificates.go
+//! `BuildNamedCertificates`, with the choice of Go's crypto/tls: an exact name before a wildcard of one label, and the
+//! default certificate for unknown names.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,8 +19,8 @@ use super::pem;
 /// A certificate should be replaced so many seconds before it expires: a week.
 const REPLACED_BEFORE_SECONDS_MAX: i64 = 7 * 86_400;
 
-/// The part of its validity that is left then at most. Whoever renews short-lived certificates does so before: kubelets when a
-/// tenth to three tenths are left, cert-manager at a third.
+/// The part of its validity that is left then at most. Whoever renews short-lived certificates does so before: kubelets
+/// when a tenth to three tenths are left, cert-manager at a third.
 const REPLACED_BEFORE_PART: i64 = 10;
 
 /// A certificate for clients that ask for certain names.
@@ -28,8 +28,8 @@ const REPLACED_BEFORE_PART: i64 = 10;
 pub struct NamedCertificate {
     /// The certificate and its key.
     pub identity: Identity,
-    /// The names, in lower case: host names, host names that begin with `*.`, and addresses of this machine. If there are
-    /// none, those in the certificate.
+    /// The names, in lower case: host names, host names that begin with `*.`, and addresses of this machine. If there
+    /// are none, those in the certificate.
     pub names: Vec<String>,
 }
 
@@ -44,8 +44,8 @@ pub struct Expiry {
 }
 
 impl Expiry {
-    /// Returns the most urgent of several at this time, in seconds since the epoch: of those that should have been replaced the
-    /// one that expires first, or else the one that should be replaced first. `None` if there is none.
+    /// Returns the most urgent of several at this time, in seconds since the epoch: of those that should have been
+    /// replaced the one that expires first, or else the one that should be replaced first. `None` if there is none.
     #[must_use]
     pub fn most_urgent(all: &[Self], now_seconds: i64) -> Option<Self> {
         let urgency = |it: &&Self| match it.replace_by_seconds <= now_seconds {
@@ -86,8 +86,8 @@ impl ServedCertificates {
         })
     }
 
-    /// Adds certificates for some names. Given names count before those in certificates, and earlier certificates before
-    /// later ones.
+    /// Adds certificates for some names. Given names count before those in certificates, and earlier certificates
+    /// before later ones.
     ///
     /// # Errors
     /// The place in the list of a certificate that cannot be used, and a line that says why.
@@ -182,8 +182,8 @@ impl ResolvesServerCert for Resolver {
     }
 }
 
-/// Returns the names in a certificate: its common name, if that is a host name, and its DNS names. Addresses do not count,
-/// since no client asks for one by name.
+/// Returns the names in a certificate: its common name, if that is a host name, and its DNS names. Addresses do not
+/// count, since no client asks for one by name.
 fn names_in(certificate: &str) -> Result<Vec<String>, String> {
     let chain = pem::certificates(certificate)?;
     let leaf = chain.first().ok_or("there is no certificate in it")?;

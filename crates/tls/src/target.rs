@@ -20,7 +20,8 @@ pub enum TargetError {
     /// The kubeconfig cannot be used; name another one.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// The kubeconfig has this, which is not supported; use a token or a client certificate, and an https or http server.
+    /// The kubeconfig has this, which is not supported; use a token or a client certificate, and an https or http
+    /// server.
     #[error("{0}")]
     Unsupported(String),
 }
@@ -69,8 +70,8 @@ impl Target {
         Self::of_selection(&selection, identity.as_ref())
     }
 
-    /// Returns the server of a context of a kubeconfig, of the current one if `context` is `None`, for requests that have
-    /// credentials of their own: no certificate is shown, and there is no token.
+    /// Returns the server of a context of a kubeconfig, of the current one if `context` is `None`, for requests that
+    /// have credentials of their own: no certificate is shown, and there is no token.
     ///
     /// # Errors
     /// As [`Self::select`].

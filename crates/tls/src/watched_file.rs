@@ -16,7 +16,8 @@ const BYTES_MAX: u64 = 1 << 20;
 /// Wakes all who wait in [`next_look`]. Signals are of the whole process, and so is this.
 static LOOK_NOW: Notify = Notify::const_new();
 
-/// Has the files that are followed in this process looked at now rather than at the end of a period, as SIGHUP asks for.
+/// Has the files that are followed in this process looked at now rather than at the end of a period, as SIGHUP asks
+/// for.
 pub fn look_now() {
     LOOK_NOW.notify_waiters();
 }

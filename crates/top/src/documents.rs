@@ -13,8 +13,8 @@ use crate::metrics;
 /// The path of the metrics.
 const METRICS_PATH: &str = "/metrics";
 
-/// The interval between two scrapes of a server without a stream, whose metrics take it some work; the second comes sooner,
-/// since rates are made of two.
+/// The interval between two scrapes of a server without a stream, whose metrics take it some work; the second comes
+/// sooner, since rates are made of two.
 const SCRAPE_PERIOD: Duration = Duration::from_secs(5);
 const SECOND_SCRAPE_DELAY: Duration = Duration::from_secs(1);
 

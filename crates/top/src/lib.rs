@@ -6,8 +6,8 @@
 //!   /metrics (any API server) -----+
 //! ```
 //!
-//! It is a pure client. A server without `/debug/ui/stream` is read by its metrics, which tell less; what they do not tell
-//! is shown as `-`. What the server tells is not decided here, but in `ringwatch-observe` and `ringwatch-server`.
+//! It is a pure client. A server without `/debug/ui/stream` is read by its metrics, which tell less; what they do not
+//! tell is shown as `-`. What the server tells is not decided here, but in `ringwatch-observe` and `ringwatch-server`.
 
 mod documents;
 mod exposition;
@@ -29,13 +29,15 @@ use self::documents::Documents;
 
 /// Show what an API server does now: its types, watchers, requests and priority levels.
 ///
-/// A ringwatch tells all of it to whoever may get /debug/ui/stream. Of another API server it is shown what /metrics tells.
+/// A ringwatch tells all of it to whoever may get /debug/ui/stream. Of another API server it is shown what /metrics
+/// tells.
 #[derive(Args, Clone, Debug)]
 pub struct TopFlags {
     #[command(flatten)]
     remote: RemoteFlags,
 
-    /// Print it once as plain text and end, instead of following it. Takes as long as two documents, whose difference makes rates.
+    /// Print it once as plain text and end, instead of following it. Takes as long as two documents, whose difference
+    /// makes rates.
     #[arg(long)]
     once: bool,
 }

@@ -1,4 +1,5 @@
-//! The screen: the tables of a state, the watchers of a type, and one watcher. It knows keys and draws, and asks nobody.
+//! The screen: the tables of a state, the watchers of a type, and one watcher. It knows keys and draws, and asks
+//! nobody.
 
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;

@@ -3,11 +3,10 @@
 use std::cmp::Reverse;
 
 use ringwatch_observe::status::thresholds::Severity;
+use ringwatch_observe::status::values::{UNKNOWN, bytes, number, rate, seconds};
 use ringwatch_observe::status::{
     ClientState, LevelState, RequestState, ServerState, StoreKind, TypeState, Watcher, WebhookState,
 };
-
-use ringwatch_observe::status::values::{UNKNOWN, bytes, number, rate, seconds};
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]

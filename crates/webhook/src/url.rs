@@ -1,8 +1,8 @@
 //! The URL at which a webhook is called, as client-go makes it of what a configuration says.
 //!
-//! The path is cleaned as by `path.Join`: doubled slashes, `.` and `..` and a slash at the end go, and an empty path is `/`.
-//! Credentials, the query and the fragment of a URL are left out. Follows `url.Parse`, `ClientManager.hookClientConfig`,
-//! `rest.DefaultServerURL`, `rest.NewRequest` and `URL.EscapedPath`.
+//! The path is cleaned as by `path.Join`: doubled slashes, `.` and `..` and a slash at the end go, and an empty path is
+//! `/`. Credentials, the query and the fragment of a URL are left out. Follows `url.Parse`,
+//! `ClientManager.hookClientConfig`, `rest.DefaultServerURL`, `rest.NewRequest` and `URL.EscapedPath`.
 
 use percent_encoding::percent_decode;
 use ringwatch_apimachinery::go_url::{Url, escape_path, is_valid_path};

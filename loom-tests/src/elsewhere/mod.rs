@@ -1,5 +1,5 @@
-//! The structures made by hand outside `ring`, as far as the models in `tests/` call them, and the parts of other crates
-//! that the included files use.
+//! The structures made by hand outside `ring`, as far as the models in `tests/` call them, and the parts of other
+//! crates that the included files use.
 
 pub mod clock;
 pub mod doorbell;

@@ -47,7 +47,8 @@ impl Source {
     }
 }
 
-/// Waits for both, and returns how often it polled the seldom one. A task that is never woken hangs, which loom reports.
+/// Waits for both, and returns how often it polled the seldom one. A task that is never woken hangs, which loom
+/// reports.
 fn wait(bell: &Doorbell, often: &Source, seldom: &Source) -> usize {
     let (mut polls, mut done) = (0, (false, false));
     let mut task = None;

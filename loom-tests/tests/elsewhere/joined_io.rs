@@ -122,8 +122,8 @@ async fn connection(frames: Shared<Frames>, mut io: impl AsyncWrite + Unpin) {
     }
 }
 
-/// Serves a connection that has some frames, and has another one come meanwhile, perhaps. Returns what the client has read
-/// before it closes the connection. A connection that keeps bytes back hangs, which loom reports.
+/// Serves a connection that has some frames, and has another one come meanwhile, perhaps. Returns what the client has
+/// read before it closes the connection. A connection that keeps bytes back hangs, which loom reports.
 fn serve(waiting: Vec<&'static [u8]>, coming: Option<&'static [u8]>) -> Vec<u8> {
     let length: usize = waiting.iter().chain(&coming).map(|it| it.len()).sum();
     let frames = Shared::new(Frames {

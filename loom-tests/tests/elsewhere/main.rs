@@ -1,6 +1,6 @@
-//! Models of what is made by hand outside `ring`: the memory ledger, the encodings cached with an object, the cancellation
-//! flag, the doorbell, the joined writes of a connection, the ready watches of one, the seats of requests in progress, and the turns of
-//! users at what only a few can have at a time.
+//! Models of what is made by hand outside `ring`: the memory ledger, the encodings cached with an object, the
+//! cancellation flag, the doorbell, the joined writes of a connection, the ready watches of one, the seats of requests
+//! in progress, and the turns of users at what only a few can have at a time.
 
 mod budget;
 mod cancellation;

@@ -26,8 +26,8 @@ fn send(watch: &Entry<Events>) {
     watch.wake();
 }
 
-/// Writes so many events, and returns how often a watch was looked at. A connection that is never woken hangs, which loom
-/// reports.
+/// Writes so many events, and returns how often a watch was looked at. A connection that is never woken hangs, which
+/// loom reports.
 fn write(ready: &Ready<Events>, events: usize) -> usize {
     let (mut written, mut looks) = (0, 0);
     let mut task = None;

@@ -57,7 +57,8 @@ pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<St
     Ok(walk.unknown)
 }
 
-/// Checks the types of the members of any object's `metadata`, as [`check_types`] does. Errors and paths begin inside of it.
+/// Checks the types of the members of any object's `metadata`, as [`check_types`] does. Errors and paths begin inside
+/// of it.
 ///
 /// # Errors
 /// [`TypeError`] for the first value that its field cannot have.

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::TypeError;
 
-/// The fields whose types read their own JSON in Go. Errors of what is in them name the struct that has the first of them.
+/// The fields whose types read their own JSON in Go. Errors of what is in them name the struct that has the first of
+/// them.
 const READ_APART: [&str; 4] = [
     "items",
     "additionalProperties",
@@ -86,8 +87,8 @@ impl Path<'_> {
         }
     }
 
-    /// Adds the names of the fields of the path, and returns the name of the struct that errors name: the last one's, if
-    /// nothing around is read apart.
+    /// Adds the names of the fields of the path, and returns the name of the struct that errors name: the last one's,
+    /// if nothing around is read apart.
     fn fields<'a>(&'a self, names: &mut Vec<&'a str>) -> &'static str {
         match self {
             Self::Root => "",

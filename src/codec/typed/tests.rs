@@ -4,11 +4,11 @@ use std::fs;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
+use ringwatch_testing::{made, recorded};
 use serde_json::json;
 
 use super::*;
 use crate::codec::{encode, kind};
-use ringwatch_testing::{made, recorded};
 
 /// Kubernetes' own objects where they are at hand, and the made ones, with their kinds.
 static OBJECTS: LazyLock<Vec<(Kind, Value)>> = LazyLock::new(objects);

@@ -1,7 +1,7 @@
 //! The attributes by which an object is selected: its names, its labels, and the fields that its type declares.
 //!
-//! They are found in an object once, when it is decoded. Names and labels stay where they are, in its stored form, and only
-//! their places are kept: there are many objects, and a text of its own takes more than the text itself.
+//! They are found in an object once, when it is decoded. Names and labels stay where they are, in its stored form, and
+//! only their places are kept: there are many objects, and a text of its own takes more than the text itself.
 //!
 //! ```text
 //!   stored form    ... metadata ... "web-1" ... "default" ... "app" "web" ...
@@ -87,7 +87,8 @@ pub struct FieldPath {
     pub default: &'static str,
     /// The paths of the value, if not its name: the first that has a value counts.
     pub from: &'static [&'static str],
-    /// True if the cache keeps an index of the field, by which a list of the objects that have one value looks at no others.
+    /// True if the cache keeps an index of the field, by which a list of the objects that have one value looks at no
+    /// others.
     pub indexed: bool,
 }
 

@@ -1,9 +1,9 @@
 //! An object: its bytes, and the few attributes by which it is selected.
 //!
-//! The bytes are the stored form, [`json`] or [`protobuf`], and shared with the store where that keeps them in memory as
-//! well. The resource version is not among them: it is spliced in when the object is written to a client ([`versioned`]).
-//! The stored form is the only one that is always there: others are made for clients that request them, and may be dropped
-//! again.
+//! The bytes are the stored form, [`json`] or [`protobuf`], and shared with the store where that keeps them in memory
+//! as well. The resource version is not among them: it is spliced in when the object is written to a client
+//! ([`versioned`]). The stored form is the only one that is always there: others are made for clients that request
+//! them, and may be dropped again.
 
 mod attributes;
 mod json;
@@ -51,8 +51,8 @@ pub struct Object {
     stored: Bytes,
     /// The encoding, and the offsets in it.
     layout: Layout,
-    /// The length of [`Object::item`]. A list tells its own length before its items, whose stored bytes would be read from
-    /// memory for that alone.
+    /// The length of [`Object::item`]. A list tells its own length before its items, whose stored bytes would be read
+    /// from memory for that alone.
     item_bytes: u32,
     /// The revision that wrote this version; 0 for an object that is not stored (dry-run).
     revision: u64,
@@ -71,7 +71,8 @@ enum Layout {
 /// An encoding in which objects are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredForm {
-    /// JSON without white space; its item of a list has no kind and no apiVersion, and no opening brace: write `{` first.
+    /// JSON without white space; its item of a list has no kind and no apiVersion, and no opening brace: write `{`
+    /// first.
     Json,
     /// Protobuf in Kubernetes' envelope; its item of a list is the message without the envelope.
     Protobuf,
@@ -113,8 +114,8 @@ impl Object {
         Self::from_json(exact(encode(value)), revision, schema)
     }
 
-    /// Creates an object out of the parts of its stored form, as [`ProtobufForm::new`] has found them, with the attributes
-    /// at these places of [`ProtobufForm::bytes`].
+    /// Creates an object out of the parts of its stored form, as [`ProtobufForm::new`] has found them, with the
+    /// attributes at these places of [`ProtobufForm::bytes`].
     #[doc(hidden)]
     #[must_use]
     pub fn from_protobuf(
@@ -243,7 +244,8 @@ impl Object {
         }
     }
 
-    /// Returns the message of an object that is stored as protobuf, without its envelope and without a resource version.
+    /// Returns the message of an object that is stored as protobuf, without its envelope and without a resource
+    /// version.
     #[must_use]
     pub fn message(&self) -> Option<&[u8]> {
         match self.layout {
@@ -351,8 +353,8 @@ mod tests {
         }
     }
 
-    /// A server has as many records as objects, beside the stored bytes. With the counts of references it takes 120 bytes, and the
-    /// allocator gives 128.
+    /// A server has as many records as objects, beside the stored bytes. With the counts of references it takes 120
+    /// bytes, and the allocator gives 128.
     #[test]
     fn the_record_of_an_object_is_small() {
         assert!(size_of::<Object>() <= 104, "{}", size_of::<Object>());

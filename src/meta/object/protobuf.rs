@@ -10,8 +10,8 @@
 //!              message  ^                                                                        envelope
 //! ```
 //!
-//! The stored form has an empty version, as Kubernetes writes it. It is kept as it came, if its parts lie as above; of the
-//! places, two are remembered, and the others are read from the two lengths.
+//! The stored form has an empty version, as Kubernetes writes it. It is kept as it came, if its parts lie as above; of
+//! the places, two are remembered, and the others are read from the two lengths.
 
 use super::offset;
 use super::versioned::{HeadBytes, VersionedObject};

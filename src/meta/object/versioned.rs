@@ -1,4 +1,5 @@
-//! The bytes of an object with its resource version, in parts: the stored form is not copied for the sake of a few digits.
+//! The bytes of an object with its resource version, in parts: the stored form is not copied for the sake of a few
+//! digits.
 //!
 //! ```text
 //!   start | lengths | before | version | rest

@@ -1,8 +1,8 @@
-//! Shard selectors: ranges of the hash of an object's uid or namespace, by which the replicas of a controller divide the
-//! objects of a type among themselves.
+//! Shard selectors: ranges of the hash of an object's uid or namespace, by which the replicas of a controller divide
+//! the objects of a type among themselves.
 //!
-//! The hash is FNV-1a with 64 bits, so that clients and all servers agree on the shard of an object. It spreads uids evenly
-//! and looks at nothing else, so an object stays in its shard for as long as it lives.
+//! The hash is FNV-1a with 64 bits, so that clients and all servers agree on the shard of an object. It spreads uids
+//! evenly and looks at nothing else, so an object stays in its shard for as long as it lives.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
@@ -68,7 +68,8 @@ pub fn shard_hash(text: &str) -> u64 {
 }
 
 impl ShardSelector {
-    /// Creates a selector of the objects whose field has a hash in one of the ranges; of everything if there is no range.
+    /// Creates a selector of the objects whose field has a hash in one of the ranges; of everything if there is no
+    /// range.
     #[must_use]
     pub fn new(field: ShardField, ranges: &[ShardRange]) -> Self {
         if ranges.is_empty() {
@@ -81,8 +82,8 @@ impl ShardSelector {
         })))
     }
 
-    /// Parses a selector such as `shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')`, or several
-    /// of these with `||` between them.
+    /// Parses a selector such as `shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')`, or
+    /// several of these with `||` between them.
     ///
     /// # Errors
     /// [`ParseError`] with kube-apiserver's text, also for the empty text.

@@ -1,14 +1,14 @@
-//! The syntax of CEL, as far as the parser of shard selectors needs it: every operator is read, so that one that is not allowed
-//! can be named, but only the operands of `||` and of calls are kept.
+//! The syntax of CEL, as far as the parser of shard selectors needs it: every operator is read, so that one that is not
+//! allowed can be named, but only the operands of `||` and of calls are kept.
 //!
-//! Kinds and names of functions are those of cel-go's `ast` and `operators`, since errors show them. Not read are identifiers
-//! in backticks, and neither are the optional syntax and the macros, which kube-apiserver leaves off here.
+//! Kinds and names of functions are those of cel-go's `ast` and `operators`, since errors show them. Not read are
+//! identifiers in backticks, and neither are the optional syntax and the macros, which kube-apiserver leaves off here.
 
 use super::ParseError;
 use super::shard_tokens::{Token, Tokens};
 
-/// Maximum number of expressions within each other: the parser, and what walks its result, recur for each. kube-apiserver
-/// reads 250.
+/// Maximum number of expressions within each other: the parser, and what walks its result, recur for each.
+/// kube-apiserver reads 250.
 const LEVELS_MAX: usize = 60;
 
 /// Operators between two operands, by their precedence: a larger one binds its operands first.

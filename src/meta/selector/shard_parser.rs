@@ -1,7 +1,8 @@
-//! The parser of shard selectors: calls of `shardRange` joined by `||`, out of a CEL expression that is never evaluated.
+//! The parser of shard selectors: calls of `shardRange` joined by `||`, out of a CEL expression that is never
+//! evaluated.
 //!
-//! The order of the checks and their texts are those of `Parse` in `k8s.io/apiserver/pkg/sharding/parser.go`, 1.36. Only
-//! what is wrong with the syntax itself is told in words of [`super::shard_expression`].
+//! The order of the checks and their texts are those of `Parse` in `k8s.io/apiserver/pkg/sharding/parser.go`, 1.36.
+//! Only what is wrong with the syntax itself is told in words of [`super::shard_expression`].
 
 use super::ParseError;
 use super::shard::{ShardField, ShardRange, ShardSelector};

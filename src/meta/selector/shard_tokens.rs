@@ -166,8 +166,8 @@ fn number(text: &str) -> Result<(Token, &str), ParseError> {
     Ok((Token::Literal(go_type), &text[end..]))
 }
 
-/// Returns true if no number of a type of Go has such a value. The sign before it is not known, so one more is taken as in range
-/// than there are positive numbers.
+/// Returns true if no number of a type of Go has such a value. The sign before it is not known, so one more is taken as
+/// in range than there are positive numbers.
 fn is_out_of_range(literal: &str, go_type: &str) -> bool {
     if go_type == "float64" {
         return literal.parse::<f64>().is_ok_and(f64::is_infinite);

@@ -6,11 +6,12 @@ use sha2::{Digest, Sha256};
 
 use super::{KeyValue, LeaseId};
 
-/// The SHA-256 of the keys of a store at one revision. Stores of one revision with the same digest have the same content,
-/// whatever each has compacted.
+/// The SHA-256 of the keys of a store at one revision. Stores of one revision with the same digest have the same
+/// content, whatever each has compacted.
 ///
-/// It goes over every key that exists, in their order: the length of the key, the key, the length of the value, the value,
-/// the creation and the modification revision, the version, and the lease or 0. Numbers are of 64 bits, little-endian.
+/// It goes over every key that exists, in their order: the length of the key, the key, the length of the value, the
+/// value, the creation and the modification revision, the version, and the lease or 0. Numbers are of 64 bits,
+/// little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentDigest([u8; 32]);
 
@@ -31,8 +32,8 @@ impl ContentHasher {
         self.add_parts(&kv.key, &kv.value, revisions, kv.lease);
     }
 
-    /// Adds the next key as if its revisions and its version were 0, which is what stores with revisions of their own can
-    /// have in common.
+    /// Adds the next key as if its revisions and its version were 0, which is what stores with revisions of their own
+    /// can have in common.
     pub fn add_without_revisions(&mut self, kv: &KeyValue) {
         self.add_parts(&kv.key, &kv.value, [0; 3], kv.lease);
     }

@@ -26,14 +26,14 @@ pub struct TypeConfig {
     pub versioner: Versioner,
     /// The limits of the window of events.
     pub window: WindowLimits,
-    /// True if lists of shards are answered by an index of the hashes, which takes about 100 bytes of memory for each object. Otherwise
-    /// each object is looked at.
+    /// True if lists of shards are answered by an index of the hashes, which takes about 100 bytes of memory for each
+    /// object. Otherwise each object is looked at.
     pub shard_indexes: bool,
 }
 
 impl TypeConfig {
-    /// Returns the configuration of a type whose keys begin with the plural resource, which has no selectable fields but name
-    /// and namespace, the default limits of the window, and no index of shards.
+    /// Returns the configuration of a type whose keys begin with the plural resource, which has no selectable fields
+    /// but name and namespace, the default limits of the window, and no index of shards.
     #[must_use]
     pub fn new(group: impl Into<String>, resource: impl Into<String>) -> Self {
         let resource = resource.into();

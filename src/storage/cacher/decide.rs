@@ -29,8 +29,8 @@
 //! Requests that the cache then finds it cannot answer go to the store, except watches: a value that cannot be decoded,
 //! a revision that has left the window, a cache that did not become fresh in time for a read without a version or for a
 //! list that is continued. Lists of revisions that the store has compacted also go there, even if the cache still has
-//! them. Where the feed may not come to the newest revision soon, so does every read of a revision that the cache has not
-//! reached, and watches that begin with so new a state begin with the store's.
+//! them. Where the feed may not come to the newest revision soon, so does every read of a revision that the cache has
+//! not reached, and watches that begin with so new a state begin with the store's.
 
 use crate::meta::VersionMatch;
 use crate::storage::{ContinueToken, GetOptions, ListOptions, StorageError};

@@ -1,7 +1,8 @@
 //! The figures of a feed and of its types, gathered when somebody asks for them.
 //!
-//! Nothing is counted for this alone, except the reads that wait: the rest is read from what readers of the cache see, and
-//! from the metrics. So the figures are of slightly different moments, and the events of a type wait for none of them.
+//! Nothing is counted for this alone, except the reads that wait: the rest is read from what readers of the cache see,
+//! and from the metrics. So the figures are of slightly different moments, and the events of a type wait for none of
+//! them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +57,8 @@ pub struct WindowFill {
 }
 
 impl Feed {
-    /// Returns the figures of all types, in no particular order. It takes time that grows with the number of types alone.
+    /// Returns the figures of all types, in no particular order. It takes time that grows with the number of types
+    /// alone.
     #[must_use]
     pub fn figures(&self) -> Vec<TypeFigures> {
         self.shared().present().iter().map(figures).collect()
@@ -68,8 +70,8 @@ impl Feed {
         self.shared().fresh().revision()
     }
 
-    /// Asks the store for its newest revision, within the time of a read. The readers that need it at that moment share the
-    /// request.
+    /// Asks the store for its newest revision, within the time of a read. The readers that need it at that moment share
+    /// the request.
     ///
     /// # Errors
     /// As for a read of the newest objects: the store's error, or that it did not answer in time.

@@ -260,8 +260,8 @@ impl Cacher {
         Ok(CacheAnswer::Here(listed.list))
     }
 
-    /// Returns true if the initial state of a watch is to be the store's: the watch demands a state so new that the cache
-    /// would not know that it has it.
+    /// Returns true if the initial state of a watch is to be the store's: the watch demands a state so new that the
+    /// cache would not know that it has it.
     pub(super) async fn needs_state_of_store(&self, options: &ListOptions) -> bool {
         if self.feed.reaches_newest() {
             return false;

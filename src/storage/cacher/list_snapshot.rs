@@ -79,8 +79,8 @@ impl PageRequest<'_> {
             }
             list.items.push(Arc::clone(object));
             if self.limit > 0 && list.items.len() as u64 >= self.limit {
-                // As in kube-apiserver, a page is the last one if none of the objects that are left would have been looked
-                // at: there shards have no index, so any object counts.
+                // As in kube-apiserver, a page is the last one if none of the objects that are left would have been
+                // looked at: there shards have no index, so any object counts.
                 let is_last = match indexed_field {
                     None => self.state.after(self.folder, key).next().is_none(),
                     Some(_) => entries.by_ref().next().is_none(),

@@ -25,14 +25,14 @@
 //!   as there is one the store answers the type's lists, since only it can report the error. Watches keep the last
 //!   content that was sent to them until there is a new one.
 //! - A value that cannot be read without waiting suspends its type alone: its reads are refused and its watches wait.
-//!   If the value does not become readable soon, the watches end and the type is listed again, which is complete once all
-//!   its values have been read.
+//!   If the value does not become readable soon, the watches end and the type is listed again, which is complete once
+//!   all its values have been read.
 //! - Nothing here spawns tasks: the server runs [`Reflector::run`].
 //!
 //! # Reading order
 //!
-//! `decide` is the table of reads that the cache or the store answers. Below it are five rooms, each of which imports only
-//! those before it:
+//! `decide` is the table of reads that the cache or the store answers. Below it are five rooms, each of which imports
+//! only those before it:
 //!
 //! | room | holds |
 //! |---|---|

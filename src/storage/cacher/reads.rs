@@ -1,8 +1,8 @@
 //! Reads of a cache that has no store behind it.
 //!
-//! They are those of an [`Interface`](crate::storage::Interface), and routed by the same table ([`super::decide`]). Where a
-//! [`CacheDelegator`](super::CacheDelegator) asks its store, they fail instead: for a value that cannot be decoded, a
-//! revision that has left the window, and whenever the cache does not become as fresh as demanded.
+//! They are those of an [`Interface`](crate::storage::Interface), and routed by the same table ([`super::decide`]).
+//! Where a [`CacheDelegator`](super::CacheDelegator) asks its store, they fail instead: for a value that cannot be
+//! decoded, a revision that has left the window, and whenever the cache does not become as fresh as demanded.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ impl Cacher {
     /// Reads one object from memory.
     ///
     /// # Errors
-    /// [`StorageError::KeyNotFound`]; [`StorageError::NotReady`]; [`StorageError::TooLargeResourceVersion`] when the cache
-    /// does not become so fresh in time; [`StorageError::Corrupt`].
+    /// [`StorageError::KeyNotFound`]; [`StorageError::NotReady`]; [`StorageError::TooLargeResourceVersion`] when the
+    /// cache does not become so fresh in time; [`StorageError::Corrupt`].
     pub async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {
         self.check_ready()?;
         let fresh = decide::get(options).unwrap_or(Fresh::MostRecent);
@@ -28,7 +28,8 @@ impl Cacher {
     ///
     /// # Errors
     /// As [`Cacher::get`], [`StorageError::ListExpired`] when the revision has left the window,
-    /// [`StorageError::InvalidContinue`]; [`StorageError::Internal`] as long as any value of the type cannot be decoded.
+    /// [`StorageError::InvalidContinue`]; [`StorageError::Internal`] as long as any value of the type cannot be
+    /// decoded.
     pub async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError> {
         prepare_key("", key, options.recursive)?;
         self.check_ready()?;
@@ -39,8 +40,8 @@ impl Cacher {
         answer.without_store()
     }
 
-    /// Starts a watch of everything under a key, or of the key alone if not recursive. Any error but those here is the last
-    /// item of the stream.
+    /// Starts a watch of everything under a key, or of the key alone if not recursive. Any error but those here is the
+    /// last item of the stream.
     ///
     /// # Errors
     /// [`StorageError::NotReady`], [`StorageError::InvalidKey`].

@@ -160,7 +160,8 @@ impl EncryptionConfig {
         !self.kms.is_empty()
     }
 
-    /// Checks that all KMS plugins are healthy, one after the other. One that was asked a moment ago is not asked again.
+    /// Checks that all KMS plugins are healthy, one after the other. One that was asked a moment ago is not asked
+    /// again.
     ///
     /// # Errors
     /// An explanation for the log.

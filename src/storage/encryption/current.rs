@@ -102,8 +102,8 @@ impl Encryption {
         self.shared.config.load_full().check_kms().await
     }
 
-    /// Keeps the keys of all KMS plugins confirmed, until it is dropped. Without this, nothing is encrypted with them after
-    /// some minutes.
+    /// Keeps the keys of all KMS plugins confirmed, until it is dropped. Without this, nothing is encrypted with them
+    /// after some minutes.
     pub async fn poll_kms(self) {
         loop {
             let config = self.shared.config.load_full();

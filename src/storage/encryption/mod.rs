@@ -8,10 +8,9 @@
 //! ```
 //!
 //! A stored value names its provider and its key, so that keys and providers can be replaced while old values are still
-//! read ([`Transformer`]). A file configures the encryption of each type ([`EncryptionConfig`]), also while it is in use
-//! ([`Encryption`]). The hard part is that
-//! no encrypted value may pass for a plain one: a value that no key decrypts is an error, and one with the prefix of
-//! encrypted values is never taken for an object.
+//! read ([`Transformer`]). A file configures the encryption of each type ([`EncryptionConfig`]), also while it is in
+//! use ([`Encryption`]). The hard part is that no encrypted value may pass for a plain one: a value that no key
+//! decrypts is an error, and one with the prefix of encrypted values is never taken for an object.
 //!
 //! Without the feature `encryption` nothing is encrypted ([`Transformer`] passes values on), and that rule alone holds.
 

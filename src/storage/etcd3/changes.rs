@@ -120,7 +120,8 @@ impl Changes {
         key.to_owned()
     }
 
-    /// Converts an event. Its value is moved: a clone would give bytes that nobody else has a count of references for good.
+    /// Converts an event. Its value is moved: a clone would give bytes that nobody else has a count of references for
+    /// good.
     fn change(&self, event: Event) -> Change {
         let KeyValue {
             key,

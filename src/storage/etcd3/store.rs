@@ -54,8 +54,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns the configuration of a type without selectable fields but name and namespace, in a store that no compactor
-    /// compacts.
+    /// Returns the configuration of a type without selectable fields but name and namespace, in a store that no
+    /// compactor compacts.
     #[must_use]
     pub fn new(
         path_prefix: impl Into<String>,
@@ -126,7 +126,8 @@ impl Store {
         }
     }
 
-    /// Returns this store with leases that objects share for at most this time; 0 for a lease of its own for each object.
+    /// Returns this store with leases that objects share for at most this time; 0 for a lease of its own for each
+    /// object.
     #[must_use]
     pub fn sharing_leases(self, reuse_max: Duration) -> Self {
         let leases = self.lease_manager(&self.requests, reuse_max);

@@ -1,5 +1,5 @@
-//! The conformance suite over the store and over the cache in front of it, each over memory (in JSON and in protobuf), the
-//! embedded file and etcd.
+//! The conformance suite over the store and over the cache in front of it, each over memory (in JSON and in protobuf),
+//! the embedded file and etcd.
 
 mod subjects;
 

@@ -1,4 +1,5 @@
-//! A backend in memory that fails at a chosen call, whose leases have numbers, and to which others write at a chosen call.
+//! A backend in memory that fails at a chosen call, whose leases have numbers, and to which others write at a chosen
+//! call.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -75,8 +75,8 @@ async fn delete(backend: &dyn Backend, key: &str) {
     write(backend, key, then).await.unwrap();
 }
 
-/// Asserts that a store with revisions of its own is a whole copy of a source at a revision: nothing that a client knows of
-/// the source can be read or watched from, and no key has a revision of the source.
+/// Asserts that a store with revisions of its own is a whole copy of a source at a revision: nothing that a client
+/// knows of the source can be read or watched from, and no key has a revision of the source.
 async fn assert_past(target: &dyn Backend, source_revision: u64) {
     let found = keys(target).await;
     assert!(

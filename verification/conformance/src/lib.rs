@@ -65,8 +65,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Creates the subject of an implementation over a backend whose keys begin with `path_prefix`. `window` changes push
-    /// an event out of its window of history; 0 if only compaction does. `support` is dropped last.
+    /// Creates the subject of an implementation over a backend whose keys begin with `path_prefix`. `window` changes
+    /// push an event out of its window of history; 0 if only compaction does. `support` is dropped last.
     pub fn new(
         interface: Arc<dyn Interface>,
         backend: Arc<dyn Backend>,

@@ -95,7 +95,8 @@ fn unchanged(object: &Object) -> Preconditions {
     }
 }
 
-/// Checks that a write was refused because the object is not what was demanded, or is there no more, and that it was left alone.
+/// Checks that a write was refused because the object is not what was demanded, or is there no more, and that it was
+/// left alone.
 async fn is_refused<T: std::fmt::Debug>(
     subject: &Subject,
     name: &str,

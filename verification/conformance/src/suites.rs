@@ -6,8 +6,8 @@ pub fn skipped(case: &str) {
     ringwatch_testing::tools::skipped(case, "no etcd");
 }
 
-/// Makes a module of tests for every implementation that keeps its objects itself, with every case in it. A function that
-/// builds a subject returns `None` if it needs an etcd and there is none.
+/// Makes a module of tests for every implementation that keeps its objects itself, with every case in it. A function
+/// that builds a subject returns `None` if it needs an etcd and there is none.
 ///
 /// ```ignore
 /// suite! {
@@ -33,8 +33,8 @@ macro_rules! suite {
     };
 }
 
-/// Makes a module of tests for every implementation that reaches its objects through an API, which gives them no time to
-/// live and no bytes that are no object.
+/// Makes a module of tests for every implementation that reaches its objects through an API, which gives them no time
+/// to live and no bytes that are no object.
 #[macro_export]
 macro_rules! suite_over_an_api {
     ($($module:ident $what:literal $build:path;)*) => {

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::memory::within;
 
-/// Bytes that an expression may take: what is set aside for requests with expressions, many times over, since a parser's tables
-/// are made at its first use.
+/// Bytes that an expression may take: what is set aside for requests with expressions, many times over, since a
+/// parser's tables are made at its first use.
 const BYTES: usize = 256 << 20;
 
 pub(crate) fn run(bytes: &[u8]) -> bool {

@@ -1,7 +1,8 @@
-//! The file of the embedded store, with bytes that are others. It is refused, or opened as it was but for its last batch.
+//! The file of the embedded store, with bytes that are others. It is refused, or opened as it was but for its last
+//! batch.
 //!
-//! An input is changes of four bytes: three for the place among the blocks that are not zero, and the byte to write there.
-//! A last one that is cut short is the place, in units of a block, at which the file ends.
+//! An input is changes of four bytes: three for the place among the blocks that are not zero, and the byte to write
+//! there. A last one that is cut short is the place, in units of a block, at which the file ends.
 
 use std::io;
 use std::path::Path;

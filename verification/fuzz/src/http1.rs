@@ -1,5 +1,6 @@
-//! Connections over HTTP/1.1, with watches, which are written without hyper. Whatever a client sends and however it is cut, its
-//! connection ends once it has sent everything and reads; no more is answered than was asked, and nothing else comes.
+//! Connections over HTTP/1.1, with watches, which are written without hyper. Whatever a client sends and however it is
+//! cut, its connection ends once it has sent everything and reads; no more is answered than was asked, and nothing else
+//! comes.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -84,7 +85,8 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
     answers.starts_with("HTTP/1.1 200")
 }
 
-/// Returns how many requests these bytes can be at most: each head ends with an empty line, of which hyper takes `\n` alone.
+/// Returns how many requests these bytes can be at most: each head ends with an empty line, of which hyper takes `\n`
+/// alone.
 fn count_heads(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte == b'\n').count()
 }

@@ -1,5 +1,5 @@
-//! Bodies in JSON. The parser agrees with serde_json's own, what it has read can be written and read as the same, and takes no
-//! more memory than is set aside for a body. An object of a built-in kind can be written as protobuf.
+//! Bodies in JSON. The parser agrees with serde_json's own, what it has read can be written and read as the same, and
+//! takes no more memory than is set aside for a body. An object of a built-in kind can be written as protobuf.
 
 use ringwatch::codec;
 use ringwatch_apimachinery::GroupVersion;

@@ -1,8 +1,9 @@
 //! Targets of coverage-guided fuzzing: every parser of what strangers send, with what must hold of it.
 //!
-//! A target is a function of bytes that panics if something is wrong, in a file of its own, which says what must hold. Beside
-//! that, none may panic or take longer than ten seconds. `verification/fuzz/run TARGET MINUTES` runs one under libFuzzer; the test `replay` runs
-//! all of them on the seeds, on the inputs with which one has failed before, and on these with random damage.
+//! A target is a function of bytes that panics if something is wrong, in a file of its own, which says what must hold.
+//! Beside that, none may panic or take longer than ten seconds. `verification/fuzz/run TARGET MINUTES` runs one under
+//! libFuzzer; the test `replay` runs all of them on the seeds, on the inputs with which one has failed before, and on
+//! these with random damage.
 //!
 //! A parser that only the server's own operator feeds does not belong here, and neither do tests of a parser's results,
 //! which are beside it.

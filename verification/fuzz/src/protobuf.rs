@@ -1,5 +1,5 @@
-//! Objects in protobuf, as bodies and as a store has them. What is read can be written as JSON and as protobuf, is then read
-//! as the same, and takes no more than 16 times the memory.
+//! Objects in protobuf, as bodies and as a store has them. What is read can be written as JSON and as protobuf, is then
+//! read as the same, and takes no more than 16 times the memory.
 
 use ringwatch::codec;
 use ringwatch::meta::FieldSchema;

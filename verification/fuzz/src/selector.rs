@@ -1,5 +1,5 @@
-//! Label, field and shard selectors. The text of a selector is read as the same selector, which selects as its requirements say one
-//! by one. Its memory grows with its length.
+//! Label, field and shard selectors. The text of a selector is read as the same selector, which selects as its
+//! requirements say one by one. Its memory grows with its length.
 
 use ringwatch::meta::{FieldSelector, LabelSelector, ShardSelector};
 

@@ -1,5 +1,5 @@
-//! Bodies in YAML. What is read is a tree of JSON and takes no more memory than is set aside for a body, but for its aliases. Of
-//! JSON, which is YAML, both parsers read the same.
+//! Bodies in YAML. What is read is a tree of JSON and takes no more memory than is set aside for a body, but for its
+//! aliases. Of JSON, which is YAML, both parsers read the same.
 
 use ringwatch_endpoints::parsers;
 use ringwatch_offload::{Work, memory_for};

@@ -1,5 +1,5 @@
-//! Damage of a file at rest: a bit that is another, or an end that is missing. A store must be refused then, or be as it
-//! was but for its last batch.
+//! Damage of a file at rest: a bit that is another, or an end that is missing. A store must be refused then, or be as
+//! it was but for its last batch.
 
 use rand::Rng;
 use ringwatch::clock::Clock;

@@ -1,8 +1,8 @@
-//! A cluster of etcd as the server sees it: its leaders change, its members lag, it cancels watches, compacts and runs out
-//! of space.
+//! A cluster of etcd as the server sees it: its leaders change, its members lag, it cancels watches, compacts and runs
+//! out of space.
 //!
-//! The content is that of an embedded store in memory, which is always right. What is simulated is the way there: a write
-//! may happen and not be answered, or not happen; events come late, but in order; progress comes late too.
+//! The content is that of an embedded store in memory, which is always right. What is simulated is the way there: a
+//! write may happen and not be answered, or not happen; events come late, but in order; progress comes late too.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -21,9 +21,9 @@ use crate::store;
 
 /// The bearer token of the clients.
 pub(crate) const TOKEN: &str = "simulated";
-/// The server's authority, and the key of its service account tokens, which protect nothing. Made anew, an authority would have
-/// another length now and then, and so would the stored object that names it; and the search for a key takes random
-/// numbers of the system, more or less of them.
+/// The server's authority, and the key of its service account tokens, which protect nothing. Made anew, an authority
+/// would have another length now and then, and so would the stored object that names it; and the search for a key takes
+/// random numbers of the system, more or less of them.
 const KEYS: [(&str, &str); 3] = [
     ("ca.crt", include_str!("keys/ca.crt")),
     ("ca.key", include_str!("keys/ca.key")),

@@ -29,8 +29,8 @@ const STEPS: usize = 60;
 /// Tells users apart who are not there at the same time.
 static NAMES: AtomicU32 = AtomicU32::new(0);
 
-/// The services that certainly have an address or port. One is noted after the server has answered, and removed before the
-/// server is asked to delete it.
+/// The services that certainly have an address or port. One is noted after the server has answered, and removed before
+/// the server is asked to delete it.
 type Held = Arc<Mutex<HashMap<String, String>>>;
 
 #[tokio::test]
@@ -104,8 +104,8 @@ async fn what_a_killed_server_leaves_behind_is_given_back() {
     }
     killed.start_again();
     let again = killed.client().await;
-    // Those whose services nobody answered for may be there or not; by now etcd has done all that the killed server asked of it. Others
-    // go on meanwhile, and get none of them.
+    // Those whose services nobody answered for may be there or not; by now etcd has done all that the killed server
+    // asked of it. Others go on meanwhile, and get none of them.
     let held = Held::default();
     for service in services(&other).await {
         let name = service["metadata"]["name"].as_str().expect("a name");

@@ -1,4 +1,5 @@
-//! The APIs that there are: APIServices of built-in groups from the start, and of custom resources while they are served.
+//! The APIs that there are: APIServices of built-in groups from the start, and of custom resources while they are
+//! served.
 
 use kube::Client;
 use ringwatch_testing::eventually::{DEADLINE, eventually};

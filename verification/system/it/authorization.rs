@@ -168,7 +168,8 @@ async fn what_no_role_allows_is_refused_in_kube_apiservers_words() {
         .expect("the admin may");
 }
 
-/// A client upgrades with a GET, and deletes what cannot be read with a DELETE, but needs more than `get` and `delete` for it.
+/// A client upgrades with a GET, and deletes what cannot be read with a DELETE, but needs more than `get` and `delete`
+/// for it.
 #[tokio::test]
 async fn some_requests_need_a_verb_beside_their_own() {
     let gate = "--feature-gates=AllowUnsafeMalformedObjectDeletion=true";

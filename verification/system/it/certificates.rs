@@ -1,5 +1,5 @@
-//! Certificates and authorities that change while the server runs: new connections go by the new ones, clients of those that
-//! there are are judged by the new authorities, and what cannot be used changes nothing.
+//! Certificates and authorities that change while the server runs: new connections go by the new ones, clients of those
+//! that there are are judged by the new authorities, and what cannot be used changes nothing.
 
 use std::fs;
 use std::net::Ipv4Addr;

@@ -102,8 +102,8 @@ impl Fixture {
         answer
     }
 
-    /// Waits until an expression on the page is what `told` makes of a document of the server at the same time, and `holds`
-    /// for it.
+    /// Waits until an expression on the page is what `told` makes of a document of the server at the same time, and
+    /// `holds` for it.
     async fn agree(
         &self,
         page: &mut Page,

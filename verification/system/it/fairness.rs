@@ -82,8 +82,8 @@ async fn a_flood_of_slow_lists_of_one_user_leaves_room_for_another() {
     let flags = [
         "--max-requests-inflight=4",
         "--max-mutating-requests-inflight=2",
-        // Longer than the whole test: what is served to a client that does not read stays in progress, and a fourth of it,
-        // the time that a request may wait, is longer than the deadline.
+        // Longer than the whole test: what is served to a client that does not read stays in progress, and a fourth of
+        // it, the time that a request may wait, is longer than the deadline.
         "--request-timeout=10m",
     ];
     let fixture = Fixture::start(&flags).await;

@@ -15,12 +15,12 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 /// The memory that the server has at most meanwhile.
 const SERVER_MIB_MAX: u64 = 1024;
 
-/// Maximum number of tries of what the server does while it has other work for a second or two. A test on a busy machine may
-/// miss that time, but not again and again.
+/// Maximum number of tries of what the server does while it has other work for a second or two. A test on a busy
+/// machine may miss that time, but not again and again.
 const TRIES_MAX: usize = 5;
 
-/// Minimum number of reads that are answered while expressions are checked, which takes as long as a hundred of them. If reads waited for the
-/// check, only the few before and after it would be counted.
+/// Minimum number of reads that are answered while expressions are checked, which takes as long as a hundred of them.
+/// If reads waited for the check, only the few before and after it would be counted.
 const READS_MIN: usize = 10;
 
 fn definition(plural: &str, spec: &Value) -> Value {
@@ -256,8 +256,8 @@ async fn objects_are_answered(client: &Client) {
 const OBJECTS: usize = 400;
 const AT_A_TIME: usize = 16;
 
-/// Defines a type of which there are many objects, and deletes it. Returns the path of the definition, which is still there
-/// until they are deleted.
+/// Defines a type of which there are many objects, and deletes it. Returns the path of the definition, which is still
+/// there until they are deleted.
 async fn delete_many(client: &Client, number: usize) -> String {
     let plural = format!("many{number}");
     define(client, &plural).await;

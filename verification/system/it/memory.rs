@@ -316,10 +316,11 @@ async fn k38670_clients_that_stop_reading_leave_nothing_behind() {
     create(&api, "after", 1).await;
 }
 
-/// Resident memory that the end of a watch may take for a while: less than a buffer of the size that connections read and
-/// write with. All of them together make far more than the noise of a process' resident memory.
+/// Resident memory that the end of a watch may take for a while: less than a buffer of the size that connections read
+/// and write with. All of them together make far more than the noise of a process' resident memory.
 const END_BYTES_MAX: u64 = 32 << 10;
-/// An open connection counts for so much, even if nothing is sent on it. The client that asks may have opened another one.
+/// An open connection counts for so much, even if nothing is sent on it. The client that asks may have opened another
+/// one.
 const CONNECTION_BYTES: u64 = 16 << 10;
 
 /// k#102259: thousands of watches that ended at the same time made memory rise instead of fall,

@@ -1,5 +1,5 @@
-//! `ringwatch store` beside real servers: a snapshot while objects are written, a server on what is restored of it, and the
-//! refusals.
+//! `ringwatch store` beside real servers: a snapshot while objects are written, a server on what is restored of it, and
+//! the refusals.
 
 use std::collections::BTreeMap;
 use std::fs;

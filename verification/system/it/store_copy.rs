@@ -1,4 +1,5 @@
-//! `ringwatch store copy` between embedded stores and a real etcd: servers on both sides of a move, and copies that are killed.
+//! `ringwatch store copy` between embedded stores and a real etcd: servers on both sides of a move, and copies that are
+//! killed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -270,7 +271,8 @@ fn assert_not_served(data: &Path, flags: &[&str]) {
     assert!(errors.contains("is an unfinished copy"), "{errors}");
 }
 
-/// Copies objects to an etcd and kills the copy half way, again from the start if it was too fast. Returns how many objects are there.
+/// Copies objects to an etcd and kills the copy half way, again from the start if it was too fast. Returns how many
+/// objects are there.
 async fn kill_half_way(
     etcd: &Etcd,
     backend: &Backend,

@@ -1,7 +1,7 @@
 //! A worker serves others: requests whose cost their client chooses keep neither health checks nor watchers waiting.
 //!
-//! How long answers take tells little on a busy machine. So this compares the CPU time of serving threads with that of the others, and
-//! counts what is served beside large work.
+//! How long answers take tells little on a busy machine. So this compares the CPU time of serving threads with that of
+//! the others, and counts what is served beside large work.
 
 use std::fs;
 use std::num::NonZero;
@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 
 use crate::support::server::Server;
 
-/// The part of the CPU time beside large work that serving threads may use: they read and write large requests and serve the others.
-/// 0.42 to 0.53 were seen, and 1 where large work stays on them.
+/// The part of the CPU time beside large work that serving threads may use: they read and write large requests and
+/// serve the others. 0.42 to 0.53 were seen, and 1 where large work stays on them.
 const SERVING_PART_MAX: f64 = 0.75;
 
 /// The number of large requests that are answered while others are counted.
@@ -150,7 +150,8 @@ async fn send(client: &Client, request: Request<Vec<u8>>) -> u16 {
     }
 }
 
-/// Sends a large request again and again on a thread of its own, so that this process's other work does not wait for its answers.
+/// Sends a large request again and again on a thread of its own, so that this process's other work does not wait for
+/// its answers.
 fn sender(
     config: &Config,
     request: &Arc<Large>,

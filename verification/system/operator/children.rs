@@ -1,5 +1,5 @@
-//! The children of a site: a config map for each page and a deployment, which go with it, and a registration, which stands
-//! for something elsewhere that only a finalizer gives back.
+//! The children of a site: a config map for each page and a deployment, which go with it, and a registration, which
+//! stands for something elsewhere that only a finalizer gives back.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The custom resource that users write: sites. The definition is made from these types, with the rules that a server must
-//! enforce.
+//! The custom resource that users write: sites. The definition is made from these types, with the rules that a server
+//! must enforce.
 
 use std::collections::BTreeMap;
 

@@ -120,8 +120,8 @@ pub(super) fn evaluate(policy: &Policy, input: &EvaluationInput<'_>) -> Evaluati
     evaluation
 }
 
-/// Returns the value of an audit annotation, which is empty if there is to be none; or the violation that its expression
-/// cannot be evaluated.
+/// Returns the value of an audit annotation, which is empty if there is to be none; or the violation that its
+/// expression cannot be evaluated.
 fn value(annotation: &Annotation, variables: &mut Variables) -> Result<String, Violation> {
     let made = match &annotation.expression {
         Ok(expression) => variables.run(expression),

@@ -12,8 +12,9 @@ use crate::{Definition, SchemaCompletion};
 
 /// The conversion of the objects of a definition between its versions.
 ///
-/// Follows `crConverter` and `schemaCoercingConverter`: with the strategy None the apiVersion alone is changed, and what
-/// comes out of either strategy loses the members that the schema of its version does not know. It gets no defaults.
+/// Follows `crConverter` and `schemaCoercingConverter`: with the strategy None the apiVersion alone is changed, and
+/// what comes out of either strategy loses the members that the schema of its version does not know. It gets no
+/// defaults.
 #[derive(Clone, Debug)]
 pub struct Converter {
     /// The webhook of the strategy Webhook; `None` with the strategy None.

@@ -166,8 +166,8 @@ impl<'a> ConvertedList<'a> {
         Ok(token.encode(self.key)?)
     }
 
-    /// Returns the error of a page that is not the first, as one of the whole list: the client does not know the token of
-    /// that page.
+    /// Returns the error of a page that is not the first, as one of the whole list: the client does not know the token
+    /// of that page.
     fn explain(&self, error: StorageError) -> StorageError {
         let StorageError::ContinueExpired { .. } = error else {
             return error;

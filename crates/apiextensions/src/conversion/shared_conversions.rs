@@ -1,7 +1,7 @@
 //! Conversions of objects that watches share.
 //!
-//! All watches of a version see an event at about the same time. The first has the object converted, the others wait for
-//! the same answer; later ones, such as those that begin, find it as long as it is kept. The oldest conversions are
+//! All watches of a version see an event at about the same time. The first has the object converted, the others wait
+//! for the same answer; later ones, such as those that begin, find it as long as it is kept. The oldest conversions are
 //! evicted first. Failures are shared by those that wait, and not kept.
 //!
 //! The hard part is that a watch is polled only while its client reads. So a conversion belongs to no watch: each that
@@ -19,8 +19,8 @@ use ringwatch::storage::StorageError;
 /// Maximum number of bytes of the conversions that are kept, or of one that is larger.
 const KEPT_BYTES_MAX: usize = 16 << 20;
 
-/// Estimate of the bytes of a conversion beside the encodings of its objects: their records and attributes, and its place
-/// in the maps.
+/// Estimate of the bytes of a conversion beside the encodings of its objects: their records and attributes, and its
+/// place in the maps.
 const OVERHEAD_BYTES: usize = 1_500;
 
 /// The outcome of a conversion, for all that wait for it.

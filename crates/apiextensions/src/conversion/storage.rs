@@ -62,8 +62,8 @@ impl ConvertedStorage {
         only(converted.map_err(failed)?)
     }
 
-    /// Returns what was stored, at a revision, as it is read from now on: with the defaults of its version, such as those of a
-    /// status that was dropped on creation.
+    /// Returns what was stored, at a revision, as it is read from now on: with the defaults of its version, such as
+    /// those of a status that was dropped on creation.
     async fn as_read(&self, mut stored: Value, revision: u64) -> Result<Arc<Object>, StorageError> {
         self.shown.converter().complete(&mut stored);
         let read = self.inner.preview(&stored, revision).await?;

@@ -10,8 +10,8 @@ use super::node::SchemaNode;
 use super::outcome::SchemaErrors;
 use super::path::Path;
 
-/// Adds the rules that defaults of a schema break. Defaults below `additionalProperties` are not checked, and none is after
-/// a rule that costs too much.
+/// Adds the rules that defaults of a schema break. Defaults below `additionalProperties` are not checked, and none is
+/// after a rule that costs too much.
 pub(super) fn check(
     node: &SchemaNode,
     path: &mut Path,

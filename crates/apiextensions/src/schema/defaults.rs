@@ -1,8 +1,8 @@
 //! Writes what a schema gives where an object says nothing.
 //!
 //! A null that a schema does not allow says nothing either: the default takes its place, and without a default the
-//! member goes, unless server-side apply has put it there. Then the walk goes on into what is there, defaults included, so one walk is enough: another one
-//! changes nothing.
+//! member goes, unless server-side apply has put it there. Then the walk goes on into what is there, defaults included,
+//! so one walk is enough: another one changes nothing.
 //!
 //! A long default in every item of a long list would make gigabytes of a small request. So no more is written than any
 //! object may have.
@@ -33,7 +33,8 @@ pub(super) fn fill(root: &SchemaNode, value: &mut Value, nulls: Nulls) {
     filler.fill(root, value);
 }
 
-/// Removes the nulls that a schema does not allow and has no default for. Follows `PruneNonNullableNullsWithoutDefaults`.
+/// Removes the nulls that a schema does not allow and has no default for. Follows
+/// `PruneNonNullableNullsWithoutDefaults`.
 pub(super) fn drop_nulls(node: &SchemaNode, value: &mut Value) {
     match value {
         Value::Object(members) => members.retain(|name, value| {

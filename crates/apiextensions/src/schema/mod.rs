@@ -103,9 +103,9 @@ impl StructuralSchema {
         self.root.ruled || self.has_patterns
     }
 
-    /// Returns the errors in the rules of a definition's schemas, which are at these paths and replace older ones: wrong
-    /// types, costs beyond the limits, and defaults that break rules. Rules that an older schema has need not be better
-    /// than they were.
+    /// Returns the errors in the rules of a definition's schemas, which are at these paths and replace older ones:
+    /// wrong types, costs beyond the limits, and defaults that break rules. Rules that an older schema has need not be
+    /// better than they were.
     #[must_use]
     pub fn check_rules<'s>(
         schemas: impl IntoIterator<Item = (&'s str, &'s Self)>,
@@ -125,8 +125,8 @@ impl StructuralSchema {
         prune::unknown(&self.root, object)
     }
 
-    /// Removes members that the schema does not know, and those of metadata that have the wrong type. Gives the paths of the
-    /// unknown ones, sorted, such as `spec.list[0].bogus`.
+    /// Removes members that the schema does not know, and those of metadata that have the wrong type. Gives the paths
+    /// of the unknown ones, sorted, such as `spec.list[0].bogus`.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(&self.root, object)
     }

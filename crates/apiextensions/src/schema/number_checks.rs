@@ -63,8 +63,8 @@ pub(super) fn check_number(
     }
 }
 
-/// Checks that a number fits into the type and format of a schema, and returns true if it does. Such an error has no field,
-/// but names it. Follows `IsValueValidAgainstRange`.
+/// Checks that a number fits into the type and format of a schema, and returns true if it does. Such an error has no
+/// field, but names it. Follows `IsValueValidAgainstRange`.
 fn check_range(
     node: &SchemaNode,
     value: &Value,
@@ -94,8 +94,8 @@ fn check_range(
     false
 }
 
-/// Returns the number that is compared with a bound: the value itself or, if the bound is not of the schema's type, which
-/// is an error too, the value as a float.
+/// Returns the number that is compared with a bound: the value itself or, if the bound is not of the schema's type,
+/// which is an error too, the value as a float.
 fn compared(
     node: &SchemaNode,
     value: &Value,

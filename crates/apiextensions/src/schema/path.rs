@@ -20,8 +20,8 @@ pub(super) struct Path {
     error_bytes: Cell<usize>,
 }
 
-/// Maximum number of bytes of errors that one walk creates. Without it an object could cause any amount: a path may have
-/// a megabyte and lead to 300,000 wrong values, and a schema may list a megabyte of allowed values.
+/// Maximum number of bytes of errors that one walk creates. Without it an object could cause any amount: a path may
+/// have a megabyte and lead to 300,000 wrong values, and a schema may list a megabyte of allowed values.
 const ERROR_BYTES_MADE_MAX: usize = 16 << 20;
 
 /// The length of a path before it went deeper: [`Path::leave`] goes back there.
@@ -30,8 +30,8 @@ const ERROR_BYTES_MADE_MAX: usize = 16 << 20;
 pub(super) struct Mark(usize);
 
 impl Path {
-    /// Begins a walk in a value that is not a whole object, such as a default. Texts name what is in it by the path from
-    /// there, as kube-apiserver's do.
+    /// Begins a walk in a value that is not a whole object, such as a default. Texts name what is in it by the path
+    /// from there, as kube-apiserver's do.
     pub(super) fn below(base: String) -> Self {
         Self {
             base,

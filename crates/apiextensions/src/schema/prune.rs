@@ -1,8 +1,8 @@
 //! Prunes an object: removes the fields that its schema does not specify.
 //!
-//! In the metadata of the object and of embedded objects, the fields of Kubernetes' ObjectMeta are kept with their types
-//! and all others removed, whatever the schema specifies. Below `x-kubernetes-preserve-unknown-fields` unspecified fields are kept, and
-//! the specified ones are still pruned by their own schemas.
+//! In the metadata of the object and of embedded objects, the fields of Kubernetes' ObjectMeta are kept with their
+//! types and all others removed, whatever the schema specifies. Below `x-kubernetes-preserve-unknown-fields`
+//! unspecified fields are kept, and the specified ones are still pruned by their own schemas.
 
 use ringwatch::codec;
 use ringwatch_apimachinery::FieldError;
@@ -18,8 +18,9 @@ const REMOVED_PATH_BYTES_MAX: usize = 256 << 10;
 
 const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes the fields of an object that the schema does not specify, and what cannot be decoded of metadata. Returns the
-/// paths of those that are not known: in its metadata, then others, then in the metadata of objects inside, each sorted.
+/// Removes the fields of an object that the schema does not specify, and what cannot be decoded of metadata. Returns
+/// the paths of those that are not known: in its metadata, then others, then in the metadata of objects inside, each
+/// sorted.
 pub(super) fn prune(root: &SchemaNode, object: &mut Value) -> Vec<String> {
     pruned(root, object).into_removed()
 }
@@ -116,8 +117,8 @@ impl Pruning {
         });
     }
 
-    /// Notes a kind or apiVersion of an embedded object that is no string. Those of the object itself are known by then, and
-    /// a null that the schema refuses is none.
+    /// Notes a kind or apiVersion of an embedded object that is no string. Those of the object itself are known by
+    /// then, and a null that the schema refuses is none.
     fn type_meta(&mut self, name: &str, value: &Value, node: &SchemaNode) {
         let is_none = value.is_null() && node.member(name).is_some_and(|it| !it.nullable);
         if !value.is_string() && !is_none && !self.path.as_str().is_empty() && self.wrong.is_none()

@@ -34,8 +34,8 @@ const NAMED_MAX: usize = 4;
 /// Minimum cost of a rule that is named then. Follows `TotalCost.ObserveExpressionCost`.
 const NAMED_COST_MIN: u64 = SCHEMA_COST_MAX / 100;
 
-/// Returns the errors in the rules of schemas at these paths. Of rules that an older schema has, only the cost is checked,
-/// and that only if all older schemas kept within the limits.
+/// Returns the errors in the rules of schemas at these paths. Of rules that an older schema has, only the cost is
+/// checked, and that only if all older schemas kept within the limits.
 pub(super) fn check_rules<'s>(
     schemas: impl Iterator<Item = (&'s str, &'s SchemaNode)>,
     old: &[&SchemaNode],

@@ -195,8 +195,8 @@ pub fn too_long(value: &str, bytes_max: usize) -> Vec<String> {
     }
 }
 
-/// Returns the error of a name of more than `bytes_max` bytes, or nothing. The words are those of `MaxLenError` beside `IsDNS1123Label`,
-/// which differ from those for keys and values of labels.
+/// Returns the error of a name of more than `bytes_max` bytes, or nothing. The words are those of `MaxLenError` beside
+/// `IsDNS1123Label`, which differ from those for keys and values of labels.
 pub fn name_too_long(value: &str, bytes_max: usize) -> Vec<String> {
     let why = || format!("must be no more than {bytes_max} characters");
     (value.len() > bytes_max).then(why).into_iter().collect()

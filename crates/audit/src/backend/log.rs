@@ -50,8 +50,8 @@ impl LogFile {
         Self(LogOutput::Standard(io::stdout()))
     }
 
-    /// Writes to a file, which is made with its folder if it is not there. With a rotation there is a second value, which
-    /// removes and compresses old files, and has to be run.
+    /// Writes to a file, which is made with its folder if it is not there. With a rotation there is a second value,
+    /// which removes and compresses old files, and has to be run.
     ///
     /// # Errors
     /// The file cannot be made or opened.

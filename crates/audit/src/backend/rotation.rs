@@ -1,7 +1,7 @@
 //! A log file that is rotated when it is full, and the removal and compression of old ones.
 //!
-//! As `lumberjack` does for kube-apiserver: a full `audit.log` is renamed to `audit-2026-01-02T15-04-05.000.log`, by the
-//! time of the rotation in UTC, and perhaps compressed to `….log.gz`.
+//! As `lumberjack` does for kube-apiserver: a full `audit.log` is renamed to `audit-2026-01-02T15-04-05.000.log`, by
+//! the time of the rotation in UTC, and perhaps compressed to `….log.gz`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

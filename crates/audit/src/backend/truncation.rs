@@ -20,7 +20,8 @@ const ENVELOPE_BYTES: u64 =
 /// The bounds of events and batches.
 #[derive(Clone, Copy, Debug)]
 pub struct Truncation {
-    /// Maximum number of bytes of an event in JSON. A larger one loses its bodies; if that is not enough, it is dropped.
+    /// Maximum number of bytes of an event in JSON. A larger one loses its bodies; if that is not enough, it is
+    /// dropped.
     pub event_bytes_max: u64,
     /// Maximum number of bytes of the events of a batch in JSON.
     pub batch_bytes_max: u64,

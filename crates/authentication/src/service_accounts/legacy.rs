@@ -1,7 +1,7 @@
 //! Tokens of service accounts that are kept in Secrets and do not expire.
 //!
-//! kube-controller-manager issues them. Follows pkg/serviceaccount/legacy.go of Kubernetes 1.36; the metrics and warnings
-//! about their use are left out.
+//! kube-controller-manager issues them. Follows pkg/serviceaccount/legacy.go of Kubernetes 1.36; the metrics and
+//! warnings about their use are left out.
 
 use std::sync::Arc;
 

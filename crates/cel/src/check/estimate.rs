@@ -1,13 +1,14 @@
 //! Estimates the maximum cost of an expression from the maximum sizes of its values.
 //!
-//! The sizes of declared values are those that their schema allows; the sizes of others follow from what they are
-//! made of. Follows `checker.Cost` of cel-go, whose estimates decide in kube-apiserver which definitions may be written.
+//! The sizes of declared values are those that their schema allows; the sizes of others follow from what they are made
+//! of. Follows `checker.Cost` of cel-go, whose estimates decide in kube-apiserver which definitions may be written.
 
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr,
     SelectExpr,
 };
+use part_estimate::{Entries, PartEstimate};
 
 use super::call::FunctionCall;
 use super::calls;
@@ -16,7 +17,6 @@ use super::field_path::{FieldPath, PathStep};
 use super::ranges::Range;
 use super::{Names, part_estimate};
 use crate::types::{DeclaredType, Type};
-use part_estimate::{Entries, PartEstimate};
 
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;

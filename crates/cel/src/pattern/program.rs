@@ -45,8 +45,8 @@ const BYTES_PER_STEP: usize = 16;
 /// Bytes of an NFA that are compiled in that time.
 const COMPILED_BYTES_PER_STEP: usize = 2;
 
-/// Maximum number of ranges of characters that are looked at for the classes of a pattern. Five hundred classes of all letters
-/// have two thirds of that.
+/// Maximum number of ranges of characters that are looked at for the classes of a pattern. Five hundred classes of all
+/// letters have two thirds of that.
 const RANGES_MAX: usize = 1 << 19;
 
 /// Steps of reading, telling apart and translating one of these ranges.

@@ -1,11 +1,11 @@
-//! The cost of handing an event to a watcher, over real sockets without TLS, beside a bare loop that writes the same bytes
-//! to as many sockets.
+//! The cost of handing an event to a watcher, over real sockets without TLS, beside a bare loop that writes the same
+//! bytes to as many sockets.
 //!
 //! All figures are processor time of this process, user and system; the clients are another one. A
 //! round is over when every client has got it, so that no event finds another still on its way.
 //!
-//! `cargo bench --package ringwatch-cli --bench delivery` prints a table at the end: what each row costs a delivery, and how
-//! many times its floor that is.
+//! `cargo bench --package ringwatch-cli --bench delivery` prints a table at the end: what each row costs a delivery,
+//! and how many times its floor that is.
 #![allow(
     clippy::disallowed_methods,
     reason = "a bench is the composition root of what it measures"

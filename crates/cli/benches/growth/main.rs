@@ -2,11 +2,11 @@
 //! twice as much beside those for once as much. Counts do not depend on what else the machine does, so that a gate can
 //! hold to them.
 //!
-//! Work in linear time takes twice as much or less, since every request has a fixed part; work in quadratic time takes up to
-//! four times as much. An event to the watches of a connection has a budget besides.
+//! Work in linear time takes twice as much or less, since every request has a fixed part; work in quadratic time takes
+//! up to four times as much. An event to the watches of a connection has a budget besides.
 //!
-//! The program runs itself under valgrind. Without `--bench`, as in `cargo test`, the requests are answered once, with little
-//! in them, and nothing is counted.
+//! The program runs itself under valgrind. Without `--bench`, as in `cargo test`, the requests are answered once, with
+//! little in them, and nothing is counted.
 #![allow(
     clippy::disallowed_methods,
     reason = "a bench is the composition root of what it measures"
@@ -37,7 +37,8 @@ use self::requests::{FIRST, Growing, Message, REQUESTS};
 use self::serving::Serving;
 use self::watch_streams::Streams;
 
-/// Twice as much may take so many times as many instructions. Sorting and the growing of tables take it a little above 2.
+/// Twice as much may take so many times as many instructions. Sorting and the growing of tables take it a little above
+/// 2.
 const RATIO_MAX: f64 = 2.3;
 
 /// The size of requests that only make everything ready.

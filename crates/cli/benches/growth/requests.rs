@@ -245,8 +245,8 @@ fn list(n: usize, item: impl Fn(usize) -> Value) -> Value {
     (0..n).map(item).collect()
 }
 
-/// Makes versions of a definition, each with a default for which a rule is evaluated. With many items allowed, the rule costs too
-/// much.
+/// Makes versions of a definition, each with a default for which a rule is evaluated. With many items allowed, the rule
+/// costs too much.
 fn versions(n: usize, items_max: usize) -> Value {
     let books = json!({"type": "array", "default": vec![0; 20], "maxItems": items_max, "items": {"type": "integer"},
         "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, a == b))"}]});

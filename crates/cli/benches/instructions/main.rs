@@ -1,13 +1,14 @@
-//! A regression guard: how many instructions requests take from their bytes to the answer's, counted by callgrind, beside
-//! a budget each.
+//! A regression guard: how many instructions requests take from their bytes to the answer's, counted by callgrind,
+//! beside a budget each.
 //!
 //! Requests come as a connection would bring them, without sockets and TLS, to a server over a store in memory whose
-//! tasks all run on this thread. So a count has the filters, the registry, the codec and that store. Between two requests some
-//! seconds pass, as between two renewals of a kubelet, in which the watch cache takes the change, uncounted. See the
-//! bench `instructions` of the engine for how it is run.
+//! tasks all run on this thread. So a count has the filters, the registry, the codec and that store. Between two
+//! requests some seconds pass, as between two renewals of a kubelet, in which the watch cache takes the change,
+//! uncounted. See the bench `instructions` of the engine for how it is run.
 //!
-//! The budgets are those of the build of the tests, since a release build of the whole server would take the gate minutes:
-//! `cargo test --workspace --bench write_instructions -- --bench`. `cargo bench` tells the counts of a release build.
+//! The budgets are those of the build of the tests, since a release build of the whole server would take the gate
+//! minutes: `cargo test --workspace --bench write_instructions -- --bench`. `cargo bench` tells the counts of a release
+//! build.
 #![allow(
     clippy::disallowed_methods,
     reason = "a bench is the composition root of what it measures"

@@ -164,8 +164,8 @@ impl Aggregation {
         })
     }
 
-    /// Returns the controller with the setting if redirections of the other servers are passed on, which they are not by
-    /// default.
+    /// Returns the controller with the setting if redirections of the other servers are passed on, which they are not
+    /// by default.
     #[must_use]
     pub fn passing_redirects(self, passes_redirects: bool) -> Self {
         Self {
@@ -174,7 +174,8 @@ impl Aggregation {
         }
     }
 
-    /// Returns the controller, which shows in these metrics which APIs are unavailable, and how long they wait for a check.
+    /// Returns the controller, which shows in these metrics which APIs are unavailable, and how long they wait for a
+    /// check.
     #[must_use]
     pub fn measured(self, metrics: AvailabilityMetrics, queues: WorkQueueMetrics) -> Self {
         Self {

@@ -134,8 +134,8 @@ impl TrackedApis {
         waiting.map(|it| it.due).min()
     }
 
-    /// Ends a check of an API, with what its server has, if it answers. Returns false if the API is reached elsewhere by now,
-    /// so that what was found does not count.
+    /// Ends a check of an API, with what its server has, if it answers. Returns false if the API is reached elsewhere
+    /// by now, so that what was found does not count.
     pub(super) fn finish(
         &mut self,
         checked: &AggregatedServer,

@@ -52,7 +52,8 @@ fn context(clock: &Clock) -> RequestContext {
     RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock.clone())
 }
 
-/// Builds the Endpoints object, labelled so that no controller mirrors it into EndpointSlices: the server writes its own.
+/// Builds the Endpoints object, labelled so that no controller mirrors it into EndpointSlices: the server writes its
+/// own.
 fn endpoints_of(addresses: &BTreeSet<String>, port: u16) -> Value {
     let addresses: Vec<_> = addresses.iter().map(|ip| json!({"ip": ip})).collect();
     json!({"apiVersion": "v1", "kind": "Endpoints",

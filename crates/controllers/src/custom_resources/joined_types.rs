@@ -85,8 +85,8 @@ pub(super) fn join(
     )
 }
 
-/// Takes out the type that has joined for a definition, if one has and its objects are stored where the definition has them
-/// now.
+/// Takes out the type that has joined for a definition, if one has and its objects are stored where the definition has
+/// them now.
 pub(super) fn take(types: &mut JoinedTypes, definition: &Definition) -> Option<JoinedStorage> {
     let fits = types
         .get(definition.name())

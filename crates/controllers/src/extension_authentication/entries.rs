@@ -1,5 +1,5 @@
-//! The ConfigMap `extension-apiserver-authentication`, from which aggregated API servers read the authorities and header
-//! names by which they authenticate requests.
+//! The ConfigMap `extension-apiserver-authentication`, from which aggregated API servers read the authorities and
+//! header names by which they authenticate requests.
 //!
 //! Servers that share a store write it together, so none removes the entries of another one.
 
@@ -16,7 +16,8 @@ use x509_parser::pem::Pem;
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 
-/// Merges the entries of one server into the ConfigMap, which is created if need be. Expired certificates are dropped from it.
+/// Merges the entries of one server into the ConfigMap, which is created if need be. Expired certificates are dropped
+/// from it.
 ///
 /// # Errors
 /// An error of the store if the ConfigMap cannot be read or written.

@@ -1,5 +1,5 @@
-//! The headers by which the user of a request is named to another API server: `X-Remote-*` by a front proxy, `Impersonate-*`
-//! by a client that may act as others.
+//! The headers by which the user of a request is named to another API server: `X-Remote-*` by a front proxy,
+//! `Impersonate-*` by a client that may act as others.
 
 use std::fmt::Write as _;
 

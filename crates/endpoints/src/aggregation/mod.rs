@@ -114,7 +114,8 @@ impl AggregatedServers {
         }
     }
 
-    /// Returns the APIs with the setting if redirections of the other servers are passed on, which they are not by default.
+    /// Returns the APIs with the setting if redirections of the other servers are passed on, which they are not by
+    /// default.
     #[must_use]
     pub fn passing_redirects(self, passes_redirects: bool) -> Self {
         Self {

@@ -46,8 +46,8 @@ pub(super) fn unknown_field(path: &str) -> String {
     format!("unknown field {path:?}")
 }
 
-/// Checks the result of a patch as [`check`] does, and treats its unknown and duplicate fields as `validation` says. Kind
-/// and version of a built-in kind are restored if the patch removed them, and cannot be changed.
+/// Checks the result of a patch as [`check`] does, and treats its unknown and duplicate fields as `validation` says.
+/// Kind and version of a built-in kind are restored if the patch removed them, and cannot be changed.
 ///
 /// # Errors
 /// [`Error::Invalid`], since it is the patch that is wrong; [`Error::BadRequest`] for another version.

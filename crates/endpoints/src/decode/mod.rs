@@ -13,7 +13,6 @@ mod strict;
 mod yaml;
 
 use bytes::Bytes;
-use complaints::Complaints;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
@@ -29,6 +28,7 @@ use super::go_json;
 use super::memory_gate::MemoryGate;
 use super::negotiation::{OBJECT_MEDIA_TYPES, PROTOBUF_MEDIA_TYPE};
 use super::params::FieldValidation;
+use complaints::Complaints;
 pub(super) use complaints::yaml_error;
 pub(super) use configuration::configuration;
 pub(super) use fields::check_patched;
@@ -39,8 +39,8 @@ pub(super) use strict::DecodedBody;
 pub(super) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Maximum size of the body of a review, a request for a token, an Eviction, a Scale or the options of a deletion, in
-/// bytes. None of them holds lists or texts that a client has much of: the largest are a token, and the groups of a user,
-/// which a client could not send to be authenticated either if they were as long.
+/// bytes. None of them holds lists or texts that a client has much of: the largest are a token, and the groups of a
+/// user, which a client could not send to be authenticated either if they were as long.
 pub(super) const REVIEW_BYTES_MAX: usize = 128 * 1024;
 
 /// Maximum size of the body of a Binding, in bytes: the pod takes its annotations over, which may have 256 KiB.
@@ -70,7 +70,8 @@ impl ExpectedKind<'_> {
     }
 }
 
-/// Reads a user's body of at most so many bytes, and moves the request to the threads for large work if the body is large.
+/// Reads a user's body of at most so many bytes, and moves the request to the threads for large work if the body is
+/// large.
 ///
 /// # Errors
 /// 413 when it is too large, 400 when it breaks off.
@@ -320,8 +321,8 @@ fn check_type_texts(members: &Map<String, Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the kind and version of a body, and sets those that were left out to the expected ones. A custom resource has to
-/// tell both, since it has no Go type.
+/// Returns the kind and version of a body, and sets those that were left out to the expected ones. A custom resource
+/// has to tell both, since it has no Go type.
 ///
 /// # Errors
 /// The reason why a custom resource is of no type.

@@ -7,8 +7,8 @@ use super::strict::{COMPLAINTS_MAX, PATH_BYTES_MAX};
 /// The members that an operation has.
 const MEMBERS: [&str; 4] = ["op", "path", "from", "value"];
 
-/// Returns the complaints about unknown members of the operations of a patch, beside so many others about it. Follows the
-/// strict decoding of `jsonPatchOp`.
+/// Returns the complaints about unknown members of the operations of a patch, beside so many others about it. Follows
+/// the strict decoding of `jsonPatchOp`.
 pub(crate) fn unknown_members(patch: &Value, others: usize) -> Vec<String> {
     let operations = patch.as_array().into_iter().flatten().enumerate();
     let unknown = operations.flat_map(|(index, operation)| {

@@ -24,7 +24,8 @@ const ALIAS_EVENTS_MAX: usize = 20_000;
 /// Maximum number of values of a document; the largest bodies have fewer.
 const NODES_MAX: usize = 1_000_000;
 
-/// Parses the first YAML document, and records at most [`REPEATED_MAX`] duplicate keys. Fails with the parser's message.
+/// Parses the first YAML document, and records at most [`REPEATED_MAX`] duplicate keys. Fails with the parser's
+/// message.
 ///
 /// Whole numbers come out as integers however they are written, since Go turns YAML into JSON first.
 pub(super) fn read(content: &[u8]) -> Result<DecodedBody, String> {

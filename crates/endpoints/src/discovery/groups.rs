@@ -86,8 +86,8 @@ impl Version {
 }
 
 /// Returns the groups: built-in ones in their order, then custom ones in the order of their resources; those of other
-/// servers are ordered by the priorities in their APIServices. The versions of each come in the order in which clients prefer them,
-/// as `DiscoveryController` of apiextensions sorts those of definitions.
+/// servers are ordered by the priorities in their APIServices. The versions of each come in the order in which clients
+/// prefer them, as `DiscoveryController` of apiextensions sorts those of definitions.
 pub(super) fn groups(
     stores: &[Arc<Store>],
     storeless: &[Arc<Resource>],

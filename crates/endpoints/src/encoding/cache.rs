@@ -2,8 +2,8 @@
 //!
 //! An encoding is stored on its object ([`Object::encoding`]) and dropped with it. This cache holds only the order in
 //! which encodings were made: when they take too many bytes, the oldest are evicted. That suits watch frames, which all
-//! watchers need at once and rarely later. A list that is longer than the cache would evict its own first items with its
-//! last ones and find none of them the next time, so only as many of its items are kept as there is room for
+//! watchers need at once and rarely later. A list that is longer than the cache would evict its own first items with
+//! its last ones and find none of them the next time, so only as many of its items are kept as there is room for
 //! ([`ListRoom`]): those from the first on, which the next list of the same objects finds.
 //!
 //! No lock is taken under another: first that of the object, to find or make the encoding, then that of the queue.

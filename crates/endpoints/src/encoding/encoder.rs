@@ -1,7 +1,7 @@
 //! The objects of a resource in the form that a client asked for.
 //!
-//! Encodings that depend only on the object are made once and shared through the [`EncodingCache`]. An item of a list in the
-//! form of storage is not made: it is the stored bytes with the version in between.
+//! Encodings that depend only on the object are made once and shared through the [`EncodingCache`]. An item of a list
+//! in the form of storage is not made: it is the stored bytes with the version in between.
 
 use std::sync::Arc;
 
@@ -162,8 +162,8 @@ impl Encoder {
         self.make(What::Item, object)
     }
 
-    /// Returns the length of all items together, and caches the encodings of as many as there is room for. Other tasks get
-    /// their turn in between.
+    /// Returns the length of all items together, and caches the encodings of as many as there is room for. Other tasks
+    /// get their turn in between.
     ///
     /// # Errors
     /// 500 when an object cannot be converted or written, as [`Encoder::encode`].

@@ -124,8 +124,9 @@ impl TableEvents {
         frame::event(Format::Json, kind.name(), &table)
     }
 
-    /// Encodes a bookmark as a table with one row, of an object that has only a version. The end of the initial events is told
-    /// by the object, which comes whatever was asked for. Follows `asTable` in apiserver's pkg/endpoints/handlers.
+    /// Encodes a bookmark as a table with one row, of an object that has only a version. The end of the initial events
+    /// is told by the object, which comes whatever was asked for. Follows `asTable` in apiserver's
+    /// pkg/endpoints/handlers.
     fn bookmark(&mut self, revision: u64, initial_events_end: bool) -> Result<Bytes, Failure> {
         let resource = self.tables.store().resource();
         let object = frame::bookmark(resource, false, revision, initial_events_end);

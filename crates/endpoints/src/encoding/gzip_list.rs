@@ -1,8 +1,9 @@
 //! A list that is compressed with gzip, in blocks that are kept for the next list of the same objects.
 //!
-//! A block is the compressed text of some items that follow each other. It is cached as an encoding of its first object,
-//! with a digest of the versions of all its objects, so that it is used only for exactly these. Where a block begins
-//! depends on the objects alone: an object that comes, goes or changes is in one or two blocks, and all others stay.
+//! A block is the compressed text of some items that follow each other. It is cached as an encoding of its first
+//! object, with a digest of the versions of all its objects, so that it is used only for exactly these. Where a block
+//! begins depends on the objects alone: an object that comes, goes or changes is in one or two blocks, and all others
+//! stay.
 //!
 //! ```text
 //! gzip head | head of the list | block | block | ... | end of the list | checksum, length
@@ -214,8 +215,8 @@ impl Block {
     }
 }
 
-/// Returns a digest of which objects these are, in which versions. An object of a version is always the same, unless a webhook
-/// converts it.
+/// Returns a digest of which objects these are, in which versions. An object of a version is always the same, unless a
+/// webhook converts it.
 fn digest(objects: &[Arc<Object>]) -> [u8; DIGEST_BYTES] {
     let mut digest = Sha256::new();
     for object in objects {

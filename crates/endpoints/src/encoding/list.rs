@@ -1,9 +1,9 @@
 //! A list as a response body that is built while it is sent.
 //!
-//! In the stored form an item is its object's own bytes with the version in between; in other forms it is encoded when it
-//! is sent, unless its encoding is cached. So a list costs one pointer for each object and one chunk of memory. Its length
-//! must be sent first, which takes a first pass over the items. Those of a long list that have no room in the cache are
-//! encoded in both passes.
+//! In the stored form an item is its object's own bytes with the version in between; in other forms it is encoded when
+//! it is sent, unless its encoding is cached. So a list costs one pointer for each object and one chunk of memory. Its
+//! length must be sent first, which takes a first pass over the items. Those of a long list that have no room in the
+//! cache are encoded in both passes.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -6,9 +6,9 @@ use ringwatch_apimachinery::upgrade::is_upgrade;
 use ringwatch_http::client::{Backend, BackendAnswer, ExchangeError, exchange};
 use ringwatch_http::{RequestBody, ResponseBody, Tunnel, full};
 use ringwatch_spans::inject;
+use ringwatch_spans::outgoing_call;
 
 use super::headers::{strip, strip_answer, strip_for_upgrade, strip_switched};
-use ringwatch_spans::outgoing_call;
 
 /// Marks a response whose body comes from another server and may never end.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,8 @@ pub enum ForwardError {
 }
 
 /// Sends the request, whose headers name the user to the other server, and returns its answer, without the headers that
-/// concern one connection. The body is read as fast as the client takes it; an upgraded connection is joined with the client's.
+/// concern one connection. The body is read as fast as the client takes it; an upgraded connection is joined with the
+/// client's.
 ///
 /// # Errors
 /// [`ForwardError`]
@@ -106,7 +107,8 @@ mod tests {
         (listener, backend)
     }
 
-    /// Passes a request on to a server that answers 201 once it has read a text, and returns what that has read, in lower case.
+    /// Passes a request on to a server that answers 201 once it has read a text, and returns what that has read, in
+    /// lower case.
     async fn passed(request: Request<RequestBody>, until: &str) -> String {
         let (listener, backend) = listen().await;
         let server = async {

@@ -50,8 +50,8 @@ pub(crate) fn forwarded(
     Ok(request)
 }
 
-/// Removes hop-by-hop headers. A length beside a transfer encoding is removed with it, as RFC 9112, 6.3 says: the body is as long
-/// as its chunks are, and the length may be wrong. Of equal lengths one is left.
+/// Removes hop-by-hop headers. A length beside a transfer encoding is removed with it, as RFC 9112, 6.3 says: the body
+/// is as long as its chunks are, and the length may be wrong. Of equal lengths one is left.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
@@ -73,8 +73,8 @@ pub(crate) fn strip_switched(headers: &mut HeaderMap) {
     headers.remove(TRANSFER_ENCODING);
 }
 
-/// Removes hop-by-hop headers but for the protocol to which the client wants to switch. A proxy on the way would remove whatever
-/// else the client's `Connection` names, such as headers that name the user.
+/// Removes hop-by-hop headers but for the protocol to which the client wants to switch. A proxy on the way would remove
+/// whatever else the client's `Connection` names, such as headers that name the user.
 pub(crate) fn strip_for_upgrade(headers: &mut HeaderMap) {
     let protocol = headers.get(UPGRADE).cloned();
     strip(headers);

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Nothing is spawned ([`ringwatch_http::client`]): the task that writes to the client polls the connection to the
-//! kubelet. So that ends with the client, and is read only as fast as the client reads. The bytes after an upgrade, SPDY
-//! or WebSocket, are not interpreted here; [`super::translation`] translates some of them.
+//! kubelet. So that ends with the client, and is read only as fast as the client reads. The bytes after an upgrade,
+//! SPDY or WebSocket, are not interpreted here; [`super::translation`] translates some of them.
 
 mod exchange;
 mod headers;

@@ -1,5 +1,5 @@
-//! The `eviction` subresource of pods, which `kubectl drain` uses: deletes the pod if its PodDisruptionBudget allows it,
-//! after setting its condition `DisruptionTarget`.
+//! The `eviction` subresource of pods, which `kubectl drain` uses: deletes the pod if its PodDisruptionBudget allows
+//! it, after setting its condition `DisruptionTarget`.
 
 mod budget;
 mod condition;

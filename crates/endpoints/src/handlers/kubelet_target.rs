@@ -58,8 +58,8 @@ pub(super) async fn read_node(call: &Call<'_>, node: &str) -> Result<Value, Fail
     codec::tree(&node).map_err(Failure::internal)
 }
 
-/// Returns the client's request as a kubelet or another backend gets it. Authentication has taken the client's credentials
-/// out of its headers.
+/// Returns the client's request as a kubelet or another backend gets it. Authentication has taken the client's
+/// credentials out of its headers.
 pub(super) fn request(
     call: &Call<'_>,
     path_and_query: &str,

@@ -1,5 +1,5 @@
-//! The `proxy` subresource of nodes, pods and services: forwards any request to them, and the response, in which links lead
-//! through the proxy.
+//! The `proxy` subresource of nodes, pods and services: forwards any request to them, and the response, in which links
+//! lead through the proxy.
 
 mod html;
 mod location;

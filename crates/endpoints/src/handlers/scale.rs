@@ -51,8 +51,8 @@ fn scale_kind(group_version: &GroupVersion) -> ExpectedKind<'_> {
     }
 }
 
-/// The replicas in the Scale of an object that has none: the smallest number of the type, as kube-apiserver has it, by which
-/// a change is known that sets no replicas.
+/// The replicas in the Scale of an object that has none: the smallest number of the type, as kube-apiserver has it, by
+/// which a change is known that sets no replicas.
 const NO_REPLICAS: i64 = i32::MIN as i64;
 
 /// The members of a Scale's metadata.

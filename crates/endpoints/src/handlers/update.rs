@@ -92,8 +92,8 @@ pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure>
 
 /// The update of an object that replaces it by the body of a PUT.
 ///
-/// Nearly all updates take one attempt, to which the object is given as it is. Later attempts read the body again, which
-/// costs less in all than a copy for every update.
+/// Nearly all updates take one attempt, to which the object is given as it is. Later attempts read the body again,
+/// which costs less in all than a copy for every update.
 struct Replacement<'a> {
     /// The object, until the first attempt has taken it.
     object: Option<Value>,

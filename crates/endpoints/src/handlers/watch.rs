@@ -412,8 +412,8 @@ mod tests {
         events.collect()
     }
 
-    /// Returns the chunks of a body up to its end, or until it says that it has ended, as hyper reads it. It waits only in
-    /// gaps, which end at once.
+    /// Returns the chunks of a body up to its end, or until it says that it has ended, as hyper reads it. It waits only
+    /// in gaps, which end at once.
     fn chunks(mut body: WatchBody) -> Vec<Bytes> {
         let mut chunks = Vec::new();
         while !body.is_end_stream() {

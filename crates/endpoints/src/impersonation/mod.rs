@@ -6,8 +6,8 @@
 //!                               legacy (may each part be impersonated, whatever the action?)
 //! ```
 //!
-//! There are several modes in which a user may be allowed to act as another, and any of them suffices ([`modes`]). This is
-//! checked before anything else.
+//! There are several modes in which a user may be allowed to act as another, and any of them suffices ([`modes`]). This
+//! is checked before anything else.
 //!
 //! Ported from `staging/src/k8s.io/apiserver/pkg/endpoints/filters/impersonation` of Kubernetes 1.36
 //! (`constrained_impersonation.go`, `mode.go`). That nothing is cached but the mode of a user's last success is this

@@ -1,8 +1,8 @@
 //! The modes in which a user may act as another.
 //!
-//! A constrained mode is for users of one kind. It needs the verb `impersonate-on:MODE:VERB` for what the request does, and
-//! `impersonate:MODE` for each part of the other's identity, which are resources of `authentication.k8s.io`. The legacy
-//! mode needs `impersonate` for each part, and no more.
+//! A constrained mode is for users of one kind. It needs the verb `impersonate-on:MODE:VERB` for what the request does,
+//! and `impersonate:MODE` for each part of the other's identity, which are resources of `authentication.k8s.io`. The
+//! legacy mode needs `impersonate` for each part, and no more.
 //!
 //! Ported from `mode.go` of `apiserver/pkg/endpoints/filters/impersonation`, Kubernetes 1.36.
 
@@ -121,7 +121,8 @@ impl Mode {
         }
     }
 
-    /// Returns the wanted user, completed, if the user of the request may act as it; `None` if the mode is not for them.
+    /// Returns the wanted user, completed, if the user of the request may act as it; `None` if the mode is not for
+    /// them.
     ///
     /// # Errors
     /// 403 for what is not allowed.
@@ -168,8 +169,8 @@ impl Mode {
     }
 }
 
-/// Returns the wanted user as the first mode that allows it makes it, of which the mode of the last success is the first to
-/// be tried.
+/// Returns the wanted user as the first mode that allows it makes it, of which the mode of the last success is the
+/// first to be tried.
 ///
 /// # Errors
 /// The refusal of the first mode that refuses.
@@ -327,8 +328,8 @@ fn node(user: &str) -> Option<&str> {
     formats::dns_subdomain(name).is_empty().then_some(name)
 }
 
-/// Returns a service account as it is authorized to act as its node: without extra fields, which differ from node to node,
-/// but with their keys.
+/// Returns a service account as it is authorized to act as its node: without extra fields, which differ from node to
+/// node, but with their keys.
 fn of_any_node(account: &User) -> User {
     let keys = account.extra.keys().cloned().collect();
     User {

@@ -1,4 +1,5 @@
-//! Tests of who may act as whom: facts of `constrained_impersonation_test.go` and `impersonation_test.go`, Kubernetes 1.36.
+//! Tests of who may act as whom: facts of `constrained_impersonation_test.go` and `impersonation_test.go`, Kubernetes
+//! 1.36.
 
 use std::sync::Mutex;
 

@@ -41,7 +41,8 @@ impl ListParams {
     /// Reads the parameters of a list or watch of a resource. The shard selector is ignored unless `sharded_lists`.
     ///
     /// # Errors
-    /// 400 for what cannot be read and for fields that the resource cannot be selected by, 422 for what must not be combined.
+    /// 400 for what cannot be read and for fields that the resource cannot be selected by, 422 for what must not be
+    /// combined.
     pub(crate) fn read(
         query: &Query,
         resource: &Resource,

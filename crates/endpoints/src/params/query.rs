@@ -70,7 +70,8 @@ impl Query {
     }
 }
 
-/// Returns true if Go's `url.ParseQuery` accepts a parameter: each `%` begins two hexadecimal digits, and there is no `;`.
+/// Returns true if Go's `url.ParseQuery` accepts a parameter: each `%` begins two hexadecimal digits, and there is no
+/// `;`.
 fn is_encoded_well(parameter: &str) -> bool {
     let is_digits = |rest: &str| {
         let digits = rest.as_bytes().get(..2);

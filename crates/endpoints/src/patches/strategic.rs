@@ -355,7 +355,9 @@ fn ordered(items: Vec<Value>, order: &[Value], live: &[Value], by: ListMerge) ->
     let mut merged = Vec::with_capacity(named.len() + rest.len());
     let mut rest = rest.into_iter().peekable();
     for (_, was_at, item) in named {
-        let was_before = |(other, _): &(Option<usize>, Value)| matches!((other, was_at), (Some(other), Some(item)) if *other < item);
+        let was_before = |(other, _): &(Option<usize>, Value)| {
+            other.zip(was_at).is_some_and(|(other, item)| other < item)
+        };
         while let Some((_, other)) = rest.next_if(was_before) {
             merged.push(other);
         }

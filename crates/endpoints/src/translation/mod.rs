@@ -6,8 +6,8 @@
 //! | `v5.channel.k8s.io` | SPDY/3.1 with `v4.channel.k8s.io` | [`remote_command`]: each channel of the WebSocket is a stream of SPDY |
 //! | `SPDY/3.1+portforward.k8s.io` | SPDY/3.1 with `portforward.k8s.io` | [`tunnel`]: the messages of the WebSocket are the bytes of SPDY |
 //!
-//! Kubelets that say in their node's status that they take these WebSockets get them as they are, and so do all kubelets
-//! those of other protocols.
+//! Kubelets that say in their node's status that they take these WebSockets get them as they are, and so do all
+//! kubelets those of other protocols.
 
 mod channels;
 mod remote_command;
@@ -31,8 +31,8 @@ use super::websocket;
 /// The feature that a kubelet declares if it takes these WebSockets itself.
 const KUBELET_FEATURE: &str = "ExtendWebSocketsToKubelet";
 
-/// Maximum time until a client has read what a process writes, which somebody may have stopped to look at: the idle time of
-/// such connections in kube-apiserver. Then the connection ends.
+/// Maximum time until a client has read what a process writes, which somebody may have stopped to look at: the idle
+/// time of such connections in kube-apiserver. Then the connection ends.
 const STALL_MAX: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// Maximum number of bytes that are sent to the client in a message.

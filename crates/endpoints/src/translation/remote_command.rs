@@ -6,8 +6,8 @@
 //!   client: channels 1 stdout, 2 stderr, 3 status <-- output <--- streams "stdout", "stderr", "error"
 //! ```
 //!
-//! The client's WebSocket is accepted before the kubelet is called, so what fails comes as a status on channel 3. The two
-//! directions do not wait for each other: who does not read holds up only those who write to him.
+//! The client's WebSocket is accepted before the kubelet is called, so what fails comes as a status on channel 3. The
+//! two directions do not wait for each other: who does not read holds up only those who write to him.
 
 use std::time::Duration;
 use std::{io, iter};
@@ -258,8 +258,8 @@ struct Input<'a, W> {
 }
 
 impl<W: AsyncWrite + Unpin> Input<'_, W> {
-    /// Passes on what the client says, until it has gone, or sends a message that makes no sense. A kubelet that does not
-    /// listen any more may still have the status to say, so that ends nothing.
+    /// Passes on what the client says, until it has gone, or sends a message that makes no sense. A kubelet that does
+    /// not listen any more may still have the status to say, so that ends nothing.
     async fn run(&mut self, from_client: &mut FromClient, mut pongs: mpsc::Receiver<[u8; 4]>) {
         let mut listens = true;
         loop {
@@ -324,8 +324,8 @@ enum Broken {
 }
 
 impl Output<'_> {
-    /// Passes on what the command writes, and returns its status once all its streams have ended. If the kubelet goes away
-    /// before, the status is what it has said until then; if it has said nothing, the command has failed.
+    /// Passes on what the command writes, and returns its status once all its streams have ended. If the kubelet goes
+    /// away before, the status is what it has said until then; if it has said nothing, the command has failed.
     async fn run(
         &mut self,
         from_kubelet: &mut (impl AsyncRead + Unpin),

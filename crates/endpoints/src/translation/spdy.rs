@@ -1,8 +1,8 @@
 //! The client's end of SPDY/3.1, as much of it as kubelets need: streams with headers, data, pings.
 //!
-//! Header blocks are packed with zlib and a dictionary that both sides know. Here they are written in stored blocks, which
-//! any zlib unpacks, and those of the kubelet are not read: they say nothing but that a stream is open. There is no flow
-//! control, since kubelets have none: who does not read is not written to.
+//! Header blocks are packed with zlib and a dictionary that both sides know. Here they are written in stored blocks,
+//! which any zlib unpacks, and those of the kubelet are not read: they say nothing but that a stream is open. There is
+//! no flow control, since kubelets have none: who does not read is not written to.
 
 use std::io;
 

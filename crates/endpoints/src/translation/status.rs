@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// Returns the status that the client gets for what the kubelet says of the command: `errorDecoderV4` of Kubernetes 1.36
-/// (`client-go/tools/remotecommand/v4.go`) and `codeExitToStatusError`.
+/// Returns the status that the client gets for what the kubelet says of the command: `errorDecoderV4` of Kubernetes
+/// 1.36 (`client-go/tools/remotecommand/v4.go`) and `codeExitToStatusError`.
 ///
 /// # Errors
 /// The reason why the command has failed otherwise than by itself.

@@ -1,5 +1,5 @@
-//! Reads the messages of a WebSocket's client in pieces. No message is held as a whole, so clients may send them as long
-//! as they like: a process's input in one message, for example.
+//! Reads the messages of a WebSocket's client in pieces. No message is held as a whole, so clients may send them as
+//! long as they like: a process's input in one message, for example.
 
 use std::io::{self, Cursor};
 

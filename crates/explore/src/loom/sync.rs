@@ -4,8 +4,8 @@
 //! of the standard library that are set once and never changed, so no `unsafe` is needed: what must
 //! not be visible yet is hidden by an atomic of loom's.
 //!
-//! [`Notify`], [`oneshot`] and [`CancellationToken`] do what tokio's do, each under one of loom's locks: what is looked for
-//! are the faults of those who use them.
+//! [`Notify`], [`oneshot`] and [`CancellationToken`] do what tokio's do, each under one of loom's locks: what is looked
+//! for are the faults of those who use them.
 
 #![allow(
     clippy::disallowed_types,

@@ -2,11 +2,11 @@
 
 mod free_list;
 
+use loom::thread;
 use ringwatch_explore::loom::{explore, sync};
+use sync::Arc;
 
 use free_list::FreeList;
-use loom::thread;
-use sync::Arc;
 
 const SLOTS: usize = 2;
 

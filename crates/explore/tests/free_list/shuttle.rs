@@ -3,10 +3,10 @@
 mod free_list;
 
 use ringwatch_explore::shuttle::{explore, sync};
-
-use free_list::FreeList;
 use shuttle::thread;
 use sync::{Arc, Mutex};
+
+use free_list::FreeList;
 
 const SLOTS: usize = 3;
 const THREADS: usize = 4;

@@ -16,6 +16,10 @@ use ringwatch_audit::{
     AuditBody as RecordedBody, Auditor, Encoding, Level, Recording, RequestHead,
     Response as AuditedResponse,
 };
+use ringwatch_endpoints::audit_id::AUDIT_ID;
+use ringwatch_endpoints::{
+    self as endpoints, NOT_ACCEPTABLE, ProxiedResponse, Refusal, RequestInfo, TextError,
+};
 use ringwatch_http::{Body, EventStream, Tunnel};
 
 use super::audited_body::{AuditedBody, Capture};
@@ -24,10 +28,6 @@ use crate::answer;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
-use ringwatch_endpoints::audit_id::AUDIT_ID;
-use ringwatch_endpoints::{
-    self as endpoints, NOT_ACCEPTABLE, ProxiedResponse, Refusal, RequestInfo, TextError,
-};
 
 pub(super) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
@@ -236,7 +236,8 @@ fn capture(info: &RequestInfo, response: &Response<Body>, level: Level) -> Captu
     let is_forwarded = extensions.get::<ProxiedResponse>().is_some()
         || extensions.get::<EventStream>().is_some()
         || extensions.get::<Tunnel>().is_some();
-    // The refusal of a form that cannot be written is in none that was asked for, and kube-apiserver does not record it.
+    // The refusal of a form that cannot be written is in none that was asked for, and kube-apiserver does not record
+    // it.
     let status = response.status();
     let is_unwritten = status == NOT_ACCEPTABLE;
     let is_stream =

@@ -1,9 +1,10 @@
 //! The audit id of a request, which its answer has too: `WithAuditInit`.
 
+use ringwatch_endpoints::audit_id::{AUDIT_ID, audit_id};
+
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
-use ringwatch_endpoints::audit_id::{AUDIT_ID, audit_id};
 
 /// Gives the request the audit id of its client, or a new one. Whoever it is passed on to calls it the same.
 pub(super) fn audit_init<'a>(

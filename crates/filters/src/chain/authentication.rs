@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 
 use http::header::AUTHORIZATION;
 use ringwatch_authentication::is_anonymous;
+use ringwatch_endpoints::{Credentials, Refusal};
 
 use super::audit;
 use super::time_limit::left;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::{Authentication, RequestState};
 use crate::settings::Filters;
-use ringwatch_endpoints::{Credentials, Refusal};
 
 /// Authenticates a request within its time limit, or refuses it with 401. Watches and streams, which have none, are
 /// authenticated within the limit of other requests.

@@ -30,7 +30,8 @@ struct WatchGuard {
 
 impl BodyGuard for WatchGuard {}
 
-/// Returns a body that holds a place among the requests in flight, the request's seats, and its place among those that run.
+/// Returns a body that holds a place among the requests in flight, the request's seats, and its place among those that
+/// run.
 pub(super) fn guard_request(
     body: Body,
     permit: Permit,

@@ -1,12 +1,12 @@
 //! The pages of other origins: `WithCORS`.
 
 use http::Method;
+use ringwatch_endpoints::preflight;
 
 use crate::cors::allowed_origin;
 use crate::next::{Next, ResponseFuture, ready};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
-use ringwatch_endpoints::preflight;
 
 /// Lets the pages of an allowed origin read the answer, and answers a browser that only asks for the headers of that.
 pub(super) fn cors<'a>(

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ringwatch_endpoints::{self as endpoints, NotImpersonated, Refusal};
 use ringwatch_flowcontrol::Requester;
 use ringwatch_flowcontrol::fairness::TooMany;
 use ringwatch_http::Body;
@@ -10,7 +11,6 @@ use crate::answer;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
-use ringwatch_endpoints::{self as endpoints, NotImpersonated, Refusal};
 
 /// Decides whether the user may make a request as another one, who replaces that user.
 pub(super) fn impersonation<'a>(

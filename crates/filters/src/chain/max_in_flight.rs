@@ -1,5 +1,6 @@
 //! The places of requests in flight, and those of each user's watches: `WithMaxInFlightLimit`.
 
+use ringwatch_endpoints::RequestVerb;
 use ringwatch_flowcontrol::fairness::TooMany;
 use ringwatch_registry::Verb;
 
@@ -7,10 +8,9 @@ use crate::answer;
 use crate::next::{Next, ResponseFuture, ready};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
-use ringwatch_endpoints::RequestVerb;
 
-/// Takes a place for a request or a watch, or refuses it with 429. With priority and fairness, requests in flight are only
-/// counted.
+/// Takes a place for a request or a watch, or refuses it with 429. With priority and fairness, requests in flight are
+/// only counted.
 pub(super) fn max_in_flight<'a>(
     filters: &'a Filters,
     state: &'a mut RequestState<'_>,

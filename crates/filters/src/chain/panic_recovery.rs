@@ -4,12 +4,12 @@ use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
+use ringwatch_endpoints::TextError;
 use ringwatch_http::Body;
 
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
-use ringwatch_endpoints::TextError;
 
 /// Answers a request that panics with 500.
 pub(super) fn panic_recovery<'a>(

@@ -1,5 +1,6 @@
 //! The seats of requests among all users: `WithPriorityAndFairness`.
 
+use ringwatch_endpoints::{self as endpoints, RequestInfo, RequestVerb};
 use ringwatch_flowcontrol::fairness::{TooMany, width};
 use ringwatch_http::Body;
 use ringwatch_registry::Verb;
@@ -8,7 +9,6 @@ use crate::answer;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
-use ringwatch_endpoints::{self as endpoints, RequestInfo, RequestVerb};
 
 /// Has a request wait for its seats, or refuses it with 429. Watches and streams take none. The response names the flow
 /// schema and the priority level.

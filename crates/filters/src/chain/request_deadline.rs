@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use ringwatch_apimachinery::duration;
+use ringwatch_endpoints::Refusal;
 
 use super::audit;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
-use ringwatch_endpoints::Refusal;
 
-/// Sets the time by which a request must be answered, watches and streams aside. It counts from when the request came, and
-/// holds for its authentication too. A client's limit that is none is refused with 400.
+/// Sets the time by which a request must be answered, watches and streams aside. It counts from when the request came,
+/// and holds for its authentication too. A client's limit that is none is refused with 400.
 pub(super) fn request_deadline<'a>(
     filters: &'a Filters,
     state: &'a mut RequestState<'_>,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use ringwatch_endpoints::RequestInfo;
+
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
-use ringwatch_endpoints::RequestInfo;
 
 /// Reads the path of a request.
 pub(super) fn request_info<'a>(

@@ -1,11 +1,11 @@
 //! Requests to a server that ends: `WithRetryAfter`.
 
 use http::header::CONNECTION;
+use ringwatch_endpoints::TextError;
 
 use crate::next::{Next, ResponseFuture, ready};
 use crate::request_state::{CLOSE, RequestState};
 use crate::settings::Filters;
-use ringwatch_endpoints::TextError;
 
 /// Turns a request away with 429 if the server ends, and closes its connection.
 pub(super) fn retry_after<'a>(

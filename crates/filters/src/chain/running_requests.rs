@@ -7,8 +7,8 @@ use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
 
-/// Notes a request among those that run until its body is sent, with its seats and its place; of a watch or stream notes
-/// how it began.
+/// Notes a request among those that run until its body is sent, with its seats and its place; of a watch or stream
+/// notes how it began.
 pub(super) fn running_requests<'a>(
     filters: &'a Filters,
     state: &'a mut RequestState<'_>,

@@ -1,5 +1,5 @@
-//! Requests that come before all resources and roles are loaded. kube-apiserver has no such filter: it loads them before
-//! it listens.
+//! Requests that come before all resources and roles are loaded. kube-apiserver has no such filter: it loads them
+//! before it listens.
 
 use ringwatch_http::Body;
 

@@ -21,6 +21,8 @@ use ringwatch_audit::backend::{
 use ringwatch_audit::{Auditor, Metrics, Policy};
 use ringwatch_authentication::{Authenticator, Peer, TokenFile, TokenWebhook, TokenWebhookConfig};
 use ringwatch_authorization::Authorizer;
+use ringwatch_endpoints::audit_id::AUDIT_ID;
+use ringwatch_endpoints::{self as endpoints, Caller, Handler, Impersonation, OwnPaths};
 use ringwatch_flowcontrol::UserWatches;
 use ringwatch_http::{CancellationFlag, ResponseBody, full};
 use ringwatch_observe::running_requests::RunningRequests;
@@ -31,8 +33,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{AllowedOrigin, Drain, InFlight, LargeWork, Limits, Outer, Start};
-use ringwatch_endpoints::audit_id::AUDIT_ID;
-use ringwatch_endpoints::{self as endpoints, Caller, Handler, Impersonation, OwnPaths};
 
 const NOBODY: ClientSide<'_> = ClientSide {
     address: None,

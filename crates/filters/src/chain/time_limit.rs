@@ -1,18 +1,18 @@
 //! The end of the time of a request.
 //!
-//! kube-apiserver ends it in `WithTimeoutForNonLongRunningRequests`, before authentication, where the handlers behind it
-//! go on. Here they end too, so it stands within audit, which records it; authentication looks at the time itself.
+//! kube-apiserver ends it in `WithTimeoutForNonLongRunningRequests`, before authentication, where the handlers behind
+//! it go on. Here they end too, so it stands within audit, which records it; authentication looks at the time itself.
 
 use std::time::Duration;
 
 use ringwatch::clock::{Clock, Instant};
+use ringwatch_endpoints::{ProxiedResponse, Refusal};
 use ringwatch_http::Body;
 
 use crate::answer;
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
-use ringwatch_endpoints::{ProxiedResponse, Refusal};
 
 /// Answers a request with 504 that is not answered within its time. Bodies of other servers are cut off then.
 pub(super) fn time_limit<'a>(

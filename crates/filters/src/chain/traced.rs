@@ -13,6 +13,8 @@ use http::{HeaderMap, HeaderName, Version};
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use ringwatch_apimachinery::User;
+use ringwatch_endpoints::RequestInfo;
+use ringwatch_endpoints::audit_id::AUDIT_ID;
 use ringwatch_http::{BoxError, ResponseBody};
 use ringwatch_spans::{Attribute, Incoming, Span, number, text};
 
@@ -20,8 +22,6 @@ use super::audit::{FORWARDED_FOR, source_ips};
 use crate::next::{Next, ResponseFuture};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
-use ringwatch_endpoints::RequestInfo;
-use ringwatch_endpoints::audit_id::AUDIT_ID;
 
 /// The groups whose members decide if their requests are sampled.
 const TRUSTED_GROUPS: [&str; 2] = ["system:masters", "system:monitoring"];

@@ -1,5 +1,6 @@
 //! Watches of a server that ends: `WithWatchTerminationDuringShutdown`.
 
+use ringwatch_endpoints::{Refusal, RequestVerb};
 use ringwatch_registry::Verb;
 
 use crate::answer;
@@ -7,7 +8,6 @@ use crate::drain::Draining;
 use crate::next::{Next, ResponseFuture, ready};
 use crate::request_state::RequestState;
 use crate::settings::Filters;
-use ringwatch_endpoints::{Refusal, RequestVerb};
 
 /// Counts a watch among those that end one by one, and refuses it with 503 if they end already.
 pub(super) fn watch_termination<'a>(

@@ -59,8 +59,8 @@ impl Amount {
 }
 
 impl Queue {
-    /// Admits a request with so many bytes; `None` if there is no room. Lanes take no room from each other, and one user
-    /// only a small part of a lane, but for administrators, who are few.
+    /// Admits a request with so many bytes; `None` if there is no room. Lanes take no room from each other, and one
+    /// user only a small part of a lane, but for administrators, who are few.
     pub(super) fn enter(&self, requester: &Requester, bytes: usize) -> Option<QueuePermit> {
         let of_a_user_max = match requester.lane {
             Lane::Administrators => Amount::OF_A_LANE_MAX,

@@ -5,7 +5,6 @@ use std::task::Poll;
 use std::thread::ThreadId;
 
 use prometheus_client::encoding::text::encode;
-
 use ringwatch::budget::Account;
 use ringwatch_flowcontrol::Lane;
 use ringwatch_http::full;

@@ -138,8 +138,8 @@ impl Seats {
         state.seat_all();
     }
 
-    /// Requests `width` seats for a request of a flow; `None` if it may not wait, since the queue is full or the level has
-    /// none.
+    /// Requests `width` seats for a request of a flow; `None` if it may not wait, since the queue is full or the level
+    /// has none.
     #[must_use]
     pub(super) fn ask(
         self: &Arc<Self>,

@@ -5,8 +5,8 @@
 //! comes back after a pause begins where the others are, so nobody saves time up; but whoever has used more than the
 //! others is remembered until these have used as much, so nobody gets rid of that by going away for a moment.
 //!
-//! One of several turns is kept from all but administrators and kubelets: a turn cannot be interrupted, and these are not
-//! to wait until one of a stranger ends.
+//! One of several turns is kept from all but administrators and kubelets: a turn cannot be interrupted, and these are
+//! not to wait until one of a stranger ends.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use crate::{Lane, Requester};
 
-/// The time that every turn counts for at least. So a user whose turns take no time at all has no more of them than others.
+/// The time that every turn counts for at least. So a user whose turns take no time at all has no more of them than
+/// others.
 const USED_MIN: Duration = Duration::from_micros(1);
 
 /// Maximum number of users of a lane that are remembered, those who have turns or wait aside.

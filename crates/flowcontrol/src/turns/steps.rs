@@ -17,8 +17,8 @@ impl Turns {
         turn
     }
 
-    /// Does work of a user in steps, from one wait of it to the next, each in a turn of its own. While the work waits for
-    /// something it has no turn.
+    /// Does work of a user in steps, from one wait of it to the next, each in a turn of its own. While the work waits
+    /// for something it has no turn.
     pub async fn do_in_steps<T>(
         &self,
         requester: &Requester,

@@ -8,7 +8,6 @@ use http::header::HOST;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-
 use ringwatch_apimachinery::upgrade::is_upgrade;
 
 use super::backend::{Backend, ExchangeError};
@@ -62,8 +61,9 @@ pub async fn exchange(
     Ok(BackendAnswer::Switched(answer.map(|_| ()), switched))
 }
 
-/// Sends the request over a kept connection, or over a new one if there is none or if it turns out to be closed. A server may close
-/// a kept connection while the request is on its way; then one that changes nothing is sent again, and any other fails.
+/// Sends the request over a kept connection, or over a new one if there is none or if it turns out to be closed. A
+/// server may close a kept connection while the request is on its way; then one that changes nothing is sent again, and
+/// any other fails.
 async fn answered(
     backend: &Backend,
     mut request: Request<RequestBody>,

@@ -1,7 +1,7 @@
 //! Connections to another server, and those that are kept for the next request.
 //!
-//! Nothing is spawned: a kept connection is not polled until it is used again, and is then first asked whether the server has
-//! closed it.
+//! Nothing is spawned: a kept connection is not polled until it is used again, and is then first asked whether the
+//! server has closed it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -98,7 +98,8 @@ impl Line {
         }
     }
 
-    /// Waits until the connection has ended, as it does with 101, and returns it with what has been read of the other protocol.
+    /// Waits until the connection has ended, as it does with 101, and returns it with what has been read of the other
+    /// protocol.
     ///
     /// # Errors
     /// The connection broke.
@@ -108,8 +109,8 @@ impl Line {
         Ok(connection.into_parts())
     }
 
-    /// Returns true if the next request can be sent: the last one was sent and its answer read whole, and the server has not closed
-    /// the connection.
+    /// Returns true if the next request can be sent: the last one was sent and its answer read whole, and the server
+    /// has not closed the connection.
     fn poll_free(&mut self, context: &mut Context<'_>) -> bool {
         self.poll(context);
         self.connection.is_some() && matches!(self.sender.poll_ready(context), Poll::Ready(Ok(())))
@@ -156,8 +157,8 @@ impl KeptConnections {
         }
     }
 
-    /// Keeps a connection whose answer has been read whole, if the next request can be sent over it. Those that have been kept for
-    /// too long are closed.
+    /// Keeps a connection whose answer has been read whole, if the next request can be sent over it. Those that have
+    /// been kept for too long are closed.
     pub(super) fn keep(&self, mut line: Line) {
         let now = self.clock.now();
         let is_free = line.poll_free(&mut Context::from_waker(Waker::noop()));

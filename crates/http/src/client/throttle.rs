@@ -22,8 +22,8 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Copies until the end of the input, as `tokio::io::copy` does, but pauses after each chunk for as long as its bytes
-    /// take. Time in which nothing came is not made up for.
+    /// Copies until the end of the input, as `tokio::io::copy` does, but pauses after each chunk for as long as its
+    /// bytes take. Time in which nothing came is not made up for.
     ///
     /// # Errors
     /// Those of either side.

@@ -173,7 +173,8 @@ async fn a_body_that_was_announced_is_not_taken_for_a_request() {
     assert!(answer.ends_with(EVENTS), "{answer}");
 }
 
-/// A request with a fragment would mean another resource than was written, and the others another body or host to a proxy.
+/// A request with a fragment would mean another resource than was written, and the others another body or host to a
+/// proxy.
 #[tokio::test]
 async fn heads_that_two_servers_take_for_different_requests_are_refused() {
     for (request, code) in [

@@ -4,8 +4,9 @@
 //! limits that depend on the authentication are enforced here, below hyper. The buffer doubles as it grows, so the next
 //! power of two is counted.
 //!
-//! A fragment in a request's target is seen here as well: hyper drops it, and what follows it, so that another resource would be
-//! meant than the client wrote. The head of a request that is sent before the one ahead of it is answered is not looked at.
+//! A fragment in a request's target is seen here as well: hyper drops it, and what follows it, so that another resource
+//! would be meant than the client wrote. The head of a request that is sent before the one ahead of it is answered is
+//! not looked at.
 
 use std::io;
 use std::pin::Pin;

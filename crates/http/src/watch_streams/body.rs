@@ -34,8 +34,9 @@ struct BodyState {
     open: bool,
     /// The watch whose empty frame is on its way.
     announced: Option<Arc<Slot>>,
-    /// True if that watch has ended meanwhile. h2 drops its frame, unless that is among those that h2 is about to write. So
-    /// no other watch goes over before either it comes or h2 has written all those; watches that would meanwhile stay with h2.
+    /// True if that watch has ended meanwhile. h2 drops its frame, unless that is among those that h2 is about to
+    /// write. So no other watch goes over before either it comes or h2 has written all those; watches that would
+    /// meanwhile stay with h2.
     abandoned: bool,
     /// The watches that wait for their turn, at most one for each stream. One is woken at a time: a hundred that begin
     /// at once would else be polled thousands of times.
@@ -127,7 +128,8 @@ impl Handovers {
         }
     }
 
-    /// Forgets the waker of a watch that does not wait any more. It may have been its turn, which the next one gets then.
+    /// Forgets the waker of a watch that does not wait any more. It may have been its turn, which the next one gets
+    /// then.
     fn forget(&self, waker: &Waker) {
         let mut state = self.lock();
         state.waiting.retain(|it| !it.will_wake(waker));

@@ -223,8 +223,8 @@ impl ConnectionWatches {
     }
 }
 
-/// Appends WINDOW_UPDATE frames for h2 by which it finds an error of the client: its own window, whatever of the client's
-/// it knows, is too large after two of the largest increments.
+/// Appends WINDOW_UPDATE frames for h2 by which it finds an error of the client: its own window, whatever of the
+/// client's it knows, is too large after two of the largest increments.
 fn overflow(stream: u32, out: &mut Vec<u8>) {
     for _ in 0..2 {
         update(stream, WINDOW_BYTES_MAX as u32, out);

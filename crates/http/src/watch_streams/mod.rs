@@ -12,8 +12,8 @@
 //! of a watch hyper's body ends, and h2 ends the stream as any other.
 //!
 //! A watch is *announced* when its body has yielded the empty frame that tells its stream, and has *gone over* when the
-//! connection has seen that frame. A connection's *turn* is one poll of its task: hyper first, then the watches. Both take
-//! turns also where the socket is slower than either.
+//! connection has seen that frame. A connection's *turn* is one poll of its task: hyper first, then the watches. Both
+//! take turns also where the socket is slower than either.
 //!
 //! # Invariants
 //!
@@ -32,19 +32,19 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
+use crate::http2_frames::{
+    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, FramePosition, HEADER_BYTES, HEADERS, Header,
+    RST_STREAM, SETTINGS,
+};
 use body::Handovers;
 use incoming::IncomingBytes;
 use slot::Slot;
 use windows::Windows;
 
-use crate::http2_frames::{
-    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, FramePosition, HEADER_BYTES, HEADERS, Header,
-    RST_STREAM, SETTINGS,
-};
-
 /// Maximum payload of a frame that every client takes.
 const FRAME_BYTES_MAX: usize = 16 << 10;
-/// Maximum number of streams whose windows are known. h2 allows fewer to be open; the watch of one beyond stays with it.
+/// Maximum number of streams whose windows are known. h2 allows fewer to be open; the watch of one beyond stays with
+/// it.
 const STREAMS_MAX: usize = 4096;
 /// The number of frames that a watch may write before the next one has its turn.
 const FRAMES_AT_ONCE_MAX: usize = 4;

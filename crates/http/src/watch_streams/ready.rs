@@ -104,7 +104,8 @@ impl<T> ReadyEntry<T> {
         }
     }
 
-    /// Notes that it has left the list. Wakes from here on put it there again, so this comes before the content is looked at.
+    /// Notes that it has left the list. Wakes from here on put it there again, so this comes before the content is
+    /// looked at.
     pub(super) fn taken(&self) {
         // Synchronises with the swap in `wake`: whoever finds it queued has changed the content before this.
         self.queued.swap(false, Ordering::AcqRel);

@@ -1,7 +1,7 @@
 //! HTTP/2 as the floor speaks it: what its clients insist on before they take DATA frames.
 //!
-//! The clients' windows are not looked at. They are far larger than the events of a moment, and a client whose window is
-//! passed says so by closing its connection.
+//! The clients' windows are not looked at. They are far larger than the events of a moment, and a client whose window
+//! is passed says so by closing its connection.
 
 use std::io::{self, ErrorKind, Read, Write};
 

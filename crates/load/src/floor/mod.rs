@@ -1,12 +1,13 @@
 //! The floor: threads of this program that only write the same bytes over TLS, measured in the same run on the same
 //! machine, so that the server's own cost can be told from that of sockets and encryption.
 //!
-//! Their sockets are blocking. One thread gives the watchers of each connection each batch of events in one write, behind
-//! the heads of their answers; clients that list get bodies that were recorded from the server, from a thread for each of
-//! them. There is no cache, no store and no runtime, and of HTTP only what clients insist on. What reads the server reads
-//! the floor too, and the processor time is that of the floor's threads alone.
+//! Their sockets are blocking. One thread gives the watchers of each connection each batch of events in one write,
+//! behind the heads of their answers; clients that list get bodies that were recorded from the server, from a thread
+//! for each of them. There is no cache, no store and no runtime, and of HTTP only what clients insist on. What reads
+//! the server reads the floor too, and the processor time is that of the floor's threads alone.
 //!
-//! Watches share connections as those of the server do. Lists are answered over HTTP/1.1 whatever the server is asked by.
+//! Watches share connections as those of the server do. Lists are answered over HTTP/1.1 whatever the server is asked
+//! by.
 //!
 //! ```text
 //! Floor ---- orders ----> thread: Server { listener, watches } ----> a thread for each client that lists
@@ -158,8 +159,8 @@ impl Floor {
     /// Takes so many watches and begins to answer them. They must be opened meanwhile.
     ///
     /// # Errors
-    /// [`LoadError::WrongFlags`]: the watches do not fill their connections. [`LoadError::System`]: a connection broke, or
-    /// did not come within a minute.
+    /// [`LoadError::WrongFlags`]: the watches do not fill their connections. [`LoadError::System`]: a connection broke,
+    /// or did not come within a minute.
     pub(crate) async fn take_watches(&self, count: usize) -> Result<(), LoadError> {
         let streams = self.protocol.streams();
         if !count.is_multiple_of(streams) {

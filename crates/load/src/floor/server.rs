@@ -56,8 +56,8 @@ impl Server {
         })
     }
 
-    /// Takes so many connections and answers the requests of their watches. The streams of a connection come between those
-    /// of others, so a thread waits for each.
+    /// Takes so many connections and answers the requests of their watches. The streams of a connection come between
+    /// those of others, so a thread waits for each.
     pub(super) fn take_watches(&mut self, connections: usize) -> io::Result<()> {
         let server = &*self;
         let taken = thread::scope(|scope| {

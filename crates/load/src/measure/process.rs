@@ -61,8 +61,8 @@ pub(crate) fn thread_cpu() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// Returns the part of the time for which a thread of the client was busy, if that is so much that the client is what is
-/// measured.
+/// Returns the part of the time for which a thread of the client was busy, if that is so much that the client is what
+/// is measured.
 pub(crate) fn too_busy(cpu: Duration, elapsed: Duration) -> Option<f64> {
     let busy = cpu.div_duration_f64(elapsed);
     (elapsed >= BUSY_TIME_MIN && busy > BUSY_MAX).then_some(busy)

@@ -40,8 +40,8 @@ impl FloorRuns {
         Self(None)
     }
 
-    /// Starts a floor if the flags ask for one, with as many watchers as this group of the server has, by `spec`. Nothing
-    /// may have been written since the group was opened. `turns` are those of the longest run, of events of
+    /// Starts a floor if the flags ask for one, with as many watchers as this group of the server has, by `spec`.
+    /// Nothing may have been written since the group was opened. `turns` are those of the longest run, of events of
     /// `event_bytes`.
     ///
     /// # Errors

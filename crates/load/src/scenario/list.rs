@@ -146,7 +146,8 @@ impl Listing<'_> {
                     encoding,
                     last: RefCell::default(),
                 };
-                // The last writes may be made when the lists have ended, and the server's time for them is no longer seen.
+                // The last writes may be made when the lists have ended, and the server's time for them is no longer
+                // seen.
                 let written = AtomicUsize::default();
                 lists.renew_revision(context).await?;
                 let asking = async {

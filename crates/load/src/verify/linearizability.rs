@@ -6,10 +6,11 @@
 //! The algorithm is the search of Wing and Gong in the order of Lowe's *Testing for linearizability* (2017): calls and
 //! returns are followed in the order of time, with the set of all configurations that they allow. A configuration is a
 //! state of the object, and which of the open operations have taken effect. A write takes effect only when a return
-//! cannot be explained without it. An observation changes nothing, so it takes the first moment at which it holds.
-//! Of unanswered writes that nobody can tell apart one is tried, since each of them stays possible: those with the same
-//! condition that delete, or whose content no answer names. Equal configurations are one, so a state is searched once, whichever way led to it. Where no operation is open the
-//! configurations are just the possible states, so the memory grows with what is open and not with the history.
+//! cannot be explained without it. An observation changes nothing, so it takes the first moment at which it holds. Of
+//! unanswered writes that nobody can tell apart one is tried, since each of them stays possible: those with the same
+//! condition that delete, or whose content no answer names. Equal configurations are one, so a state is searched once,
+//! whichever way led to it. Where no operation is open the configurations are just the possible states, so the memory
+//! grows with what is open and not with the history.
 //!
 //! The first return that leaves no configuration ends the shortest part of the history that has no order.
 
@@ -17,8 +18,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::history::{Nanos, WriteId};
 
-/// Maximum number of configurations that the search looks at to explain one return. That many need a dozen writes without
-/// conditions at once, or as many without answers whose contents were seen.
+/// Maximum number of configurations that the search looks at to explain one return. That many need a dozen writes
+/// without conditions at once, or as many without answers whose contents were seen.
 const CONFIGURATIONS_MAX: usize = 4_096;
 
 /// A state of an object: absent, or with the content of this write.
@@ -425,8 +426,8 @@ mod tests {
             let all = (0..operations.len()).collect();
             prop_assert_eq!(found == Linearizability::Linearizable, has_order(&operations, None, &all));
             if let Linearizability::Broken(example) = found {
-                // From no state before them the operations that are shown have an order. One that was never answered may
-                // have made that state.
+                // From no state before them the operations that are shown have an order. One that was never answered
+                // may have made that state.
                 let shown: Vec<RegisterOperation> =
                     example.operations.iter().map(|&it| operations[it]).collect();
                 let are_answered = shown.iter().all(|it| it.returned.is_some());

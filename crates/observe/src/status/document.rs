@@ -38,7 +38,8 @@ pub struct ServerState {
     pub types: Vec<TypeState>,
     /// The priority levels, by their names; empty if requests do not wait by them.
     pub fairness: Vec<LevelState>,
-    /// The slowest requests: first those that run, then those that ended within the last minute, the slowest of each first.
+    /// The slowest requests: first those that run, then those that ended within the last minute, the slowest of each
+    /// first.
     pub requests: Vec<RequestState>,
     /// The clients that make the most work, by verb and resource, the busiest first.
     #[serde(default)]
@@ -79,11 +80,11 @@ pub struct FeedState {
     pub revision: Option<u64>,
     /// The newest revision of the store; unknown if it does not answer.
     pub store_revision: Option<u64>,
-    /// The time for which the caches have been behind a revision of the store; of a relay, for which the first of them has been
-    /// without its upstream.
+    /// The time for which the caches have been behind a revision of the store; of a relay, for which the first of them
+    /// has been without its upstream.
     pub lag_seconds: Option<f64>,
-    /// The time that the store took to tell its newest revision. If it did not in time, the time until then if changes came
-    /// meanwhile, else unknown.
+    /// The time that the store took to tell its newest revision. If it did not in time, the time until then if changes
+    /// came meanwhile, else unknown.
     pub store_seconds: Option<f64>,
     /// The time for which the store has neither answered nor told changes; 0 if it does. Unknown for a relay.
     pub silent_seconds: Option<f64>,
@@ -221,7 +222,8 @@ pub struct RequestState {
     /// The address of the client; `null` where it is not known.
     #[serde(default)]
     pub address: Option<String>,
-    /// The number of such requests of this client among those that run or took at least a tenth of a second, of which this is the slowest.
+    /// The number of such requests of this client among those that run or took at least a tenth of a second, of which
+    /// this is the slowest.
     #[serde(default)]
     pub times: u64,
     /// The number of those that are slow: that took, or have run for, [`super::thresholds::SLOW_SECONDS`] or longer.
@@ -249,10 +251,11 @@ pub struct ClientState {
     pub address: Option<String>,
     /// The verb, such as `list`; of watches their beginning counts.
     pub verb: String,
-    /// The type and the subresource, such as `pods` or `pods/eviction`, or the first two segments of the path if the requests are not
-    /// about one.
+    /// The type and the subresource, such as `pods` or `pods/eviction`, or the first two segments of the path if the
+    /// requests are not about one.
     pub resource: String,
-    /// True if all objects of the type were asked for: in all namespaces, without a selector, and not the next page of them.
+    /// True if all objects of the type were asked for: in all namespaces, without a selector, and not the next page of
+    /// them.
     pub everything: bool,
     /// The number of requests.
     pub requests: u64,
@@ -378,8 +381,8 @@ impl ServerState {
 }
 
 impl TypeState {
-    /// Returns true if there are objects, watchers or waiting reads of the type, or its cache is not ready: others are not
-    /// worth a row.
+    /// Returns true if there are objects, watchers or waiting reads of the type, or its cache is not ready: others are
+    /// not worth a row.
     #[must_use]
     pub fn is_used(&self) -> bool {
         let users = self.watchers.total + self.reads.waiting;

@@ -16,8 +16,8 @@ const OF_RULE_MAX: usize = 3;
 const SLOW_CALLS: (f64, u64) = (0.5, 3);
 /// A watcher is found to be behind by so many events, if they are those of so many seconds.
 const BEHIND: (u64, f64) = (100, 10.0);
-/// The number of slow writes of single objects, by any clients, from which on the store or a webhook is found. Fewer may have had
-/// bad luck.
+/// The number of slow writes of single objects, by any clients, from which on the store or a webhook is found. Fewer
+/// may have had bad luck.
 const SLOW_WRITES: u64 = 3;
 const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
 /// The calls of a webhook that fail within a minute from which on it is found, and the part of all calls that they are.

@@ -1,12 +1,13 @@
-//! The values from which on the figures of a state are not as they should be, for the findings and for whoever colours figures.
+//! The values from which on the figures of a state are not as they should be, for the findings and for whoever colours
+//! figures.
 
 use serde::{Deserialize, Serialize};
 
 /// The seconds from which on a request is slow.
 pub const SLOW_SECONDS: f64 = 0.5;
 
-/// The part of the time in which a certificate should be replaced from which on it is bad if it was not: the last of seven
-/// days.
+/// The part of the time in which a certificate should be replaced from which on it is bad if it was not: the last of
+/// seven days.
 const CERTIFICATE_PART_BAD: f64 = 1.0 / 7.0;
 
 /// The severity of a finding or figure, the worse first.
@@ -81,8 +82,8 @@ impl Threshold {
     }
 }
 
-/// Returns how bad it is that a certificate expires in so many seconds, when it should be replaced so many seconds before
-/// that.
+/// Returns how bad it is that a certificate expires in so many seconds, when it should be replaced so many seconds
+/// before that.
 #[must_use]
 pub fn certificate_level(seconds_left: f64, replaced_before: f64) -> Option<Severity> {
     match seconds_left {

@@ -1,8 +1,9 @@
-//! Refuses pods that violate the Pod Security Standards at the level of their namespace. Kubernetes' PodSecurity plugin.
+//! Refuses pods that violate the Pod Security Standards at the level of their namespace. Kubernetes' PodSecurity
+//! plugin.
 //!
-//! Labels of a namespace set a level for each mode: violations of the enforced level are refused, those of the others are
-//! annotated for the audit log or told to the client. Controllers of pods, such as Deployments, are not refused, since the
-//! pods that they make are; their clients are warned.
+//! Labels of a namespace set a level for each mode: violations of the enforced level are refused, those of the others
+//! are annotated for the audit log or told to the client. Controllers of pods, such as Deployments, are not refused,
+//! since the pods that they make are; their clients are warned.
 //!
 //! Ported from `admission/admission.go` of pod-security-admission and
 //! `plugin/pkg/admission/security/podsecurity/admission.go`, Kubernetes 1.36.

@@ -34,8 +34,8 @@ impl Default for Policy {
 pub(super) type LabelOf<'a> = &'a dyn Fn(&str) -> Option<&'a str>;
 
 impl Policy {
-    /// Returns the policy by these labels, and the errors of labels that are not valid. In their place stands the newest
-    /// version of the restricted level when it is enforced, and otherwise the privileged level.
+    /// Returns the policy by these labels, and the errors of labels that are not valid. In their place stands the
+    /// newest version of the restricted level when it is enforced, and otherwise the privileged level.
     pub(super) fn by_labels(label: LabelOf<'_>, defaults: &Self) -> (Self, Vec<FieldError>) {
         let mut policy = *defaults;
         let mut labels = NamespaceLabels {

@@ -2,8 +2,8 @@
 //!
 //! A path consists of members (`.spec.color`, with `\.` for a dot in a name, or `['name']`), items (`[0]`, `[-1:]`,
 //! `[0:4:2]`, `[*]`), all of something (`.*`), everything below (`..hosts`), filters (`[?(@.type=="Ready")]`,
-//! `[?(@.weight>1)]`, `[?(@.name)]`) and unions (`['a','b']`). A step that does not fit, such as an index beyond the end of
-//! a list or the comparison of a text with a number, makes the whole path lead nowhere.
+//! `[?(@.weight>1)]`, `[?(@.name)]`) and unions (`['a','b']`). A step that does not fit, such as an index beyond the
+//! end of a list or the comparison of a text with a number, makes the whole path lead nowhere.
 
 mod walk;
 
@@ -82,8 +82,8 @@ impl JsonPath {
         Parser::parse(text, &mut steps_left, FILTERS_DEEP_MAX).map(Self)
     }
 
-    /// Returns the first value that the path leads to. Looks at `values_left` values at most, of which those that it has
-    /// looked at are taken.
+    /// Returns the first value that the path leads to. Looks at `values_left` values at most, of which those that it
+    /// has looked at are taken.
     pub(super) fn find<'a>(
         &'a self,
         value: &'a Value,

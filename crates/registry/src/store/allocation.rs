@@ -25,8 +25,8 @@ impl Store {
         }
     }
 
-    /// Allocates what an object needs, before it is validated. The caller passes the allocation to [`Store::finish_allocation`] after the
-    /// write.
+    /// Allocates what an object needs, before it is validated. The caller passes the allocation to
+    /// [`Store::finish_allocation`] after the write.
     pub(super) fn allocate<'a>(
         &'a self,
         object: &'a mut Value,

@@ -167,8 +167,8 @@ fn differ_in_times_at_most(managed: &Value, old: &Value) -> bool {
     managed.len() == old.len() && managed.iter().zip(old).all(same)
 }
 
-/// Returns true if the old object has a value outside of its managed fields that an object does not have. That is quickly
-/// seen in nearly all updates, for which no object needs to be copied.
+/// Returns true if the old object has a value outside of its managed fields that an object does not have. That is
+/// quickly seen in nearly all updates, for which no object needs to be copied.
 fn lacks_content_of(object: &Value, old: &Value) -> bool {
     let is_missing = |(name, value): (&String, &Value)| match (name.as_str(), value) {
         ("metadata", Value::Object(metadata)) => metadata.iter().any(|(name, value)| {

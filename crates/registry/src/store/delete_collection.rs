@@ -16,7 +16,8 @@ use crate::{DeleteOptions, RequestContext};
 const PAGE_OBJECTS: u64 = 10_000;
 
 impl Store {
-    /// Deletes the objects that a list selects, and returns the list. With a limit it deletes one page. Not atomic: objects deleted before an error stay deleted.
+    /// Deletes the objects that a list selects, and returns the list. With a limit it deletes one page. Not atomic:
+    /// objects deleted before an error stay deleted.
     ///
     /// # Errors
     /// Those of [`Store::list`] and [`Store::delete`]; objects that are gone are no error.

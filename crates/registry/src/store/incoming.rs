@@ -33,8 +33,8 @@ impl Store {
         Ok(object)
     }
 
-    /// Adds the zero values that Go writes, so that an update that changes nothing equals the stored object. To be called
-    /// after fields are tracked, since the client does not manage these.
+    /// Adds the zero values that Go writes, so that an update that changes nothing equals the stored object. To be
+    /// called after fields are tracked, since the client does not manage these.
     pub(super) fn complete(&self, object: &mut Value) {
         in_types(&self.resource, object, codec::complete);
     }
@@ -104,8 +104,8 @@ fn keep_reset(object: &mut Value) {
     }
 }
 
-/// Converts an object that admission has changed, from the version in which it was `shown` to that in which the resource
-/// that is written is stored, with defaults and the zero values that Go writes.
+/// Converts an object that admission has changed, from the version in which it was `shown` to that in which the
+/// resource that is written is stored, with defaults and the zero values that Go writes.
 pub fn admitted_to_storage_version(
     written: &Resource,
     shown: &Resource,

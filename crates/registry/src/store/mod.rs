@@ -62,8 +62,9 @@ pub trait UpdatedObject: Send {
     }
 
     /// Returns true if the next content's managedFields are to stay as they are: after a server-side apply, which has
-    /// brought them up to date, and for bindings and evictions, which claim no fields. `Strategy::default_applied` gives such
-    /// content its defaults. If not, the store makes the context's field manager the owner of the changed fields.
+    /// brought them up to date, and for bindings and evictions, which claim no fields. `Strategy::default_applied`
+    /// gives such content its defaults. If not, the store makes the context's field manager the owner of the changed
+    /// fields.
     fn managed_fields_are_current(&self) -> bool {
         false
     }
@@ -157,8 +158,8 @@ impl Store {
         &*self.resource.strategy
     }
 
-    /// Moves the request to the threads for large work if the cost of checking an object does not follow from its size, as
-    /// with custom resources that have CEL rules.
+    /// Moves the request to the threads for large work if the cost of checking an object does not follow from its size,
+    /// as with custom resources that have CEL rules.
     async fn offload_if_costly(&self) {
         if self.strategy().is_costly() {
             offload(Work::Expressions).await;

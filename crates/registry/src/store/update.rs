@@ -208,8 +208,9 @@ impl<'a> Attempt<'a> {
     async fn change(&mut self, existing: &Object) -> Result<Value, Rejection> {
         let store = self.store;
         let mut old = tree_of(existing).await?;
-        // The object may have been stored before a default existed. Defaults set here are not part of the update. Custom
-        // resources have got those of the version in which they are stored, and kube-apiserver gives them no others.
+        // The object may have been stored before a default existed. Defaults set here are not part of the update.
+        // Custom resources have got those of the version in which they are stored, and kube-apiserver gives them no
+        // others.
         if !store.resource.is_custom() {
             store.strategy().default(&mut old);
         }

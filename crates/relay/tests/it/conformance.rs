@@ -70,7 +70,8 @@ fn pods() -> ResourceType {
     }
 }
 
-/// Starts an upstream that serves the suite's pods. It has no cache of its own, whose window would show what is compacted.
+/// Starts an upstream that serves the suite's pods. It has no cache of its own, whose window would show what is
+/// compacted.
 async fn start() -> (InProcessServer, Arc<Embedded>, Arc<Upstream>) {
     let backend = Arc::new(Embedded::in_memory(Clock::real()));
     let server = InProcessServer::builder()

@@ -121,8 +121,8 @@ impl Scripted {
         });
     }
 
-    /// Like [`Self::will_watch_then`], for a watch that does not end. The rest of its frames is sent when the returned sender
-    /// is told.
+    /// Like [`Self::will_watch_then`], for a watch that does not end. The rest of its frames is sent when the returned
+    /// sender is told.
     pub(crate) fn will_watch_in_two(
         &self,
         frames: String,

@@ -60,8 +60,8 @@ struct Numbers {
 }
 
 impl ServiceAllocator {
-    /// Addresses are noted as objects in the first store, out of the ranges in the second. Ports of a range are noted in
-    /// a storage of their own.
+    /// Addresses are noted as objects in the first store, out of the ranges in the second. Ports of a range are noted
+    /// in a storage of their own.
     #[must_use]
     pub fn new(
         addresses: Store,

@@ -21,7 +21,8 @@ use super::port_set::{PortRange, PortSet};
 pub const NODE_PORT_RANGES: &str = "ranges";
 const KEY: &str = "/ranges/servicenodeports";
 
-/// The first port that a dry run returns for one that would be allocated. It is a dummy, as in kube-apiserver, and may lie in the range.
+/// The first port that a dry run returns for one that would be allocated. It is a dummy, as in kube-apiserver, and may
+/// lie in the range.
 const PRETENDED: u16 = 32_768;
 
 /// The reason why ports cannot be allocated.

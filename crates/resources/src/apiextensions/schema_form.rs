@@ -47,7 +47,8 @@ const POINTERS: [&str; 19] = [
 /// Members that are flags, and pointers as well.
 const FLAGS: [&str; 2] = ["x-kubernetes-preserve-unknown-fields", "optionalOldSelf"];
 
-/// Removes what says nothing from a schema and those in it, such as `required: []`. Follows the tags of `JSONSchemaProps`.
+/// Removes what says nothing from a schema and those in it, such as `required: []`. Follows the tags of
+/// `JSONSchemaProps`.
 pub(super) fn drop_empty(schema: &mut Value) {
     let Value::Object(members) = schema else {
         return;

@@ -50,7 +50,8 @@ fn preserves(object: &Value) -> bool {
     get(object, "spec.preserveUnknownFields") == Some(&Value::Bool(true))
 }
 
-/// Returns an error if a definition of a group of Kubernetes has no approval, unless it was so before. Follows `validateAPIApproval`.
+/// Returns an error if a definition of a group of Kubernetes has no approval, unless it was so before. Follows
+/// `validateAPIApproval`.
 fn approval_errors(object: &Value, old: Option<&Value>) -> Option<FieldError> {
     let approval = Approval::of(object)?;
     if old.and_then(Approval::of) == Some(approval) {

@@ -35,7 +35,8 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     for (place, version) in list(object, "spec.versions").iter().enumerate() {
         let path = format!("spec.versions[{place}]");
         errors.extend(warning_errors(version, &path));
-        // kube-apiserver refuses these beside a schema that all versions have in common, since it moves only the schema.
+        // kube-apiserver refuses these beside a schema that all versions have in common, since it moves only the
+        // schema.
         let schema = get(version, "schema.openAPIV3Schema").or(common);
         let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
         errors.extend(shared_errors(version, schema, why, &path));
@@ -151,8 +152,8 @@ fn json_path_error(json_path: &str, path: &str) -> Option<FieldError> {
     (!json_path.starts_with('.')).then(|| FieldError::invalid(path, &json!(json_path), why))
 }
 
-/// Returns the errors about the types of schemas whose objects have a status of their own, which is read out of an object.
-/// Follows `validateCustomResourceDefinitionValidation`.
+/// Returns the errors about the types of schemas whose objects have a status of their own, which is read out of an
+/// object. Follows `validateCustomResourceDefinitionValidation`.
 pub(super) fn root_errors(object: &Value) -> Vec<FieldError> {
     let versions = list(object, "spec.versions");
     let has_status = |holder: &Value| get(holder, "subresources.status").is_some();

@@ -14,14 +14,13 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::json;
 
 use self::daemon_set::DaemonSets;
+use self::stateful_set::StatefulSets;
 use super::cluster_options::ClusterOptions;
 use super::core::pod::{
     annotations,
     validation::{resources, security},
     warnings,
 };
-
-use self::stateful_set::StatefulSets;
 use super::strategy::generic::Generic;
 use super::strategy::row::{RowBuilder, RowGroup, field_or};
 use super::strategy::stored;

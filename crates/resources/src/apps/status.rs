@@ -1,7 +1,7 @@
 //! Statuses of the controllers of pods: counts that are not negative and do not contradict each other.
 //!
-//! Follows pkg/apis/apps/validation/validation.go and, for ReplicationControllers, pkg/apis/core/validation/validation.go
-//! of Kubernetes 1.36.
+//! Follows pkg/apis/apps/validation/validation.go and, for ReplicationControllers,
+//! pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use serde_json::Value;
 
@@ -35,8 +35,8 @@ pub(super) fn deployment(object: &Value, old: &Value) -> Errors {
     errors
 }
 
-/// Checks an update of the status of a ReplicaSet or ReplicationController. Follows `ValidateReplicaSetStatusUpdate` and
-/// `ValidateReplicationControllerStatusUpdate`.
+/// Checks an update of the status of a ReplicaSet or ReplicationController. Follows `ValidateReplicaSetStatusUpdate`
+/// and `ValidateReplicationControllerStatusUpdate`.
 pub(crate) fn replica_set(object: &Value, _old: &Value) -> Errors {
     let object = Field::root(object);
     let status = object.at("status");

@@ -311,8 +311,8 @@ fn template_that_runs(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
     keeps_running(spec, kind, errors);
 }
 
-/// Returns an error of the pods that claims are for, where kube-apiserver has it: it puts the claims before the volumes of the
-/// template, and leaves out volumes with their names.
+/// Returns an error of the pods that claims are for, where kube-apiserver has it: it puts the claims before the volumes
+/// of the template, and leaves out volumes with their names.
 fn after_claims(
     mut error: FieldError,
     volumes: &Field<'_, '_>,

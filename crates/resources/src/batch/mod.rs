@@ -11,8 +11,14 @@ pub(crate) mod validation;
 
 use ringwatch_registry::GarbageCollection;
 use ringwatch_registry::subresource::SubresourceMetadata;
+use ringwatch_registry::subresource::SubresourceStrategy;
 
+use self::job::Jobs;
 use self::job_status::job_status_update;
+use super::cluster_options::ClusterOptions;
+use super::strategy::generic::Generic;
+use super::strategy::row::{RowBuilder, RowGroup, field_or};
+use super::strategy::stored;
 use super::{
     core::pod::{
         annotations,
@@ -21,13 +27,6 @@ use super::{
     },
     validation::found_in_change,
 };
-
-use self::job::Jobs;
-use super::cluster_options::ClusterOptions;
-use super::strategy::generic::Generic;
-use super::strategy::row::{RowBuilder, RowGroup, field_or};
-use super::strategy::stored;
-use ringwatch_registry::subresource::SubresourceStrategy;
 
 const V1: RowGroup = RowGroup::new("batch", "v1");
 

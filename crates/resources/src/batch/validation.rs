@@ -29,8 +29,8 @@ const IMMUTABLE: &[&str] = &[
     "managedBy",
     "successPolicy",
 ];
-/// The fields of the pod template's spec, but for resources, that may change while a job is suspended and none of its pods
-/// runs. The template's metadata may change altogether.
+/// The fields of the pod template's spec, but for resources, that may change while a job is suspended and none of its
+/// pods runs. The template's metadata may change altogether.
 const CHANGEABLE_WHILE_SUSPENDED: &[&str] = &[
     "spec.affinity.nodeAffinity",
     "spec.nodeSelector",
@@ -222,8 +222,8 @@ fn ending(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an update of a Job: parallelism may change, and while it is suspended, the scheduling and the resources of its
-/// pods. Follows `ValidateJobUpdate`.
+/// Checks an update of a Job: parallelism may change, and while it is suspended, the scheduling and the resources of
+/// its pods. Follows `ValidateJobUpdate`.
 pub(crate) fn job_update(job: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (spec, was) = (job.at("spec"), old.at("spec"));
     let completions = spec.at("completions");

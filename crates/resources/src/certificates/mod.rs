@@ -12,12 +12,12 @@ use ringwatch_apimachinery::accessor::format_time;
 use ringwatch_apimachinery::path::{get, get_mut, keep, list, set};
 use ringwatch_registry::RequestContext;
 use ringwatch_registry::subresource::SubresourceMetadata;
+use ringwatch_registry::subresource::SubresourceStrategy;
 use serde_json::{Value, json};
 
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{RowBuilder, RowGroup, field};
-use ringwatch_registry::subresource::SubresourceStrategy;
 
 pub(super) fn rows() -> Vec<RowBuilder> {
     vec![

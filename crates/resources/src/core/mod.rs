@@ -25,7 +25,6 @@ use self::node::Nodes;
 use self::pod::Pods;
 use self::service::Services;
 use self::volume::persistent_volume::{self, PersistentVolumes};
-
 use super::cluster_options::ClusterOptions;
 use super::core::{
     pod::{

@@ -3,13 +3,13 @@
 use ringwatch_apimachinery::path::{get_mut, keep, list, set, text};
 use ringwatch_registry::RequestContext;
 use ringwatch_registry::subresource::SubresourceMetadata;
+use ringwatch_registry::subresource::SubresourceStrategy;
 use serde_json::{Value, json};
 
 use super::cluster::{namespace, namespace_status};
 use crate::strategy::kind_hooks::KindHooks;
 use crate::strategy::stored::NAME_LABEL;
 use crate::validation::found;
-use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// Finalizer of the namespace controller, which deletes the objects in the namespace.
 const FINALIZER: &str = "kubernetes";

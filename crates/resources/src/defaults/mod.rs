@@ -1,8 +1,8 @@
 //! Sets defaults of absent fields by tables of rules, each a path and a value.
 //!
-//! A rule sets a value only if the field is absent. Before defaults, the store removes every field that is zero and not a
-//! pointer in Go (`codec::canonicalize`), because Go treats it as absent. Zero values behind pointers are kept, so that
-//! validation can refuse them.
+//! A rule sets a value only if the field is absent. Before defaults, the store removes every field that is zero and not
+//! a pointer in Go (`codec::canonicalize`), because Go treats it as absent. Zero values behind pointers are kept, so
+//! that validation can refuse them.
 //!
 //! kube-apiserver's answers come out of Go types, which omit most empty members and write a few of them.
 //! [`remove_empty`] removes empty members; rules of the kind [`DefaultRule::Zero`] add those that Go writes.
@@ -121,8 +121,8 @@ fn run(rules: &[DefaultRule], object: &mut Value, pass: Pass) {
     }
 }
 
-/// Returns the values that objects have which were given these defaults. What a function may give or not ([`DefaultRule::Run`]) is left
-/// out, and so are zeros, which the wire often cannot tell from no value.
+/// Returns the values that objects have which were given these defaults. What a function may give or not
+/// ([`DefaultRule::Run`]) is left out, and so are zeros, which the wire often cannot tell from no value.
 pub(super) fn wanted(rules: &[DefaultRule]) -> Vec<RequiredValue> {
     let inner = |rules| Some(wanted(rules)).filter(|it| !it.is_empty());
     let of_rule = |rule: &DefaultRule| match *rule {

@@ -10,7 +10,6 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Value, json};
 
 use super::core::pod::warnings;
-
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{RowBuilder, RowGroup};

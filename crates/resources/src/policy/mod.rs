@@ -4,9 +4,8 @@ pub mod disruption_budget;
 pub(crate) mod validation;
 
 use ringwatch_apimachinery::NameRule;
-use serde_json::json;
-
 use ringwatch_registry::subresource::SubresourceMetadata;
+use serde_json::json;
 
 use super::strategy::generic::Generic;
 use super::strategy::row::{RowBuilder, RowGroup};

@@ -1,7 +1,7 @@
 //! DeviceClasses, and what claims of devices have in common with them: selectors and configurations.
 //!
-//! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36. Expressions are not compiled: the scheduler does
-//! when it looks for devices.
+//! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36. Expressions are not compiled: the scheduler
+//! does when it looks for devices.
 
 use serde_json::Value;
 
@@ -60,7 +60,8 @@ pub(super) fn configuration(config: &Field<'_, '_>, errors: &mut Errors) {
     opaque_object(&opaque.at("parameters"), errors);
 }
 
-/// Checks an object that a driver alone understands. Follows `validateRawExtension`; the length is that of compact JSON.
+/// Checks an object that a driver alone understands. Follows `validateRawExtension`; the length is that of compact
+/// JSON.
 pub(super) fn opaque_object(field: &Field<'_, '_>, errors: &mut Errors) {
     match field.value() {
         Value::Null => errors.push(field.required("")),

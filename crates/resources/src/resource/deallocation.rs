@@ -1,5 +1,5 @@
-//! The end of an allocation: with a device that a ResourceClaim gives back goes the status of the device, so that clients
-//! which remove an allocation need not know of it.
+//! The end of an allocation: with a device that a ResourceClaim gives back goes the status of the device, so that
+//! clients which remove an allocation need not know of it.
 //!
 //! Follows pkg/registry/resource/resourceclaim/strategy.go of Kubernetes 1.36.
 

@@ -12,8 +12,8 @@ use crate::strategy::kind_hooks::KindHooks;
 pub(super) struct ResourceSlices;
 
 impl KindHooks for ResourceSlices {
-    /// Drops an empty list of devices or counters. Only where both are there it is told that they are, since one slice has
-    /// one of both.
+    /// Drops an empty list of devices or counters. Only where both are there it is told that they are, since one slice
+    /// has one of both.
     fn default(&self, object: &mut Value) {
         let lists = ["devices", "sharedCounters"].map(|name| &object["spec"][name]);
         if lists.iter().all(|list| list.is_array()) {

@@ -1,5 +1,5 @@
-//! ResourceSlices: which nodes can use the devices, and how many there are. Node, driver and pool name are immutable: nodes
-//! may write only their own slices, so none makes its slice another's.
+//! ResourceSlices: which nodes can use the devices, and how many there are. Node, driver and pool name are immutable:
+//! nodes may write only their own slices, so none makes its slice another's.
 //!
 //! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36.
 

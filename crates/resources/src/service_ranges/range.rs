@@ -22,7 +22,8 @@ pub struct Range {
 }
 
 impl Range {
-    /// Parses a range; `None` if the text is something else. Bits after the prefix are dropped, and leading zeros allowed.
+    /// Parses a range; `None` if the text is something else. Bits after the prefix are dropped, and leading zeros
+    /// allowed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (address, prefix_bits) = network(text)?;
@@ -79,7 +80,8 @@ impl Range {
         self.count() > 0
     }
 
-    /// Returns the number of addresses that services may have; 0 for an IPv6 range that is larger than Kubernetes allows.
+    /// Returns the number of addresses that services may have; 0 for an IPv6 range that is larger than Kubernetes
+    /// allows.
     fn count(&self) -> u64 {
         match self.network {
             IpAddr::V4(_) => self.size().saturating_sub(2),
@@ -132,8 +134,8 @@ impl fmt::Display for Range {
     }
 }
 
-/// Returns how many of the first of `count` numbers are kept for those who ask for them: a part of the size of the range,
-/// within limits.
+/// Returns how many of the first of `count` numbers are kept for those who ask for them: a part of the size of the
+/// range, within limits.
 pub(crate) fn asked_for(count: u64, size: u64, part: u64, most: u64) -> u64 {
     const LEAST: u64 = 16;
     if size <= LEAST {

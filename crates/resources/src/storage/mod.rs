@@ -8,7 +8,6 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::json;
 
 use self::csi_driver::CsiDrivers;
-
 use super::strategy::generic::Generic;
 use super::strategy::row::{RowBuilder, RowGroup};
 

@@ -153,7 +153,8 @@ pub(crate) fn driver_kind(object: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the tokens that a driver asks for. Follows `validateTokenRequests` and `validateServiceAccountTokenInSecrets`.
+/// Checks the tokens that a driver asks for. Follows `validateTokenRequests` and
+/// `validateServiceAccountTokenInSecrets`.
 fn token_requests(spec: &Field<'_, '_>, errors: &mut Errors) {
     let mut audiences = BTreeSet::new();
     for request in spec.items("tokenRequests") {

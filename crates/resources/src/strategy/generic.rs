@@ -12,6 +12,7 @@ use ringwatch_apimachinery::generation::set_generation;
 use ringwatch_apimachinery::path::{get, keep, keeping_empty_lists, set};
 use ringwatch_apimachinery::{FieldError, NameRule};
 use ringwatch_registry::subresource::SubresourceMetadata;
+use ringwatch_registry::subresource::SubresourceStrategy;
 use ringwatch_registry::{DeleteOptions, GarbageCollection, Graceful, RequestContext, Strategy};
 use serde_json::{Value, json};
 
@@ -20,7 +21,6 @@ use super::stored::LacksDefaults;
 use crate::defaults::{self, DefaultRule};
 use crate::validation::{CheckOfChange, Warn, found, found_in_change};
 use crate::validation::{Field, ObjectCheck};
-use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// A strategy with switches. With none of them on, the object is stored as it comes.
 #[derive(Clone, Debug)]

@@ -1,12 +1,13 @@
-//! Warnings about IP addresses and CIDRs that Kubernetes still accepts, but that are not in their canonical form, which other
-//! programs may read in another way.
+//! Warnings about IP addresses and CIDRs that Kubernetes still accepts, but that are not in their canonical form, which
+//! other programs may read in another way.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::field::Field;
 use super::values::{address, has_bits_beyond, has_leading_zeros, is_mapped, network};
 
-/// Adds the warning about an address that was found valid, be it by the rules of old fields. Follows `GetWarningsForIP`.
+/// Adds the warning about an address that was found valid, be it by the rules of old fields. Follows
+/// `GetWarningsForIP`.
 pub(crate) fn ip(at: &Field<'_, '_>, warnings: &mut Vec<String>) {
     ip_at(at.text(), &at.field(), warnings);
 }

@@ -319,8 +319,8 @@ impl Field<'_, '_> {
 }
 
 impl Field<'_, '_> {
-    /// Adds an error if the text differs from the old one. Unlike [`Self::must_stay`] it shows a missing one as empty, as
-    /// Go does.
+    /// Adds an error if the text differs from the old one. Unlike [`Self::must_stay`] it shows a missing one as empty,
+    /// as Go does.
     pub(crate) fn must_stay_text(&self, old: &Field<'_, '_>, errors: &mut Errors) {
         if self.text() != old.text() {
             errors.push(self.invalid("field is immutable"));

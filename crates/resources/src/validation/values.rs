@@ -97,8 +97,8 @@ pub(crate) fn percentage(text: &str) -> Vec<String> {
 }
 
 /// Returns the errors in an IP address, which need not be in the canonical form. Other programs read one with leading
-/// zeros, or one of IPv4 written as one of IPv6, as another address. Follows `IsValidIPForLegacyField` in apimachinery's
-/// pkg/util/validation.
+/// zeros, or one of IPv4 written as one of IPv6, as another address. Follows `IsValidIPForLegacyField` in
+/// apimachinery's pkg/util/validation.
 pub(crate) fn ip(text: &str) -> Vec<String> {
     let why = match (address(text), text.parse()) {
         (None, _) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",

@@ -1,5 +1,6 @@
 //! Opens the backend that the flags select, with its tasks: for the embedded store a loop that commits, the expiry of
-//! leases, the recovery after failed writes and the search for damage; for etcd a task that checks the versions of its members.
+//! leases, the recovery after failed writes and the search for damage; for etcd a task that checks the versions of its
+//! members.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -51,7 +52,8 @@ pub(crate) struct BackendTasks {
     pub(crate) tasks: Tasks,
 }
 
-/// Opens the backend that the flags select, unless one is given. The history of an embedded store is bounded by the memory budget.
+/// Opens the backend that the flags select, unless one is given. The history of an embedded store is bounded by the
+/// memory budget.
 ///
 /// # Errors
 /// The database cannot be opened, or etcd not be reached.
@@ -183,8 +185,8 @@ async fn refuse_unfinished_copy(etcd: &Etcd) -> Result<(), StartError> {
     }
 }
 
-/// Refuses to make a store in a data directory with an unfinished copy: the cluster would begin empty, and the copy could
-/// not be finished any more.
+/// Refuses to make a store in a data directory with an unfinished copy: the cluster would begin empty, and the copy
+/// could not be finished any more.
 fn refuse_unfinished_file(data_dir: &Path) -> Result<(), StartError> {
     let unfinished = data_dir.join(UNFINISHED_COPY_NAME);
     let exists = |path: &Path| {

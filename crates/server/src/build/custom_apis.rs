@@ -22,8 +22,8 @@ const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefini
 /// The group and plural of the resource that lists all APIs.
 const API_SERVICES: (&str, &str) = ("apiregistration.k8s.io", "apiservices");
 
-/// Returns the receiver of the types of stored CustomResourceDefinitions. The task has them join the feed before it runs the
-/// reflector, which fills the caches of all types.
+/// Returns the receiver of the types of stored CustomResourceDefinitions. The task has them join the feed before it
+/// runs the reflector, which fills the caches of all types.
 pub(crate) fn fill_caches(
     storages: &Storages,
     reflector: Reflector,

@@ -1,5 +1,5 @@
-//! The parts of a server that flags enable or disable: RBAC, the Node authorizer, priority and fairness, and the encryption
-//! configuration that is read again.
+//! The parts of a server that flags enable or disable: RBAC, the Node authorizer, priority and fairness, and the
+//! encryption configuration that is read again.
 
 use std::sync::Arc;
 

@@ -62,8 +62,8 @@ fn plugins_healthy(encryption: &Encryption) -> Check {
     })
 }
 
-/// Returns the check that all watch caches have been filled. One that is filled again later, or waits for a key, does not
-/// take the server out of service: its requests are refused, and all others are answered.
+/// Returns the check that all watch caches have been filled. One that is filled again later, or waits for a key, does
+/// not take the server out of service: its requests are refused, and all others are answered.
 fn all_filled(cachers: &[Arc<Cacher>]) -> Check {
     let cachers = cachers.to_vec();
     check(move || {

@@ -9,7 +9,8 @@ use prometheus_client::registry::Registry;
 use ringwatch::budget::{Account, Ledger};
 use ringwatch_endpoints::EncodingCache;
 
-/// Shrinks the cache of encodings and then the windows of the watch caches whenever memory becomes short. Never completes.
+/// Shrinks the cache of encodings and then the windows of the watch caches whenever memory becomes short. Never
+/// completes.
 pub(crate) async fn shrink_caches(
     ledger: Ledger,
     encodings: EncodingCache,

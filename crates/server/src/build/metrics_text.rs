@@ -1,7 +1,8 @@
 //! `/metrics` in Prometheus' text format, or as OpenMetrics for clients that prefer it.
 //!
-//! The encoder at hand writes OpenMetrics, in which a counter's family lacks the `_total` of its samples. Scrapers of Kubernetes
-//! know the families by their older names, so comment lines are rewritten. Exemplars exist in OpenMetrics alone.
+//! The encoder at hand writes OpenMetrics, in which a counter's family lacks the `_total` of its samples. Scrapers of
+//! Kubernetes know the families by their older names, so comment lines are rewritten. Exemplars exist in OpenMetrics
+//! alone.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -20,7 +21,8 @@ const OPEN_METRICS: HeaderValue = HeaderValue::from_static(
     "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores",
 );
 
-/// The counters whose names do not end with `_total`. They are registered as gauges, whose names the encoder leaves alone.
+/// The counters whose names do not end with `_total`. They are registered as gauges, whose names the encoder leaves
+/// alone.
 const BARE_COUNTERS: [&str; 2] = [
     "apiserver_admission_webhook_fail_open_count",
     "apiserver_admission_webhook_rejection_count",
@@ -43,8 +45,8 @@ pub(crate) fn answer(registry: &Registry, headers: &HeaderMap) -> Response<Respo
     response
 }
 
-/// Rewrites the encoder's text so that families have kube-apiserver's names in the format. A counter is of unknown type in
-/// OpenMetrics if its name lacks `_total`, or is that of another family without it.
+/// Rewrites the encoder's text so that families have kube-apiserver's names in the format. A counter is of unknown type
+/// in OpenMetrics if its name lacks `_total`, or is that of another family without it.
 fn rewritten(text: &str, format: MetricsFormat) -> String {
     let is_text = format == MetricsFormat::Text;
     let mut output = String::with_capacity(text.len());
@@ -115,7 +117,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the text of a counter, of a gauge, of a counter with the gauge's name, and of a counter without `_total`.
+    /// Returns the text of a counter, of a gauge, of a counter with the gauge's name, and of a counter without
+    /// `_total`.
     fn written(format: MetricsFormat) -> String {
         let mut registry = Registry::default();
         let counter: Counter = Counter::default();

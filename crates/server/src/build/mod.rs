@@ -1,5 +1,5 @@
-//! The parts of a server, built in order out of the configuration and of the parts before them. Nothing runs here: each part
-//! is built as itself and the tasks that it needs.
+//! The parts of a server, built in order out of the configuration and of the parts before them. Nothing runs here: each
+//! part is built as itself and the tasks that it needs.
 
 pub(crate) mod admission;
 pub(crate) mod api_endpoints;

@@ -1,5 +1,5 @@
-//! The steps of a start that run after the server has begun to listen, and the checks of `/readyz` and `/livez` by which
-//! each shows, under the names of kube-apiserver's post-start hooks.
+//! The steps of a start that run after the server has begun to listen, and the checks of `/readyz` and `/livez` by
+//! which each shows, under the names of kube-apiserver's post-start hooks.
 
 use std::sync::Arc;
 
@@ -7,8 +7,9 @@ use ringwatch::clock::{Clock, Instant};
 use ringwatch_endpoints::health::{Check, Done, Health, Scope};
 use ringwatch_filters::Start;
 
-/// The checks of kube-apiserver's hooks for the first objects: the system's namespaces and PriorityClasses, the record of
-/// allocated service addresses, the authorities for servers of aggregated APIs, and the APIServices of built-in APIs.
+/// The checks of kube-apiserver's hooks for the first objects: the system's namespaces and PriorityClasses, the record
+/// of allocated service addresses, the authorities for servers of aggregated APIs, and the APIServices of built-in
+/// APIs.
 const FIRST_OBJECTS_CHECKS: [&str; 5] = [
     "poststarthook/start-system-namespaces-controller",
     "poststarthook/scheduling/bootstrap-system-priority-classes",
@@ -38,7 +39,8 @@ const AGGREGATION_CHECKS: [&str; 4] = [
     "poststarthook/apiservice-openapi-controller",
 ];
 
-/// The checks of kube-apiserver's hooks that keep the APIServices of custom resources, and the conditions of local ones.
+/// The checks of kube-apiserver's hooks that keep the APIServices of custom resources, and the conditions of local
+/// ones.
 const LOCAL_APIS_CHECKS: [&str; 2] = [
     "poststarthook/kube-apiserver-autoregistration",
     "poststarthook/apiservice-status-local-available-controller",
@@ -61,8 +63,8 @@ const FLOWS_CHECK: &str = "poststarthook/priority-and-fairness-config-producer";
 /// read again.
 const ENCRYPTION_CHECK: &str = "poststarthook/start-encryption-provider-config-automatic-reload";
 
-/// The steps; the server is ready once all are done. Clones are the same. By default none is done, and there are those that
-/// no flag disables.
+/// The steps; the server is ready once all are done. Clones are the same. By default none is done, and there are those
+/// that no flag disables.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PostStartHooks {
     /// The first objects are created, namespaces among them.
@@ -170,8 +172,8 @@ mod tests {
         check().await.expect("done");
     }
 
-    /// A step, and its checks of those that kube-apiserver's own tests require of all three paths, beside `ping`, `log` and
-    /// `etcd`.
+    /// A step, and its checks of those that kube-apiserver's own tests require of all three paths, beside `ping`, `log`
+    /// and `etcd`.
     type Required = (fn(&PostStartHooks) -> &Done, &'static [&'static str]);
 
     const REQUIRED: [Required; 7] = [

@@ -73,8 +73,8 @@ impl ResourceMetrics {
 }
 
 impl Resources {
-    /// Builds the authorizer, admission and the stores, in this order. The tasks configure the first two by a file and by
-    /// stored objects.
+    /// Builds the authorizer, admission and the stores, in this order. The tasks configure the first two by a file and
+    /// by stored objects.
     pub(crate) fn new(
         flags: &ServeFlags,
         storages: Storages,

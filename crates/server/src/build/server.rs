@@ -145,8 +145,8 @@ fn component_statuses(inputs: &ServerInputs<'_>, kubelets: &Kubelets) -> Arc<Com
     Arc::new(ComponentStatuses::new(check, tls, clock.clone()))
 }
 
-/// Returns the task that frees memory when it is short. It runs on the serving threads, so that controllers do not delay
-/// it.
+/// Returns the task that frees memory when it is short. It runs on the serving threads, so that controllers do not
+/// delay it.
 fn shrinking_caches(
     inputs: &ServerInputs<'_>,
     resources: &Resources,

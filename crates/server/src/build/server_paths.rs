@@ -1,5 +1,5 @@
-//! The paths that the server answers itself: health, metrics, status and flags, the live page, profiles, the log level, the keys
-//! of service accounts, and snapshots of the embedded store.
+//! The paths that the server answers itself: health, metrics, status and flags, the live page, profiles, the log level,
+//! the keys of service accounts, and snapshots of the embedded store.
 
 use async_trait::async_trait;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};

@@ -9,12 +9,11 @@ use std::sync::Arc;
 use ringwatch::storage::Interface;
 use ringwatch::storage::cacher::{Cacher, Feed, Reflector};
 use ringwatch_admission::ServedType;
+use ringwatch_controllers::component_statuses::ComponentStatuses;
 use ringwatch_endpoints::ServiceAddresses;
 use ringwatch_registry::storage_factory::StorageFactory;
 use ringwatch_registry::{Resource, ServedBy, Store};
 use ringwatch_resources::{ClusterOptions, built_in_with};
-
-use ringwatch_controllers::component_statuses::ComponentStatuses;
 
 /// The storages of built-in resources.
 #[derive(Debug)]
@@ -33,8 +32,8 @@ pub(crate) struct Storages {
 }
 
 impl Storages {
-    /// Makes the storages of the resources of a cluster; `components` is that of ComponentStatuses, which are not stored.
-    /// Nothing is read until the reflector runs, which fills the caches.
+    /// Makes the storages of the resources of a cluster; `components` is that of ComponentStatuses, which are not
+    /// stored. Nothing is read until the reflector runs, which fills the caches.
     pub(crate) fn new(
         factory: Arc<StorageFactory>,
         options: &ClusterOptions,

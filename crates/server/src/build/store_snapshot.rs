@@ -48,7 +48,8 @@ impl StoreSnapshots {
         }
     }
 
-    /// Answers with a snapshot, or with 429 while another one is made. A blocking thread of the current runtime makes it.
+    /// Answers with a snapshot, or with 429 while another one is made. A blocking thread of the current runtime makes
+    /// it.
     pub(crate) fn answer(&self) -> Response<ResponseBody> {
         let Ok(turn) = Arc::clone(&self.turns).try_acquire_owned() else {
             return TextError::TooManyRequests.response();

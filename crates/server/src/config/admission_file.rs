@@ -1,8 +1,8 @@
 //! Reads the file of `--admission-control-config-file`: the configurations of admission plugins.
 //!
 //! A configuration stands in the file itself or in one of its own. As in kube-apiserver, the first entry of a plugin
-//! counts, and entries of plugins that are not enabled, or that do not exist, are ignored: `NewFromPlugins` of Kubernetes
-//! 1.36 (apiserver/pkg/admission/plugins.go) asks for the configurations of enabled plugins alone.
+//! counts, and entries of plugins that are not enabled, or that do not exist, are ignored: `NewFromPlugins` of
+//! Kubernetes 1.36 (apiserver/pkg/admission/plugins.go) asks for the configurations of enabled plugins alone.
 
 use std::path::{Path, PathBuf};
 

@@ -169,7 +169,8 @@ impl Authorizers {
         })
     }
 
-    /// Builds the authorizer, which calls webhooks by `client`, and the controller that follows the file, if there is one.
+    /// Builds the authorizer, which calls webhooks by `client`, and the controller that follows the file, if there is
+    /// one.
     pub(crate) fn build(
         self,
         client: &Arc<dyn WebhookClient>,

@@ -1,7 +1,8 @@
-//! `ringwatch check-config`: reads the files that a configuration names, as the start of a server would, and changes nothing.
+//! `ringwatch check-config`: reads the files that a configuration names, as the start of a server would, and changes
+//! nothing.
 //!
-//! All files are looked at, so that one run tells all that is wrong. No port is opened, no other server is asked, and the data
-//! directory is left alone: what a start would generate there is made in a temporary folder.
+//! All files are looked at, so that one run tells all that is wrong. No port is opened, no other server is asked, and
+//! the data directory is left alone: what a start would generate there is made in a temporary folder.
 
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;

@@ -7,9 +7,9 @@
 //! etcdServers: [https://10.0.0.1:2379]
 //! ```
 //!
-//! A field is a flag's name in camel case, and there is no second list of them: the fields, their types and the checks of their
-//! values are those that clap knows of the flags. [`with_file`] puts the fields before the flags of a command line, so that
-//! everything after it sees flags alone. A flag of the command line replaces the field, lists included.
+//! A field is a flag's name in camel case, and there is no second list of them: the fields, their types and the checks
+//! of their values are those that clap knows of the flags. [`with_file`] puts the fields before the flags of a command
+//! line, so that everything after it sees flags alone. A flag of the command line replaces the field, lists included.
 
 mod document;
 mod field;
@@ -69,8 +69,8 @@ pub enum ConfigFileError {
     },
 }
 
-/// Returns a command line with the fields of the file that its `--config` names put before its own flags; the line itself if it
-/// names none. `root` is the whole program's command, and the second word of the line its subcommand.
+/// Returns a command line with the fields of the file that its `--config` names put before its own flags; the line
+/// itself if it names none. `root` is the whole program's command, and the second word of the line its subcommand.
 ///
 /// # Errors
 /// The file cannot be read, or a field in it is unknown, of another type or has a value that the flag refuses.

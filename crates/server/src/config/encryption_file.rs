@@ -112,8 +112,8 @@ pub(crate) struct EncryptionReload {
 }
 
 impl EncryptionReload {
-    /// Follows the file until it is dropped. `begun` is set at once. Types of the feed that could not be read are listed
-    /// again after a change.
+    /// Follows the file until it is dropped. `begun` is set at once. Types of the feed that could not be read are
+    /// listed again after a change.
     pub(crate) async fn follow(mut self, feed: Feed, begun: Done, clock: Clock) {
         begun.set();
         let mut pause = LOOK_PERIOD;

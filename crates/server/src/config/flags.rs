@@ -101,19 +101,19 @@ pub struct ServeFlags {
     #[arg(long, value_name = "DIR", default_value = "ringwatch-data")]
     pub data_dir: PathBuf,
 
-    /// Store of objects: embedded (a database in the data directory), memory (nothing survives the process) or etcd3. The
-    /// default is embedded, or etcd3 if --etcd-servers is given.
+    /// Store of objects: embedded (a database in the data directory), memory (nothing survives the process) or etcd3.
+    /// The default is embedded, or etcd3 if --etcd-servers is given.
     #[arg(long, value_name = "BACKEND", value_parser = parse_backend)]
     pub storage_backend: Option<StorageBackend>,
 
-    /// Media type of objects in the store: application/vnd.kubernetes.protobuf or application/json. Both are read. Custom
-    /// resources are always JSON.
+    /// Media type of objects in the store: application/vnd.kubernetes.protobuf or application/json. Both are read.
+    /// Custom resources are always JSON.
     #[arg(long, value_name = "TYPE", default_value = "application/vnd.kubernetes.protobuf",
           value_parser = parse_media_type)]
     pub storage_media_type: StorageMediaType,
 
-    /// An EncryptionConfiguration with the resources that are encrypted in the store, and their keys. Supported providers
-    /// are aesgcm, aescbc, secretbox, kms (version 2) and identity.
+    /// An EncryptionConfiguration with the resources that are encrypted in the store, and their keys. Supported
+    /// providers are aesgcm, aescbc, secretbox, kms (version 2) and identity.
     #[arg(long, value_name = "FILE")]
     pub encryption_provider_config: Option<PathBuf>,
 
@@ -134,8 +134,8 @@ pub struct ServeFlags {
           require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub watch_cache: bool,
 
-    /// Exceptions to --watch-cache, as resource[.group]#size, comma-separated. 0 disables the cache of a resource, as in
-    /// secrets#0; any other size enables it, since sizes adapt themselves. Events have no cache unless enabled here.
+    /// Exceptions to --watch-cache, as resource[.group]#size, comma-separated. 0 disables the cache of a resource, as
+    /// in secrets#0; any other size enables it, since sizes adapt themselves. Events have no cache unless enabled here.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = WatchCacheSize::parse)]
     pub watch_cache_sizes: Vec<WatchCacheSize>,
 
@@ -248,8 +248,9 @@ pub struct ServeFlags {
           require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub allow_privileged: bool,
 
-    /// Feature gates, as NAME=true, comma-separated. There are two: AllowUnsafeMalformedObjectDeletion, which allows the
-    /// deletion of objects that cannot be read, and ShardedListAndWatch, which lets lists and watches select a shard.
+    /// Feature gates, as NAME=true, comma-separated. There are two: AllowUnsafeMalformedObjectDeletion, which allows
+    /// the deletion of objects that cannot be read, and ShardedListAndWatch, which lets lists and watches select a
+    /// shard.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = FeatureGate::parse)]
     pub feature_gates: Vec<FeatureGate>,
 
@@ -266,8 +267,8 @@ pub struct ServeFlags {
     )]
     pub inventory: InventoryFlags,
 
-    /// A TracingConfiguration with the collector to which spans of requests are sent (OTLP over gRPC), and the rate at which
-    /// requests are sampled. Without it there are no spans.
+    /// A TracingConfiguration with the collector to which spans of requests are sent (OTLP over gRPC), and the rate at
+    /// which requests are sampled. Without it there are no spans.
     #[arg(long, value_name = "FILE")]
     pub tracing_config_file: Option<PathBuf>,
 
@@ -295,8 +296,8 @@ pub struct LimitFlags {
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
     pub request_timeout: Duration,
 
-    /// Memory budget in MiB of objects, history, encodings, connections and requests. New lists and watches get 429 before
-    /// it is spent. The default is half of the machine's or of the control group's memory.
+    /// Memory budget in MiB of objects, history, encodings, connections and requests. New lists and watches get 429
+    /// before it is spent. The default is half of the machine's or of the control group's memory.
     #[arg(long, value_name = "MIB",
           value_parser = clap::value_parser!(u64).range(MEMORY_BUDGET_MIB_MIN..=MEMORY_BUDGET_MIB_MAX))]
     pub memory_budget_mib: Option<u64>,
@@ -396,8 +397,8 @@ impl ServeFlags {
             })
     }
 
-    /// Returns the authorization modes: those that are named, or else RBAC, with Node before it for a server that is given
-    /// the authority of a cluster.
+    /// Returns the authorization modes: those that are named, or else RBAC, with Node before it for a server that is
+    /// given the authority of a cluster.
     #[must_use]
     pub fn authorization_modes(&self) -> Vec<ModeFlag> {
         let named = &self.authorization.authorization_mode;

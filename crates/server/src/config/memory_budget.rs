@@ -17,8 +17,8 @@ pub(crate) fn default_budget() -> u64 {
     available(Path::new("/")).map_or(DEFAULT_BYTES, |bytes| bytes / 100 * DEFAULT_PERCENT)
 }
 
-/// Returns the memory that this process can have at most, in bytes: the machine's, or its control group's if that is less;
-/// `None` if the system does not say.
+/// Returns the memory that this process can have at most, in bytes: the machine's, or its control group's if that is
+/// less; `None` if the system does not say.
 fn available(root: &Path) -> Option<u64> {
     let read = |path: &str| fs::read_to_string(root.join(path)).ok();
     let machine = read("proc/meminfo").and_then(|text| total_of(&text));
@@ -39,8 +39,8 @@ fn total_of(meminfo: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// Returns the files in which the limits of a line of `/proc/self/cgroup` may stand: those of the group itself, and those of
-/// the root, which in a container is the group.
+/// Returns the files in which the limits of a line of `/proc/self/cgroup` may stand: those of the group itself, and
+/// those of the root, which in a container is the group.
 fn limit_files(line: &str) -> Vec<String> {
     let mut parts = line.splitn(3, ':');
     let (_, controllers, path) = (parts.next(), parts.next(), parts.next());

@@ -142,8 +142,8 @@ pub(crate) fn addresses(serving: &ServingFlags) -> Vec<IpAddr> {
         .collect()
 }
 
-/// Returns the TLS client of connections to other API servers, and the files of the identity that it shows, if flags name
-/// one.
+/// Returns the TLS client of connections to other API servers, and the files of the identity that it shows, if flags
+/// name one.
 pub(crate) fn proxy(
     flags: &AggregationFlags,
 ) -> Result<(ProxyTls, Option<IdentityFiles>), StartError> {

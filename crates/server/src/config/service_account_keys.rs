@@ -1,5 +1,5 @@
-//! The keys of service account tokens: read from the files that flags name, generated where they name none, and published
-//! for others who verify tokens.
+//! The keys of service account tokens: read from the files that flags name, generated where they name none, and
+//! published for others who verify tokens.
 
 use std::path::Path;
 

@@ -95,8 +95,8 @@ impl UpstreamKubeconfig {
         }
     }
 
-    /// Has the upstream use a kubeconfig if it has changed; `None` if it has not since the last call, whether or not it could be
-    /// used then.
+    /// Has the upstream use a kubeconfig if it has changed; `None` if it has not since the last call, whether or not it
+    /// could be used then.
     fn use_changed(
         &mut self,
         kubeconfig: &Kubeconfig,

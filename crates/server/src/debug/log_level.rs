@@ -1,6 +1,7 @@
 //! `/debug/flags/v` and `/debug/flags/log`: the log level, changed while the server runs.
 //!
-//! The first takes a level of `-v` as kube-apiserver does; the second takes and shows directives in the syntax of `RUST_LOG`.
+//! The first takes a level of `-v` as kube-apiserver does; the second takes and shows directives in the syntax of
+//! `RUST_LOG`.
 
 use std::sync::Arc;
 

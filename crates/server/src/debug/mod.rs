@@ -1,7 +1,8 @@
-//! The paths below `/debug`, for authorized users: the live page and what it shows, profiles of the process, and its log level.
+//! The paths below `/debug`, for authorized users: the live page and what it shows, profiles of the process, and its
+//! log level.
 //!
-//! Profiles and the log level follow `apiserver/pkg/server/routes/profiling.go` and `flags.go` of Kubernetes 1.36, and like
-//! these are served unless `--profiling=false`.
+//! Profiles and the log level follow `apiserver/pkg/server/routes/profiling.go` and `flags.go` of Kubernetes 1.36, and
+//! like these are served unless `--profiling=false`.
 
 mod log_level;
 mod page;

@@ -53,8 +53,8 @@ const ASSETS: &[Asset] = assets! {
 };
 
 /// Answers a GET or HEAD of the page or one of its files; `None` for another path or method. The connection leaves out
-/// the body for HEAD. A browser asks each time whether what it has is still the same, since another version of the server
-/// may have another page.
+/// the body for HEAD. A browser asks each time whether what it has is still the same, since another version of the
+/// server may have another page.
 pub(super) fn answer(
     method: &Method,
     path: &str,

@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 /// Measures and adjusts the process. The program that runs a server gives it one; a server in process has none.
 pub trait ProcessControls: Debug + Send + Sync {
-    /// Samples the stacks of threads that use a processor until `wait` returns, and returns them in pprof's format, gzipped.
-    /// Blocks its thread, for `wait` and to look up the names of functions.
+    /// Samples the stacks of threads that use a processor until `wait` returns, and returns them in pprof's format,
+    /// gzipped. Blocks its thread, for `wait` and to look up the names of functions.
     ///
     /// # Errors
     /// The process cannot be sampled.

@@ -55,7 +55,8 @@ pub(super) struct Profiles {
     clock: Clock,
 }
 
-/// Returns the name of the profile at a path: `None` for another path, `Some(None)` for the path without a slash at its end.
+/// Returns the name of the profile at a path: `None` for another path, `Some(None)` for the path without a slash at its
+/// end.
 pub(super) fn name(path: &str) -> Option<Option<&str>> {
     match path.strip_prefix(ROOT)? {
         "" => Some(None),
@@ -123,8 +124,8 @@ impl Profiles {
         answer("heap", taken.await)
     }
 
-    /// Has a blocking thread of the current runtime take a profile; `None` while another one is taken. The sender that the
-    /// thread is given is closed when the client goes.
+    /// Has a blocking thread of the current runtime take a profile; `None` while another one is taken. The sender that
+    /// the thread is given is closed when the client goes.
     async fn taken(
         &self,
         take: impl FnOnce(&dyn ProcessControls, &mut TakenProfile) -> Result<Vec<u8>, ProfileError>
@@ -147,7 +148,8 @@ impl Profiles {
 
 type TakenProfile = oneshot::Sender<Result<Vec<u8>, ProfileError>>;
 
-/// Reads for how long a client wants the processors to be sampled. As in Go, it is the default for a text that says nothing.
+/// Reads for how long a client wants the processors to be sampled. As in Go, it is the default for a text that says
+/// nothing.
 fn seconds(query: &str) -> Result<Duration, String> {
     let given = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "seconds");
     let given = given.and_then(|(_, text)| text.parse::<i64>().ok());

@@ -149,8 +149,8 @@ impl RelayInputs<'_> {
         Ok((relay, tasks))
     }
 
-    /// Builds the authenticator: certificates, front proxies, and tokens that the upstream knows. Requests without credentials
-    /// are the upstream's to refuse.
+    /// Builds the authenticator: certificates, front proxies, and tokens that the upstream knows. Requests without
+    /// credentials are the upstream's to refuse.
     fn authenticator(&self) -> Arc<Authenticator> {
         let headers = self.flags.aggregation.request_header.request_headers();
         let authenticator = Authenticator::new(TokenFile::default())

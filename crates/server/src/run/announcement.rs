@@ -1,4 +1,5 @@
-//! The five lines that a server or relay prints once it serves: what runs, how to talk to it, and what is not protected.
+//! The five lines that a server or relay prints once it serves: what runs, how to talk to it, and what is not
+//! protected.
 
 use std::fmt::Display;
 use std::path::Path;

@@ -53,8 +53,8 @@ const FILES_IN_MEMORY: &str = "/dev/shm";
 /// The certificates and the kubeconfig are files in a temporary folder, which is deleted at the end. `--data-dir` sets
 /// another folder; use it with a store on disk.
 ///
-/// Nothing is installed in the process: no logger, no signal handlers, no limits. Log messages go to the caller's `tracing`
-/// subscriber, if there is one.
+/// Nothing is installed in the process: no logger, no signal handlers, no limits. Log messages go to the caller's
+/// `tracing` subscriber, if there is one.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -174,9 +174,9 @@ impl Builder {
         self
     }
 
-    /// Runs the server on the runtime that calls [`start`](Self::start), rather than on threads of its own. So a runtime of one
-    /// thread decides what runs when; but the server works only while that runtime is driven, and large requests keep small
-    /// ones waiting.
+    /// Runs the server on the runtime that calls [`start`](Self::start), rather than on threads of its own. So a
+    /// runtime of one thread decides what runs when; but the server works only while that runtime is driven, and large
+    /// requests keep small ones waiting.
     #[must_use]
     pub fn on_current_runtime(mut self) -> Self {
         self.on_current_runtime = true;
@@ -396,8 +396,8 @@ impl InProcessServer {
         render(url, authority, certificate, key)
     }
 
-    /// Answers a request of the admin without a socket, from authentication to the last frame of the body: of the API, of
-    /// health, or of `/metrics`. The header `Impersonate-User` asks as somebody else.
+    /// Answers a request of the admin without a socket, from authentication to the last frame of the body: of the API,
+    /// of health, or of `/metrics`. The header `Impersonate-User` asks as somebody else.
     pub async fn answer(&self, request: Request<Bytes>) -> Response<Body> {
         let filters = &self.access.filters;
         let admin = ClientSide {
@@ -408,8 +408,8 @@ impl InProcessServer {
         filters.answer(request.map(full), admin, &|_| {}).await
     }
 
-    /// Serves HTTP without TLS over an I/O object, such as an end of [`tokio::io::duplex`], until either side wants to end.
-    /// Its client is whom the token of each request names.
+    /// Serves HTTP without TLS over an I/O object, such as an end of [`tokio::io::duplex`], until either side wants to
+    /// end. Its client is whom the token of each request names.
     pub fn serve_http<T>(
         &self,
         io: T,

@@ -74,7 +74,8 @@ async fn until_signalled(
         listening = Server::listen(flags, options) => listening?,
         () = signals.next() => return Ok(()),
     };
-    // Requests are served from here on, so that a server that is told to end, or cannot be completed, is ended in order.
+    // Requests are served from here on, so that a server that is told to end, or cannot be completed, is ended in
+    // order.
     let completed = tokio::select! {
         completed = server.complete(first_steps) => completed,
         () = signals.next() => return shutdown::end(server.end(delay), signals).await,
@@ -165,8 +166,8 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts to listen. The server answers requests when this returns, though it may refer those to lists and watches to
-    /// a later time, and its first objects are not there yet.
+    /// Starts to listen. The server answers requests when this returns, though it may refer those to lists and watches
+    /// to a later time, and its first objects are not there yet.
     ///
     /// # Errors
     /// A file or the store cannot be used, or the address is taken.

@@ -1,4 +1,5 @@
-//! `scripts/nextest` and the gate on planted tests that fail by chance, in a small workspace whose packages have the names of the project's.
+//! `scripts/nextest` and the gate on planted tests that fail by chance, in a small workspace whose packages have the
+//! names of the project's.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -136,8 +137,8 @@ impl Workspace {
             .expect("the script runs")
     }
 
-    /// Runs the tests, of which those of one package fail so many times, and returns the exit code and the tests that are named
-    /// as flaky.
+    /// Runs the tests, of which those of one package fail so many times, and returns the exit code and the tests that
+    /// are named as flaky.
     fn run(&self, package: &str, failures: &[(&str, u32)]) -> (Option<i32>, Vec<String>) {
         let mut script = Command::new(Path::new(ROOT).join("scripts/nextest"));
         // The others' tests are there all the same, since the script asks for them by name.
@@ -148,7 +149,8 @@ impl Workspace {
         (status.code(), flaky.map(str::to_owned).collect())
     }
 
-    /// Runs steps of the gate, in which tests of one package fail once, and returns whether it passes, and its last line, without times.
+    /// Runs steps of the gate, in which tests of one package fail once, and returns whether it passes, and its last
+    /// line, without times.
     fn gate(&self, steps: &[&str], package: &str, failing: &[&str]) -> (bool, String) {
         let failures: Vec<_> = failing.iter().map(|name| (*name, 1)).collect();
         let mut script = Command::new(self.root().join(".ci/run"));

@@ -1,8 +1,8 @@
 //! The top-level modules of a crate import each other in one direction.
 //!
-//! A graph is drawn for each crate, and for each folder of more than [`FILES_MAX`] files in and below it, out of the `crate::`
-//! and `super::` paths of its files. In a folder of rooms it is that of the rooms. Names that `lib.rs` or `mod.rs` re-exports count as their module's. Modules that reach each other form a
-//! knot.
+//! A graph is drawn for each crate, and for each folder of more than [`FILES_MAX`] files in and below it, out of the
+//! `crate::` and `super::` paths of its files. In a folder of rooms it is that of the rooms. Names that `lib.rs` or
+//! `mod.rs` re-exports count as their module's. Modules that reach each other form a knot.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -139,7 +139,8 @@ impl Graph {
     }
 }
 
-/// Returns the folder of a crate's sources, and those within it that have more than [`FILES_MAX`] files in and below them.
+/// Returns the folder of a crate's sources, and those within it that have more than [`FILES_MAX`] files in and below
+/// them.
 fn large_folders(crate_folder: &Path) -> BTreeSet<PathBuf> {
     let mut files: BTreeMap<PathBuf, usize> = BTreeMap::new();
     for file in sources(crate_folder) {

@@ -7,6 +7,7 @@
 mod bounds;
 mod composition;
 mod cycles;
+mod layout;
 mod lints;
 mod packages;
 mod places;
@@ -36,8 +37,8 @@ const BANNED_NAMES: &[&str] = &[
     "utils", "util", "common", "helpers", "helper", "manager", "misc",
 ];
 
-/// Words with which no doc comment begins: it names the thing or says what it does, such as "The time for which" instead
-/// of "How long".
+/// Words with which no doc comment begins: it names the thing or says what it does, such as "The time for which"
+/// instead of "How long".
 const NAMELESS: [&str; 8] = ["How", "Where", "When", "So", "Those", "Of", "Why", "Which"];
 
 /// Words that no line of a doc comment begins with: it says what a thing is or does, not "what changes".
@@ -368,7 +369,8 @@ fn is_for_tests(file: &Path) -> bool {
     parts.any(|part| matches!(part, "testing" | "tests") || part.ends_with("_tests"))
 }
 
-/// Returns the folders of all packages: the root, those beside it, and those of `crates/`, `tools/` and `verification/`.
+/// Returns the folders of all packages: the root, those beside it, and those of `crates/`, `tools/` and
+/// `verification/`.
 fn package_folders() -> Vec<PathBuf> {
     let parents = [
         root().to_owned(),

@@ -27,10 +27,10 @@ const DISTANCE_MIN: u64 = 2;
 
 /// A backend that is copied into.
 ///
-/// Several processes can use a backend, so a run may be held, such as by a suspended laptop, while another makes the copy
-/// whole and a server writes to it. A run therefore writes its number into the marker as it begins, which the run before it
-/// notices: it looks at the marker before each batch of changes and before the end, and never writes it anew once it is gone.
-/// One batch remains open to such a run: its writes compare the revisions of their keys alone.
+/// Several processes can use a backend, so a run may be held, such as by a suspended laptop, while another makes the
+/// copy whole and a server writes to it. A run therefore writes its number into the marker as it begins, which the run
+/// before it notices: it looks at the marker before each batch of changes and before the end, and never writes it anew
+/// once it is gone. One batch remains open to such a run: its writes compare the revisions of their keys alone.
 #[derive(Debug)]
 pub struct BackendTarget {
     backend: Arc<dyn NumberedLeases>,
@@ -117,8 +117,8 @@ impl BackendTarget {
         }
     }
 
-    /// Returns an error if a store whose marker was just written for the first time has other keys: they were written after
-    /// it was found empty. Removes the marker then.
+    /// Returns an error if a store whose marker was just written for the first time has other keys: they were written
+    /// after it was found empty. Removes the marker then.
     async fn refuse_other_keys(&self, written: u64) -> Result<(), CopyError> {
         let keys = count(&*self.backend, 0).await.map_err(CopyError::Target)?;
         // The marker is one of them.

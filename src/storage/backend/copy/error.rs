@@ -2,7 +2,8 @@
 
 use crate::storage::backend::BackendError;
 
-/// The failure of a copy, as one line that says what to do. Whatever is copied stays, and the same copy goes on with it.
+/// The failure of a copy, as one line that says what to do. Whatever is copied stays, and the same copy goes on with
+/// it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyError {

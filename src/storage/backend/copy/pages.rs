@@ -15,8 +15,8 @@ use crate::storage::backend::{
 const PAGE_KEYS_MAX: u64 = 100;
 /// The number of keys of the first page, of which nothing is known.
 const PAGE_KEYS_FIRST: u64 = 16;
-/// The number of bytes of values that a page is to have. The next page has fewer keys if this one had more bytes. One that
-/// the store cannot answer, as it is too large or takes too long, is read again with half the keys, down to one.
+/// The number of bytes of values that a page is to have. The next page has fewer keys if this one had more bytes. One
+/// that the store cannot answer, as it is too large or takes too long, is read again with half the keys, down to one.
 const PAGE_BYTES: usize = 4 << 20;
 
 /// Some keys of a store, in their order.

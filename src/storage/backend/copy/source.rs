@@ -24,8 +24,8 @@ pub trait CopySource: Pages {
     /// Those of [`crate::storage::backend::Backend::range`].
     async fn keys(&self, revision: u64) -> Result<u64, BackendError>;
 
-    /// Returns the seconds that a lease has left, or its whole time if it is not known since when it lives; `None` if it has
-    /// ended.
+    /// Returns the seconds that a lease has left, or its whole time if it is not known since when it lives; `None` if
+    /// it has ended.
     ///
     /// # Errors
     /// Transport errors.

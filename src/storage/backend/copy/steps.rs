@@ -8,8 +8,8 @@ use super::source::CopySource;
 use super::target::CopyTarget;
 use crate::storage::backend::ContentDigest;
 
-/// Maximum number of passes of one copy: one more is made when the source was written to during the last, such as by the
-/// end of a lease, or has dropped the revision that was read.
+/// Maximum number of passes of one copy: one more is made when the source was written to during the last, such as by
+/// the end of a lease, or has dropped the revision that was read.
 const PASSES_MAX: usize = 5;
 
 /// The outcome of a pass whose copy is unfinished.

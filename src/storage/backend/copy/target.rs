@@ -29,16 +29,16 @@ pub enum TargetChange {
 
 /// A store that a copy makes.
 ///
-/// The order of calls is [`CopyTarget::begin`] for each pass, its changes in the order of keys, and at last [`CopyTarget::finish`]. The
-/// process may end between any two of them and within each: what is there then is an unfinished copy, with which the next
-/// begins.
+/// The order of calls is [`CopyTarget::begin`] for each pass, its changes in the order of keys, and at last
+/// [`CopyTarget::finish`]. The process may end between any two of them and within each: what is there then is an
+/// unfinished copy, with which the next begins.
 #[async_trait]
 pub trait CopyTarget: Pages {
     /// Returns true if keys have the revisions that they have in the source.
     fn keeps_revisions(&self) -> bool;
 
-    /// Begins a pass at a revision of the source. Afterwards nothing that the target writes has a revision that stands for
-    /// something else in the source.
+    /// Begins a pass at a revision of the source. Afterwards nothing that the target writes has a revision that stands
+    /// for something else in the source.
     ///
     /// # Errors
     /// [`CopyError`]: the target is something else than an unfinished copy of this source, or cannot be written.

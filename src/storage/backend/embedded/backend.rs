@@ -38,13 +38,14 @@ const RECOVERY_PAUSE_FACTOR: u32 = 9;
 const VERIFICATION_PERIOD: Duration = Duration::from_secs(1);
 /// The pause after such a part, as a multiple of the time that it took: writes wait meanwhile.
 const VERIFICATION_PAUSE_FACTOR: u32 = 49;
-/// Maximum pause: the time also has waits for batches and for the disk in it, and damage is to be noticed under load too.
+/// Maximum pause: the time also has waits for batches and for the disk in it, and damage is to be noticed under load
+/// too.
 const VERIFICATION_PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// etcd's data model in this process, durable in a file or in memory alone.
 ///
-/// Leases expire while [`Embedded::run_leases`] runs, a log that failed recovers while [`Embedded::run_recovery`] runs, and
-/// damage to a file is noticed while [`Embedded::run_verification`] runs.
+/// Leases expire while [`Embedded::run_leases`] runs, a log that failed recovers while [`Embedded::run_recovery`] runs,
+/// and damage to a file is noticed while [`Embedded::run_verification`] runs.
 ///
 /// ```
 /// use futures::StreamExt;
@@ -228,8 +229,9 @@ impl Embedded {
         }
     }
 
-    /// Compares the file with what was written to it, a part of a MiB after the other, until `shutdown` completes or the store is
-    /// closed. From the first difference on all writes are refused, until the log recovers; what is in memory can still be read.
+    /// Compares the file with what was written to it, a part of a MiB after the other, until `shutdown` completes or
+    /// the store is closed. From the first difference on all writes are refused, until the log recovers; what is in
+    /// memory can still be read.
     pub async fn run_verification(&self, shutdown: impl Future<Output = ()> + Send) {
         tokio::select! {
             () = shutdown => {}

@@ -1,14 +1,14 @@
 //! The memory of a store's history: its bound, which goes by the memory budget, and its part of what the budget counts.
 //!
-//! Periodic compaction alone keeps what is written in two intervals, and how much that is, clients choose. So the writer
-//! compacts as soon as the history is larger than the bound: in the batch that made it so, but for what that adds, and
-//! in the next one the rest. Half of the bound stays: watches that are a little behind go on, and compactions are far
-//! apart.
+//! Periodic compaction alone keeps what is written in two intervals, and how much that is, clients choose. So the
+//! writer compacts as soon as the history is larger than the bound: in the batch that made it so, but for what that
+//! adds, and in the next one the rest. Half of the bound stays: watches that are a little behind go on, and compactions
+//! are far apart.
 //!
 //! A version that was replaced is in the window of a watch cache too, with the same bytes, until the window drops its
-//! event. So the budget counts of the history what it has beyond the windows. That is an estimate: windows also have bytes
-//! of their own, such as what each event takes, objects that are encrypted at rest, and versions that were compacted. By so
-//! much, and at most by itself, the history is counted too low.
+//! event. So the budget counts of the history what it has beyond the windows. That is an estimate: windows also have
+//! bytes of their own, such as what each event takes, objects that are encrypted at rest, and versions that were
+//! compacted. By so much, and at most by itself, the history is counted too low.
 
 use super::mvcc::State;
 use crate::budget::{Account, Ledger, Share};

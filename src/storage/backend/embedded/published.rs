@@ -2,9 +2,8 @@
 
 use imbl::OrdMap;
 
-use crate::storage::backend::{BackendError, LeaseId};
-
 use super::mvcc::State;
+use crate::storage::backend::{BackendError, LeaseId};
 
 /// The published state. Clones are cheap: they share the content.
 #[derive(Clone, Debug)]

@@ -325,8 +325,8 @@ mod tests {
         seen: AtomicU64,
     }
 
-    /// Polls a watch whenever it is woken, until it has delivered the event of a revision. It is asleep for good if it has not
-    /// looked at all that was written before it waits, and is not woken either.
+    /// Polls a watch whenever it is woken, until it has delivered the event of a revision. It is asleep for good if it
+    /// has not looked at all that was written before it waits, and is not woken either.
     fn follow(mut watch: WatchResponses, until: u64, moments: &Moments) {
         let task = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&task));

@@ -119,7 +119,8 @@ impl Writer {
     pub(super) fn commit(&mut self, requests: Vec<WriterRequest>) {
         let mut batch = LogBatch::default();
         let mut answers = Vec::with_capacity(requests.len());
-        // The log recovers, or is found damaged, before the batch begins, so that a batch fails as a whole or not at all.
+        // The log recovers, or is found damaged, before the batch begins, so that a batch fails as a whole or not at
+        // all.
         let (first, requests): (Vec<_>, Vec<_>) = requests.into_iter().partition(|it| {
             matches!(
                 it,

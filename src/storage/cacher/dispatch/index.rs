@@ -7,10 +7,11 @@
 //!    +-- label name -->  exact value        --> shards --> group
 //! ```
 //!
-//! Each watcher is filed once: under its scope, there under one exact term of its selectors if it has one, and there under
-//! its shard ([`super::shard_groups`]). An event is looked up under its key and each folder above that, and there under the
-//! values and the hashes that its object has and had. So it finds each watcher at most once, and none whose term names another value or
-//! whose shard is another: the cost of an event grows with the watchers that it concerns, not with all.
+//! Each watcher is filed once: under its scope, there under one exact term of its selectors if it has one, and there
+//! under its shard ([`super::shard_groups`]). An event is looked up under its key and each folder above that, and there
+//! under the values and the hashes that its object has and had. So it finds each watcher at most once, and none whose
+//! term names another value or whose shard is another: the cost of an event grows with the watchers that it concerns,
+//! not with all.
 //!
 //! The rest of a selector is evaluated for each watcher that was found. An event is sent to a watcher without a further
 //! requirement without evaluating its filter, so that only its entry and its channel are touched.
@@ -151,7 +152,8 @@ impl Index {
         }
     }
 
-    /// Sends an event to every watcher that it concerns. The caller wakes the watchers whose wakers are added to `wake`.
+    /// Sends an event to every watcher that it concerns. The caller wakes the watchers whose wakers are added to
+    /// `wake`.
     pub(crate) fn dispatch(
         &mut self,
         sequence: u64,

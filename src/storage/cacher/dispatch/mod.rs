@@ -1,5 +1,5 @@
-//! The delivery of events to watches: from the dispatcher, which finds the watches that an event concerns, to the stream of
-//! each watch.
+//! The delivery of events to watches: from the dispatcher, which finds the watches that an event concerns, to the
+//! stream of each watch.
 
 pub(crate) mod attachment;
 pub(crate) mod bookmark;

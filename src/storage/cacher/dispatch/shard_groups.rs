@@ -7,11 +7,11 @@
 //!       ...
 //! ```
 //!
-//! The replicas of a controller watch one shard each, and many clients may watch the same. A selector is filed under each
-//! bucket that its hashes lie in, a bucket being the first byte of a hash. So an event looks at the one bucket of its own
-//! hash, where few selectors are: those of the shards that it lies in and, where shards end within a bucket, of their
-//! neighbours. It looks at no watcher of another shard. A selector takes at most 256 places however many ranges it has, whereas a
-//! tree of intervals would take quadratic memory for shards that overlap, which clients could choose.
+//! The replicas of a controller watch one shard each, and many clients may watch the same. A selector is filed under
+//! each bucket that its hashes lie in, a bucket being the first byte of a hash. So an event looks at the one bucket of
+//! its own hash, where few selectors are: those of the shards that it lies in and, where shards end within a bucket, of
+//! their neighbours. It looks at no watcher of another shard. A selector takes at most 256 places however many ranges
+//! it has, whereas a tree of intervals would take quadratic memory for shards that overlap, which clients could choose.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -40,8 +40,8 @@ struct ShardedGroups {
     watchers: usize,
 }
 
-/// The selectors of each bucket by their groups, so that one is removed without a look at the others; empty if there is no
-/// selector.
+/// The selectors of each bucket by their groups, so that one is removed without a look at the others; empty if there is
+/// no selector.
 #[derive(Debug, Default)]
 struct Buckets {
     buckets: Vec<BTreeMap<u32, ShardSelector>>,
@@ -113,8 +113,8 @@ impl ShardGroups {
         self.unsharded.is_none() && self.sharded.is_none()
     }
 
-    /// Calls `push` once for each group that an event may concern, which returns how many watchers the group has. Returns how often
-    /// a shard selector would have refused the event, asked by each watcher about each side of it.
+    /// Calls `push` once for each group that an event may concern, which returns how many watchers the group has.
+    /// Returns how often a shard selector would have refused the event, asked by each watcher about each side of it.
     pub(crate) fn concerned(&self, sides: Sides<'_>, push: &mut impl FnMut(u32) -> usize) -> u64 {
         if let Some(group) = self.unsharded {
             push(group);

@@ -2,8 +2,8 @@
 
 use crate::ring::channel;
 
-/// Maximum number of signals in a watcher's channel; the next event overflows it. A watcher that keeps up has one or two; 32 take 256
-/// bytes, and a longer burst is read from the window just as well.
+/// Maximum number of signals in a watcher's channel; the next event overflows it. A watcher that keeps up has one or
+/// two; 32 take 256 bytes, and a longer burst is read from the window just as well.
 pub(crate) const SIGNALS_MAX: usize = 32;
 
 /// The dispatcher's half of a watcher's channel.

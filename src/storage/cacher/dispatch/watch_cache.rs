@@ -179,8 +179,8 @@ impl WatchCache {
         self.fresh.check()
     }
 
-    /// Sends the bookmarks that are due, if the type is ready. The registry is locked, so every event up to the revision
-    /// of the view has been sent.
+    /// Sends the bookmarks that are due, if the type is ready. The registry is locked, so every event up to the
+    /// revision of the view has been sent.
     pub(crate) fn send_due_bookmarks(&self) {
         let mut wake = WakeList::new();
         let mut watchers = self.watchers();

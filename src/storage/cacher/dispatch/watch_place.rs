@@ -1,7 +1,7 @@
 //! The place of a watch as others see it: how many events it has not looked at.
 //!
-//! A live watch stores nothing for this. Its channel tells what it has not taken, and is looked at when somebody asks. Only
-//! a watch that reads the window, or its initial state, stores its cursor, since its channel is not in use then.
+//! A live watch stores nothing for this. Its channel tells what it has not taken, and is looked at when somebody asks.
+//! Only a watch that reads the window, or its initial state, stores its cursor, since its channel is not in use then.
 
 use std::sync::Arc;
 

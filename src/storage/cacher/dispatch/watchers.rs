@@ -58,8 +58,8 @@ impl Watchers {
         }
     }
 
-    /// Sends events, whose numbers rise from `first`, to every watcher that they concern. The caller wakes the watchers whose
-    /// wakers are added to `wake`.
+    /// Sends events, whose numbers rise from `first`, to every watcher that they concern. The caller wakes the watchers
+    /// whose wakers are added to `wake`.
     pub(crate) fn dispatch(
         &mut self,
         first: u64,

@@ -169,7 +169,8 @@ impl CacheWriter {
             .note(ReadinessEvent::Suspended { revision, reason });
     }
 
-    /// Applies the changes that have waited, as [`CacheWriter::apply`] does. [`CacheWriter::serve`] begins to serve again.
+    /// Applies the changes that have waited, as [`CacheWriter::apply`] does. [`CacheWriter::serve`] begins to serve
+    /// again.
     pub(crate) fn resume(&mut self, changes: Vec<Change>, revision: u64) -> Option<AppliedEvents> {
         // A reader that took its view meanwhile must not take it for one of a type that was served all the time.
         self.generation += 1;
@@ -217,8 +218,8 @@ impl CacheWriter {
         Some(AppliedEvents { events, received })
     }
 
-    /// Drops the events that are too many, too large together or too old for the limits of the window. Those of a quiet type
-    /// become too old without any change.
+    /// Drops the events that are too many, too large together or too old for the limits of the window. Those of a quiet
+    /// type become too old without any change.
     pub(crate) fn expire_events(&mut self) {
         let now = self.cache.clock.now();
         self.window.evict(now);
@@ -271,8 +272,8 @@ impl CacheWriter {
         });
     }
 
-    /// Applies a change to the writer's own state and returns its event, without a state of its own. Returns `None` if the
-    /// change cannot follow the known state: only an existing key is deleted, and only a missing one is created.
+    /// Applies a change to the writer's own state and returns its event, without a state of its own. Returns `None` if
+    /// the change cannot follow the known state: only an existing key is deleted, and only a missing one is created.
     fn event(&mut self, change: Change, now: Instant) -> Option<CacheEvent> {
         let found = self.state.get_key_value(&change.key);
         let possible = match change.kind {

@@ -1,8 +1,8 @@
 //! The values of a list that have still to be decrypted.
 //!
-//! A list needs the newest value of each key alone, and in no order. So its pages are read and its other changes applied
-//! while the values are decrypted one after the other, and only its end waits for them. A value that cannot be decrypted
-//! is tried again later.
+//! A list needs the newest value of each key alone, and in no order. So its pages are read and its other changes
+//! applied while the values are decrypted one after the other, and only its end waits for them. A value that cannot be
+//! decrypted is tried again later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,7 +59,8 @@ impl EncryptedValues {
         }
     }
 
-    /// Adds the value that a key has since a revision, in place of an older one. Returns false if there are too many now.
+    /// Adds the value that a key has since a revision, in place of an older one. Returns false if there are too many
+    /// now.
     #[must_use]
     pub(crate) fn put(&mut self, key: Arc<str>, revision: u64, encrypted: Bytes) -> bool {
         self.remove(&key);
@@ -129,8 +130,8 @@ impl EncryptedValues {
             .is_some_and(|it| it.ticket == ticket)
     }
 
-    /// Removes the value that has been decrypted, and returns its key and revision; `None` if it is no longer wanted. The
-    /// next one is requested at `now`.
+    /// Removes the value that has been decrypted, and returns its key and revision; `None` if it is no longer wanted.
+    /// The next one is requested at `now`.
     pub(crate) fn take(&mut self, now: Instant) -> Option<(Arc<str>, u64)> {
         let InFlight { key, revision, .. } = self.in_flight.take()?;
         self.failures = 0;

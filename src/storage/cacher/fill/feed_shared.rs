@@ -215,8 +215,8 @@ impl FeedShared {
     /// # Errors
     /// The store's error; [`StorageError::Timeout`] at the deadline; [`StorageError::NotReady`] when the newest
     /// revision is below one that the store reported before. Then the store was restored from a backup, the cached
-    /// state would be taken for newer than it is, and everything is listed again. Nothing of that history is served from
-    /// then on.
+    /// state would be taken for newer than it is, and everything is listed again. Nothing of that history is served
+    /// from then on.
     pub(crate) async fn newest_revision(
         &self,
         fresh: &Freshness,

@@ -131,8 +131,8 @@ impl FollowedTypes {
         folders(key).rev().find_map(prefix)
     }
 
-    /// Applies each change to its type. Returns the events, which are to be published, and the types that have to be listed
-    /// again, and why.
+    /// Applies each change to its type. Returns the events, which are to be published, and the types that have to be
+    /// listed again, and why.
     pub(crate) fn apply(&mut self, batch: ChangeBatch) -> (Batch, Vec<(TypeId, Fault)>) {
         let mut touched: BTreeMap<TypeId, Vec<Change>> = BTreeMap::new();
         for change in batch.changes {
@@ -177,8 +177,8 @@ impl FollowedTypes {
         }
     }
 
-    /// Returns the type with a value that is to be decrypted now, and that value. `ticket` must differ from that of every
-    /// other request.
+    /// Returns the type with a value that is to be decrypted now, and that value. `ticket` must differ from that of
+    /// every other request.
     pub(crate) fn next_encrypted(
         &mut self,
         ticket: u64,
@@ -203,8 +203,8 @@ impl FollowedTypes {
         self.by_id.values().filter_map(due).min()
     }
 
-    /// Gives a type the value that it waits for, and returns the events that it had kept waiting. If there is no value, its
-    /// list waits on, and a type that is followed is listed again.
+    /// Gives a type the value that it waits for, and returns the events that it had kept waiting. If there is no value,
+    /// its list waits on, and a type that is followed is listed again.
     ///
     /// # Errors
     /// The type that has to be listed again for another reason.
@@ -245,8 +245,8 @@ impl FollowedTypes {
         }
     }
 
-    /// Returns how long to wait before a type is listed again after a fault. Contradictions are counted, and each makes it
-    /// longer.
+    /// Returns how long to wait before a type is listed again after a fault. Contradictions are counted, and each makes
+    /// it longer.
     pub(crate) fn pause_after(&mut self, id: TypeId, fault: Fault) -> Duration {
         match (fault, self.by_id.get_mut(&id)) {
             (Fault::Contradiction, Some(followed)) => {
@@ -323,8 +323,8 @@ impl FollowedTypes {
         self.by_id.iter().map(|(id, it)| (*id, &it.cache))
     }
 
-    /// Returns the types that have values which could not be read, and those that may be about to have some: what is being
-    /// listed or waiting may have been found unreadable already.
+    /// Returns the types that have values which could not be read, and those that may be about to have some: what is
+    /// being listed or waiting may have been found unreadable already.
     pub(crate) fn unreadable(&self) -> impl Iterator<Item = TypeId> {
         let is_settled = |it: &FollowedType| {
             matches!(it.phase, FillPhase::Following { .. }) && !it.cache.has_unreadable()
@@ -348,8 +348,8 @@ impl FollowedType {
         self.phase = FillPhase::Listing(Box::new(listing));
     }
 
-    /// Applies changes, or keeps them from the first encrypted one on. Those of one revision are not parted. Returns the events,
-    /// if there may be some.
+    /// Applies changes, or keeps them from the first encrypted one on. Those of one revision are not parted. Returns
+    /// the events, if there may be some.
     fn apply(
         &mut self,
         changes: Vec<Change>,

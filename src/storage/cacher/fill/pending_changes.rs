@@ -1,8 +1,8 @@
 //! The changes of a type that wait until the values of some of them have been decrypted.
 //!
-//! The values are decrypted one after the other, in the order of the changes, while other types are followed. The changes
-//! before the first encrypted one can be applied, by whole revisions. What takes too long, or becomes too much, is given up:
-//! the type is listed again.
+//! The values are decrypted one after the other, in the order of the changes, while other types are followed. The
+//! changes before the first encrypted one can be applied, by whole revisions. What takes too long, or becomes too much,
+//! is given up: the type is listed again.
 
 use std::collections::VecDeque;
 
@@ -63,8 +63,8 @@ impl PendingChanges {
         self.bytes <= WAITING_BYTES_MAX
     }
 
-    /// Returns the next request; `None` if there is one in flight, or nothing to request. `ticket` must differ from that
-    /// of every other request.
+    /// Returns the next request; `None` if there is one in flight, or nothing to request. `ticket` must differ from
+    /// that of every other request.
     pub(crate) fn request(&mut self, ticket: u64) -> Option<EncryptedValue> {
         if self.in_flight.is_some() {
             return None;

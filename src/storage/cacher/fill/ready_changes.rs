@@ -1,7 +1,8 @@
 //! Merges the batches of a stream of changes that have come by the time they are asked for.
 //!
-//! The cost of a batch beside its changes (a state of the map, the locks of watchers, the revision that readers wait for) is then
-//! paid once for as many changes as have come since the last one: with the rate of changes the batches grow, not the work.
+//! The cost of a batch beside its changes (a state of the map, the locks of watchers, the revision that readers wait
+//! for) is then paid once for as many changes as have come since the last one: with the rate of changes the batches
+//! grow, not the work.
 
 use std::pin::Pin;
 
@@ -9,8 +10,8 @@ use futures::{FutureExt, StreamExt, stream};
 
 use crate::storage::{ChangeBatch, ChangeSource, ChangeStream, StorageError};
 
-/// The number of changes from which on a batch is not merged with the next one. Readers that wait for its first change wait for
-/// all of them to be applied, which takes about a millisecond.
+/// The number of changes from which on a batch is not merged with the next one. Readers that wait for its first change
+/// wait for all of them to be applied, which takes about a millisecond.
 const MERGED_CHANGES_MAX: usize = 256;
 
 /// Follows the changes of a source after a revision, in as few batches as they come.

@@ -1,8 +1,8 @@
 //! Shrinks windows when the memory budget is short: the oldest segment of the largest, repeatedly.
 //!
 //! A large window has the most memory to free and its clients the least to lose, since it reaches as far back as
-//! several small ones. Events of the last seconds are never dropped ([`crate::storage::cacher::window::event_window`]), so that a watch which keeps up
-//! is not ended for another type's sake.
+//! several small ones. Events of the last seconds are never dropped ([`crate::storage::cacher::window::event_window`]),
+//! so that a watch which keeps up is not ended for another type's sake.
 
 use std::time::Duration;
 

@@ -19,8 +19,8 @@ pub(crate) struct ValueRequests {
 }
 
 impl ValueRequests {
-    /// Requests the values that types wait for, if they are due and have not been requested. Returns when the next one is
-    /// due.
+    /// Requests the values that types wait for, if they are due and have not been requested. Returns when the next one
+    /// is due.
     pub(crate) fn send(
         &mut self,
         types: &mut FollowedTypes,

@@ -90,8 +90,8 @@ impl Freshness {
         Self::store_rolled_back()
     }
 
-    /// Checks that the store has not been found to be rolled back. From then on the store itself gives clients revisions
-    /// of its new history, and they must not be taken for those of this one.
+    /// Checks that the store has not been found to be rolled back. From then on the store itself gives clients
+    /// revisions of its new history, and they must not be taken for those of this one.
     ///
     /// # Errors
     /// [`StorageError::NotReady`].

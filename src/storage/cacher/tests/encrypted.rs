@@ -280,7 +280,8 @@ async fn a_lost_change_is_noticed_after_a_wait() {
     assert_eq!(secrets.kept().0, 2);
 }
 
-/// A type with a value that is being decrypted is listed again, and another value is waited for when the first one comes.
+/// A type with a value that is being decrypted is listed again, and another value is waited for when the first one
+/// comes.
 #[tokio::test(start_paused = true)]
 async fn a_value_that_comes_late_is_not_taken_for_another() {
     for is_followed in [true, false] {

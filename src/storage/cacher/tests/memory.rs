@@ -201,7 +201,8 @@ async fn history_of_the_last_seconds_stays_whatever_came_before_it() {
     let (limits, metrics) = (WindowLimits::default(), CacheMetrics::default());
     let world = World::within(Arc::default(), limits, metrics, ledger.clone());
     world.pods.ready().await.expect("listed");
-    // Less than the time that a segment lasts, so that both events are in one; it began longer ago than history must last.
+    // Less than the time that a segment lasts, so that both events are in one; it began longer ago than history must
+    // last.
     let (apart, after) = (Duration::from_secs(4), Duration::from_secs(2));
     let first = world.script.put("/pods/d/a", "x");
     world.clock.sleep(apart).await;

@@ -1,5 +1,5 @@
-//! The channel, the waiters and the registrations of `ring`, one step after the other. The files of `ring` have no tests,
-//! because they are compiled over loom's primitives too.
+//! The channel, the waiters and the registrations of `ring`, one step after the other. The files of `ring` have no
+//! tests, because they are compiled over loom's primitives too.
 
 use std::future::Future;
 use std::pin::pin;

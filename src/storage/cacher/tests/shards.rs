@@ -186,7 +186,8 @@ fn a_shard_is_listed_without_looking_at_the_others() {
     assert_eq!(more, 2 * SHARD_INDEXED_BYTES * 20_000);
 }
 
-/// As in kube-apiserver a page may be followed by an empty one: whether objects of the shard are left is not known there.
+/// As in kube-apiserver a page may be followed by an empty one: whether objects of the shard are left is not known
+/// there.
 #[test]
 fn a_page_is_the_last_one_if_no_object_follows_it() {
     let key = |it: u64| (format!("/pods/d/{it:05}"), format!("uid-{it}"));
@@ -302,8 +303,8 @@ fn without_moves(items: Vec<String>) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// The shards of a partition together see every event once, whether they begin with the state, after a revision, or have
-    /// fallen behind; and each sees what a filter lets through.
+    /// The shards of a partition together see every event once, whether they begin with the state, after a revision, or
+    /// have fallen behind; and each sees what a filter lets through.
     #[test]
     fn shards_together_see_every_event(
         before in happenings(),

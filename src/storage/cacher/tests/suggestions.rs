@@ -1,5 +1,5 @@
-//! The cached content with which writes are tried first: a transaction compares its revision with the store's, so it must be
-//! of the store's present history and of a type that is followed.
+//! The cached content with which writes are tried first: a transaction compares its revision with the store's, so it
+//! must be of the store's present history and of a type that is followed.
 
 use async_trait::async_trait;
 

@@ -362,7 +362,8 @@ async fn a_type_with_many_faults_is_listed_ever_more_rarely() {
     assert!((10..80).contains(&pages), "{pages} lists in 300 s");
 }
 
-/// The page is of a revision that no event brings, so the stream has to be asked how far it is; otherwise it is left alone.
+/// The page is of a revision that no event brings, so the stream has to be asked how far it is; otherwise it is left
+/// alone.
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_ahead_of_the_stream_asks_for_progress() {
     let world = World::new(WindowLimits::default()).await;

@@ -8,9 +8,10 @@ use crate::meta::{Object, WatchEvent};
 use crate::sync::{Mutex, MutexGuard, OnceLock};
 
 /// Estimate of the bytes of an event beside its object: the record, and the map nodes of its state that no other state
-/// shares. The events of a batch share most of these and are counted as if they did not, so that a window of many changes holds
-/// less memory than it may. Measured as resident memory of 50,000 events that come one by one, these are 265 bytes where objects change in the order of their
-/// names or there are 100 of them, 1,770 where 100,000 objects change in any order, and 2,265 with 1,000,000.
+/// shares. The events of a batch share most of these and are counted as if they did not, so that a window of many
+/// changes holds less memory than it may. Measured as resident memory of 50,000 events that come one by one, these are
+/// 265 bytes where objects change in the order of their names or there are 100 of them, 1,770 where 100,000 objects
+/// change in any order, and 2,265 with 1,000,000.
 const EVENT_OVERHEAD_BYTES: usize = 2_500;
 
 /// A change of one key.
@@ -117,8 +118,8 @@ impl CacheEvent {
         state.insert(Arc::clone(&self.key), entry);
     }
 
-    /// Estimates the bytes that the event keeps alive beside the newest state: the replaced object. The current object is
-    /// counted with the state, and once it is replaced, by the event that replaces it.
+    /// Estimates the bytes that the event keeps alive beside the newest state: the replaced object. The current object
+    /// is counted with the state, and once it is replaced, by the event that replaces it.
     pub(crate) fn bytes(&self) -> usize {
         let previous = self.previous.as_ref().map_or(0, |it| it.stored().len());
         previous + self.key.len() + EVENT_OVERHEAD_BYTES

@@ -6,9 +6,9 @@
 //!   state, revision    [first] [first+1] ... | ... | ... [end-1]     end: the next event's number
 //! ```
 //!
-//! The newest event carries the state after it, and every few others do (see [`super::view`]), so the log is all that readers
-//! need: the newest state is that of the newest event, or the base's if there is none. A batch is appended, then published at once: readers see all of it or
-//! nothing, and changes that share a revision are never seen apart.
+//! The newest event carries the state after it, and every few others do (see [`super::view`]), so the log is all that
+//! readers need: the newest state is that of the newest event, or the base's if there is none. A batch is appended,
+//! then published at once: readers see all of it or nothing, and changes that share a revision are never seen apart.
 //!
 //! Sequence numbers never fall and never repeat, not even when the type is listed again, so a stale position is found
 //! evicted rather than taken for another event.
@@ -140,9 +140,9 @@ pub(crate) struct WindowWriter {
     states: States,
 }
 
-/// The states that are kept for readers of exact revisions, beside the newest one. Each costs the nodes of the map that it
-/// shares with no other, which the events since the one before it have replaced: 17 KB where these are the same ones again
-/// and again, 111 KB among 100,000 objects that change in any order.
+/// The states that are kept for readers of exact revisions, beside the newest one. Each costs the nodes of the map that
+/// it shares with no other, which the events since the one before it have replaced: 17 KB where these are the same ones
+/// again and again, 111 KB among 100,000 objects that change in any order.
 #[derive(Debug, Default)]
 struct States {
     /// The sequence number of the last event, before the newest with a state, whose state is kept.
@@ -174,8 +174,8 @@ impl States {
         }
     }
 
-    /// Takes note of an event that is appended. If it has a state, the one before that may be dropped, unless the event lies
-    /// too far after the last that is kept.
+    /// Takes note of an event that is appended. If it has a state, the one before that may be dropped, unless the event
+    /// lies too far after the last that is kept.
     fn append(&mut self, number: u64, event: &Arc<CacheEvent>) {
         if event.state.get().is_none() {
             return;

@@ -5,8 +5,9 @@
 //!                  "n1" --> { /pods/a/one, /pods/b/two }
 //! ```
 //!
-//! It holds keys, not objects. So it changes only when an object comes or goes or its value of the field changes; the node of a
-//! pod is set once. Clones share their nodes, as those of the map of objects do: each event has the index of its own state.
+//! It holds keys, not objects. So it changes only when an object comes or goes or its value of the field changes; the
+//! node of a pod is set once. Clones share their nodes, as those of the map of objects do: each event has the index of
+//! its own state.
 
 use std::ops::Bound;
 use std::sync::Arc;

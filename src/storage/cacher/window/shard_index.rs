@@ -9,15 +9,15 @@
 //!
 //! A bucket is the first byte of the hash. Lists come in key order and page by page, so keys that were ordered by their
 //! hashes alone would have to be read and sorted anew for each page. Buckets keep the order of the keys and divide them
-//! finely enough: of the buckets at the two ends of a shard a part is read in vain, on average one bucket in all. So a list of
-//! one of S shards of uids reads an S-th and a 256th of the objects. Namespaces whose names differ in their last letters alone
-//! lie in few buckets, since those letters hardly move the first byte of the hash. More buckets would read less in vain, but each is one more run
-//! to merge.
+//! finely enough: of the buckets at the two ends of a shard a part is read in vain, on average one bucket in all. So a
+//! list of one of S shards of uids reads an S-th and a 256th of the objects. Namespaces whose names differ in their
+//! last letters alone lie in few buckets, since those letters hardly move the first byte of the hash. More buckets
+//! would read less in vain, but each is one more run to merge.
 //!
-//! As an index of a field does ([`super::field_index`]), it holds keys rather than objects. An object keeps its uid and its
-//! namespace for life, so only creations and deletions change an index, and updates cost nothing. It is kept for types that ask
-//! for it alone ([`TypeConfig::shard_indexes`](super::TypeConfig::shard_indexes)) and from their first list on: building it
-//! later would stop the feed of all types for as long as that takes.
+//! As an index of a field does ([`super::field_index`]), it holds keys rather than objects. An object keeps its uid and
+//! its namespace for life, so only creations and deletions change an index, and updates cost nothing. It is kept for
+//! types that ask for it alone ([`TypeConfig::shard_indexes`](super::TypeConfig::shard_indexes)) and from their first
+//! list on: building it later would stop the feed of all types for as long as that takes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,8 +29,8 @@ use imbl::OrdSet;
 
 use crate::meta::{Object, ShardField, ShardSelector, shard_hash};
 
-/// Estimate of the bytes that an object takes in an index: 24 for the key's reference and bucket, in nodes of 16 that are two
-/// thirds full, and the branches above these.
+/// Estimate of the bytes that an object takes in an index: 24 for the key's reference and bucket, in nodes of 16 that
+/// are two thirds full, and the branches above these.
 pub(crate) const SHARD_INDEXED_BYTES: u64 = 50;
 
 /// The number of bits of a hash behind those that are the bucket.
@@ -107,8 +107,8 @@ impl ShardIndex {
         self.field.value(object.attributes())
     }
 
-    /// Returns the keys in a selector's buckets that begin with `prefix`, in order, from a bound on. The bound must not lie before
-    /// the prefix.
+    /// Returns the keys in a selector's buckets that begin with `prefix`, in order, from a bound on. The bound must not
+    /// lie before the prefix.
     pub(crate) fn keys<'a>(
         &'a self,
         selector: &ShardSelector,

@@ -1,8 +1,8 @@
 //! The objects of a type at one revision, in a persistent (copy-on-write) ordered map.
 //!
 //! Clones share their nodes. So each event of the window keeps the state after it at the cost of a few nodes, and a
-//! reader can hold a state for any time without blocking the writer. The indexes of a state are as old as its objects, so a
-//! list by index is consistent, of an exact revision or in pages as any other.
+//! reader can hold a state for any time without blocking the writer. The indexes of a state are as old as its objects,
+//! so a list by index is consistent, of an exact revision or in pages as any other.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::storage::SelectionPredicate;
 /// part of the map's nodes. Measured as resident memory of 100,000 pods with three labels.
 const ENTRY_OVERHEAD_BYTES: u64 = 1_200;
 
-/// Maximum number of buckets that are merged for a shard. To find an object by its key takes as long as to look at some seven,
-/// so for a shard of more than an eighth of them it is faster to look at each.
+/// Maximum number of buckets that are merged for a shard. To find an object by its key takes as long as to look at some
+/// seven, so for a shard of more than an eighth of them it is faster to look at each.
 const SHARD_BUCKETS_MAX: usize = 32;
 
 /// The number of objects that can be looked at in the time in which a bucket's first key is found.
@@ -130,8 +130,8 @@ impl SnapshotMap {
         Some(before)
     }
 
-    /// Takes an entry that was replaced or removed out of the figures, and corrects the indexes: `now` is the object that
-    /// is there instead.
+    /// Takes an entry that was replaced or removed out of the figures, and corrects the indexes: `now` is the object
+    /// that is there instead.
     fn replaced(&mut self, key: &Arc<str>, before: Option<&Entry>, now: Option<&Object>) {
         self.unreadable -= usize::from(before.is_some_and(Entry::is_unreadable));
         self.bytes -= before.map_or(0, |entry| self.bytes_of(key, entry));
@@ -161,8 +161,9 @@ impl SnapshotMap {
         entry.bytes(key) + indexed + sharded
     }
 
-    /// Returns the entries that an index finds for a predicate under a prefix, from `start` on; `None` if the predicate requires neither
-    /// an exact value of a field that has an index nor a shard, or if it is faster to look at each entry.
+    /// Returns the entries that an index finds for a predicate under a prefix, from `start` on; `None` if the predicate
+    /// requires neither an exact value of a field that has an index nor a shard, or if it is faster to look at each
+    /// entry.
     pub(crate) fn indexed<'a>(
         &'a self,
         predicate: &'a SelectionPredicate,
@@ -257,8 +258,8 @@ impl<'a> IndexMatch<'a> {
         }
     }
 
-    /// Returns the entries that the index finds, of those whose key begins with `prefix`, in key order, from a bound on. The bound must
-    /// not lie before the prefix.
+    /// Returns the entries that the index finds, of those whose key begins with `prefix`, in key order, from a bound
+    /// on. The bound must not lie before the prefix.
     pub(crate) fn under(
         self,
         prefix: &'a str,

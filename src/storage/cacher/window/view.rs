@@ -3,9 +3,9 @@
 //! Creating a view copies nothing and waits for nobody. It keeps the events that it shows alive, so readers take what
 //! they need out of it and drop it before they wait for anything.
 //!
-//! The newest event has the state after it, and of the others one of every few. The writer drops the others' states when a
-//! newer event has one, maybe while a view shows such an event as the newest. The state after an event without one is that of
-//! the last event before it that has one, or of the base, with the events since then applied to it.
+//! The newest event has the state after it, and of the others one of every few. The writer drops the others' states
+//! when a newer event has one, maybe while a view shows such an event as the newest. The state after an event without
+//! one is that of the last event before it that has one, or of the base, with the events since then applied to it.
 
 use std::sync::Arc;
 
@@ -79,8 +79,8 @@ impl CacheView {
             .then(|| self.log.partition_point(|event| event.revision <= revision))
     }
 
-    /// Returns the sequence number of the first event that was not received at a time of which the predicate is true. It must be true of
-    /// the times up to one, and of none after it.
+    /// Returns the sequence number of the first event that was not received at a time of which the predicate is true.
+    /// It must be true of the times up to one, and of none after it.
     pub(crate) fn received_before(&self, predicate: impl Fn(Instant) -> bool) -> u64 {
         self.log.partition_point(|event| predicate(event.received))
     }

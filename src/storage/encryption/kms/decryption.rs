@@ -31,12 +31,14 @@ use crate::sync::{Arc, Mutex, MutexGuard};
 const CALLS_MAX: usize = 16;
 /// The time for which a plugin is not asked again for a seed that it did not decrypt.
 const FAILURE_LIFETIME: Duration = Duration::from_secs(1);
-/// The time for which a plugin that did not answer in time is not asked for any seed, unless it tells its status meanwhile.
+/// The time for which a plugin that did not answer in time is not asked for any seed, unless it tells its status
+/// meanwhile.
 const SILENCE_LIFETIME: Duration = Duration::from_secs(10);
 /// Maximum number of bytes of a plugin's error that are remembered.
 const FAILURE_BYTES_MAX: usize = 512;
 
-/// A question for a seed. It takes as long as the plugin's calls do at most, and its outcome is remembered when it ends.
+/// A question for a seed. It takes as long as the plugin's calls do at most, and its outcome is remembered when it
+/// ends.
 type SeedCall = Shared<BoxFuture<'static, ()>>;
 
 /// The seeds of stored values, and the calls that fetch more of them.
@@ -99,8 +101,8 @@ impl Decryption {
         }
     }
 
-    /// Has a seed decrypted unless it is known, or its last failure is. Returns true if it is known then. The time is that
-    /// of the call for it; where [`CALLS_MAX`] others are under way, that of these comes before.
+    /// Has a seed decrypted unless it is known, or its last failure is. Returns true if it is known then. The time is
+    /// that of the call for it; where [`CALLS_MAX`] others are under way, that of these comes before.
     pub(super) async fn fetch(&self, source: EncryptedSource) -> bool {
         loop {
             if let Some(is_known) = self.memory.outcome(&source) {

@@ -62,8 +62,8 @@ pub(in crate::storage::encryption) enum OpenError {
 }
 
 impl KmsProvider {
-    /// Makes a provider with the plugin at the path of a Unix socket, whose calls take so long at most. It encrypts nothing
-    /// until the plugin has been asked.
+    /// Makes a provider with the plugin at the path of a Unix socket, whose calls take so long at most. It encrypts
+    /// nothing until the plugin has been asked.
     pub(in crate::storage::encryption) fn at_socket(
         name: &str,
         path: String,
@@ -233,7 +233,8 @@ impl KmsProvider {
         ))
     }
 
-    /// Encrypts with a seed of this key of the plugin until the time. A seed of another key is used on if there is none.
+    /// Encrypts with a seed of this key of the plugin until the time. A seed of another key is used on if there is
+    /// none.
     async fn use_key(&self, key_id: &str, expires: Instant) -> Result<(), String> {
         if let Some(writing) = self.writing().as_mut()
             && writing.source.key_id == key_id

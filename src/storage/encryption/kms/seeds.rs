@@ -7,8 +7,8 @@ use super::envelope::{Digest, EncryptedSource};
 use crate::clock::Instant;
 use crate::sync::{Arc, Mutex, MutexGuard};
 
-/// Maximum number of seeds; the one that has not been used for longest gives way. There is one for each key of the plugin
-/// and each start of a server, as long as values of theirs are stored. One takes less than 1 KiB.
+/// Maximum number of seeds; the one that has not been used for longest gives way. There is one for each key of the
+/// plugin and each start of a server, as long as values of theirs are stored. One takes less than 1 KiB.
 const SEEDS_MAX: usize = 4_096;
 
 /// The state of a source: decrypted, or not.

@@ -1,4 +1,5 @@
-//! Writes whose caller is gone: at each place where one can be dropped, it has happened or it has not, and the store goes on.
+//! Writes whose caller is gone: at each place where one can be dropped, it has happened or it has not, and the store
+//! goes on.
 
 use async_trait::async_trait;
 use ringwatch_testing::dropped::{at_each_wait, dropped_after};

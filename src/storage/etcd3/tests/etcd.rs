@@ -1,6 +1,7 @@
 //! An etcd that does what a test says. Its content is that of an embedded store in memory.
 //!
-//! Every request waits before it takes effect and before it is answered, as over a network: there a caller may be dropped.
+//! Every request waits before it takes effect and before it is answered, as over a network: there a caller may be
+//! dropped.
 
 use std::collections::VecDeque;
 

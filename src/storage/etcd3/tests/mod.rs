@@ -1,5 +1,5 @@
-//! The store and the source of changes over the embedded store in memory. What must hold over every backend is tested in
-//! `tests/it`.
+//! The store and the source of changes over the embedded store in memory. What must hold over every backend is tested
+//! in `tests/it`.
 
 use std::sync::Arc;
 use std::time::Duration;

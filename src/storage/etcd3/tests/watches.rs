@@ -192,7 +192,8 @@ proptest! {
     }
 }
 
-/// Each page is of the revision of the first, whatever happens before it is read, and the changes come after all of them.
+/// Each page is of the revision of the first, whatever happens before it is read, and the changes come after all of
+/// them.
 #[tokio::test]
 async fn a_state_of_several_pages_is_of_one_revision() {
     let world = World::new();

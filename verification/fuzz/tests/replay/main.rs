@@ -1,7 +1,7 @@
 //! Runs every target on its seeds, on the inputs with which it has failed before, and on these with random damage.
 //!
-//! `PROPTEST_CASES` is the number of damaged inputs of a target, `PROPTEST_RNG_SEED` the first one's seed. One test alone is
-//! in this binary: memory is counted for the whole process.
+//! `PROPTEST_CASES` is the number of damaged inputs of a target, `PROPTEST_RNG_SEED` the first one's seed. One test
+//! alone is in this binary: memory is counted for the whole process.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -25,7 +25,8 @@ use self::damage::damaged;
 /// The number of damaged inputs of each target that are tried if `PROPTEST_CASES` does not say it.
 const CASES: u64 = 1_000;
 
-/// The seed of the first case. Each further case has the next number; those from `PROPTEST_RNG_SEED` on are tried as well.
+/// The seed of the first case. Each further case has the next number; those from `PROPTEST_RNG_SEED` on are tried as
+/// well.
 const FIRST_SEED: u64 = 1;
 
 /// The number of damaged inputs among which one must still be accepted. Damage that nothing survives would try nothing.

@@ -70,8 +70,8 @@ impl Mutant {
     }
 }
 
-/// Asks cargo-mutants for the mutants of folders, of which those are tried whose names contain one of the filters, if there
-/// are any.
+/// Asks cargo-mutants for the mutants of folders, of which those are tried whose names contain one of the filters, if
+/// there are any.
 pub(crate) async fn read(
     root: &Path,
     folders: &[String],

@@ -140,7 +140,8 @@ pub(crate) struct Report {
     pub(crate) is_good: bool,
 }
 
-/// Tells the outcomes by folder. An argument for a mutant that is gone or caught is an error when all mutants were tried.
+/// Tells the outcomes by folder. An argument for a mutant that is gone or caught is an error when all mutants were
+/// tried.
 pub(crate) fn report(
     tried: &[Tried<'_>],
     folders: &[String],

@@ -1,7 +1,7 @@
 //! Writes a file with its switches, and knows which mutant an error of the compiler in it comes from.
 //!
-//! In `match crate::mutants::at(&[7, 8]) { 0 => (a + b), 7 => (a - b), … }` the original comes first, so that it decides
-//! the types and an error lies in the arm of the mutant that does not fit.
+//! In `match crate::mutants::at(&[7, 8]) { 0 => (a + b), 7 => (a - b), … }` the original comes first, so that it
+//! decides the types and an error lies in the arm of the mutant that does not fit.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -76,7 +76,8 @@ pub(crate) fn find(text: &str, mutants: &[(u32, &Mutant)]) -> syn::Result<Sites>
         let range = range(text, mutant.span);
         if mutant.genre == Genre::FnValue && mutant.is_opaque() {
             finder.opaque.push(range.start);
-            // An iterator of mutable references is seldom what the function returns, and the compiler does not say where.
+            // An iterator of mutable references is seldom what the function returns, and the compiler does not say
+            // where.
             if mutant.replacement.contains(LEAKED) {
                 finder.sites.fixed.push(*number);
                 continue;

@@ -1,4 +1,5 @@
-//! The sources with their switches, and the builds of them: what the compiler refuses is left out until the rest compiles.
+//! The sources with their switches, and the builds of them: what the compiler refuses is left out until the rest
+//! compiles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -37,8 +37,8 @@ pub(crate) struct Test {
     pub(crate) time: Duration,
 }
 
-/// Runs all tests of some programs without a mutant, and returns those that pass, the fastest first, and the names of the
-/// others.
+/// Runs all tests of some programs without a mutant, and returns those that pass, the fastest first, and the names of
+/// the others.
 #[allow(clippy::disallowed_methods, reason = "the time that a run takes")]
 pub(crate) async fn record(
     programs: &[Program],

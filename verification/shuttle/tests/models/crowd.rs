@@ -1,6 +1,7 @@
 //! Watches that come and go while nothing happens. They empty the registration queue themselves when it is
 //! full, so it stays bounded without a dispatch; `ring::registrations` asserts its length.
 
+use ringwatch_explore::shuttle::explore;
 use shuttle::future::block_on;
 use shuttle_tests::storage::Interface;
 use shuttle_tests::storage::cacher::WindowLimits;
@@ -8,7 +9,6 @@ use shuttle_tests::storage::cacher::WindowLimits;
 use crate::informer::Selection;
 use crate::store::Store;
 use crate::world::{Pace, World};
-use ringwatch_explore::shuttle::explore;
 
 /// More than the queue may ever hold.
 const WATCHES: usize = 1_400;

@@ -2,6 +2,7 @@
 //! resumed in another history.
 
 use futures::StreamExt;
+use ringwatch_explore::shuttle::explore;
 use shuttle::future::{block_on, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::storage::cacher::{CacheDelegator, WindowLimits};
@@ -12,7 +13,6 @@ use crate::informer::{Informer, Selection};
 use crate::store::Store;
 use crate::watching::changes;
 use crate::world::{Pace, Running, World};
-use ringwatch_explore::shuttle::explore;
 
 /// The number of clients in a model.
 const CLIENTS: usize = 3;
@@ -168,8 +168,8 @@ fn informers_of_a_store_that_is_put_back_come_to_its_new_history() {
     });
 }
 
-/// A drain meets watches that begin, a type that is added and a store that is put back: whatever comes first, each watch
-/// is refused or ends.
+/// A drain meets watches that begin, a type that is added and a store that is put back: whatever comes first, each
+/// watch is refused or ends.
 #[test]
 fn every_watch_that_begins_around_a_drain_ends() {
     explore(600, &["ended", "refused"], |seen| {

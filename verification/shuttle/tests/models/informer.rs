@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use futures::{FutureExt, StreamExt};
+use ringwatch_explore::shuttle::Seen;
 use shuttle::future::yield_now;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::meta::{LabelSelector, ResourceVersion, WatchEvent};
@@ -15,7 +16,6 @@ use shuttle_tests::sync::{Arc, Mutex, Ordering};
 
 use crate::store::{Entry, Label, Place};
 use crate::world::World;
-use ringwatch_explore::shuttle::Seen;
 
 /// The most lists and watches of a client.
 const ROUNDS_MAX: usize = 400;

@@ -3,6 +3,7 @@
 use std::pin::pin;
 
 use futures::FutureExt;
+use ringwatch_explore::shuttle::{Seen, explore};
 use shuttle::future::{block_on, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::storage::cacher::WindowLimits;
@@ -12,7 +13,6 @@ use shuttle_tests::sync::Arc;
 use crate::informer::Selection;
 use crate::store::Store;
 use crate::world::{Pace, World};
-use ringwatch_explore::shuttle::{Seen, explore};
 
 /// The most lists that are sent to the store at a time because the cache lags.
 const LISTS_MAX: usize = 8;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ringwatch_explore::shuttle::explore;
 use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::budget::{Account, Ledger, Share};
@@ -13,7 +14,6 @@ use crate::informer::{Informer, Selection};
 use crate::store::Store;
 use crate::watching::{Trouble, write};
 use crate::world::{Pace, World};
-use ringwatch_explore::shuttle::explore;
 
 /// The limit of the budget: the windows below and half of what connections take are within its relief mark.
 const LIMIT_BYTES: u64 = 160 << 10;

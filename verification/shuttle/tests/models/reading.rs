@@ -1,6 +1,7 @@
 //! Gets and lists while the store is written.
 
 use futures::FutureExt;
+use ringwatch_explore::shuttle::{Seen, explore};
 use shuttle::future::{block_on, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::meta::{ResourceVersion, VersionMatch};
@@ -12,7 +13,6 @@ use crate::informer::{Selection, key_of};
 use crate::store::Store;
 use crate::watching::changes;
 use crate::world::{Pace, World};
-use ringwatch_explore::shuttle::{Seen, explore};
 
 /// The most pages that a list has.
 const PAGES_MAX: usize = 10;

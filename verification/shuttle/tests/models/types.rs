@@ -1,6 +1,7 @@
 //! Types that come and go while they are watched.
 
 use futures::StreamExt;
+use ringwatch_explore::shuttle::explore;
 use shuttle::future::{block_on, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::storage::cacher::{CacheDelegator, WindowLimits};
@@ -11,7 +12,6 @@ use crate::informer::{Informer, Selection};
 use crate::store::Store;
 use crate::watching::changes;
 use crate::world::{Pace, World};
-use ringwatch_explore::shuttle::explore;
 
 /// The number of times that the type goes and comes back.
 const ROUNDS: usize = 3;

@@ -1,6 +1,7 @@
 //! Reads of the newest state, which wait for the store's revision and for the feed to reach it. Both are
 //! requested as soon as a read waits: none is forgotten until its deadline.
 
+use ringwatch_explore::shuttle::{Seen, explore};
 use shuttle::future::{block_on, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::storage::Interface;
@@ -11,7 +12,6 @@ use crate::ending::await_revision;
 use crate::informer::Selection;
 use crate::store::Store;
 use crate::world::{Pace, World};
-use ringwatch_explore::shuttle::{Seen, explore};
 
 /// The number of clients that read at the same time.
 const READERS: usize = 2;

@@ -2,6 +2,7 @@
 //! the server drains.
 
 use futures::{FutureExt, StreamExt};
+use ringwatch_explore::shuttle::{Seen, explore};
 use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::meta::WatchEvent;
@@ -12,7 +13,6 @@ use shuttle_tests::sync::{Arc, Ordering};
 use crate::informer::{Informer, Selection, key_of};
 use crate::store::{Label, Store};
 use crate::world::{Pace, Running, World};
-use ringwatch_explore::shuttle::{Seen, explore};
 
 const KEYS: [&str; 6] = [
     "/pods/d/a",

@@ -265,7 +265,8 @@ impl Front {
         }
     }
 
-    /// The first answer to a request that is as it should be: the proxy follows the stored APIServices and their conditions.
+    /// The first answer to a request that is as it should be: the proxy follows the stored APIServices and their
+    /// conditions.
     async fn answers(
         &self,
         token: &str,

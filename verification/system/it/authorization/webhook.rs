@@ -1,4 +1,5 @@
-//! Webhooks that decide: what they are asked, what their answers mean, and what becomes of requests that they do not answer.
+//! Webhooks that decide: what they are asked, what their answers mean, and what becomes of requests that they do not
+//! answer.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

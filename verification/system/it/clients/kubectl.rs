@@ -59,8 +59,9 @@ async fn kubectl_works_on_etcd_and_etcdctl_sees_the_same() {
     }
 }
 
-/// Walks through something over each kind of store, both at a time, and with every kubectl. Where there are several of these, each store has
-/// one of its own: what a kubectl sends does not depend on the store, and `everything` is tried over both with all.
+/// Walks through something over each kind of store, both at a time, and with every kubectl. Where there are several of
+/// these, each store has one of its own: what a kubectl sends does not depend on the store, and `everything` is tried
+/// over both with all.
 async fn over_each_store(case: &str, flags: &[&str], walk: impl Fn(&Kubectl) + Sync) {
     let etcd = Etcd::start(&format!("{case} over etcd"));
     let mut servers = vec![Server::start(flags)];
@@ -326,8 +327,8 @@ impl Kubectl {
     fn explains(&self) {
         let manifest = self.file("widgets.yaml", WIDGETS);
         self.ok(&["create", "-f", &manifest]);
-        // A definition without conditions has `null` there, as in kube-apiserver, for which `kubectl wait` fails when it is
-        // to wait for a condition. They come with the accepted names.
+        // A definition without conditions has `null` there, as in kube-apiserver, for which `kubectl wait` fails when
+        // it is to wait for a condition. They come with the accepted names.
         let accepted = "--for=jsonpath={.status.acceptedNames.kind}=Widget";
         for wait in [accepted, "--for=condition=Established"] {
             self.ok(&["wait", wait, "crd/widgets.example.com", PATIENT]);

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 
-/// The time for which sites are written. The server is killed in the middle, and the leader after 12 s and after 24 s if the server answers
-/// then: at least once it does.
+/// The time for which sites are written. The server is killed in the middle, and the leader after 12 s and after 24 s
+/// if the server answers then: at least once it does.
 const DURATION: &str = "28s";
 
 #[tokio::test]

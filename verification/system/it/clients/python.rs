@@ -1,5 +1,5 @@
-//! The Python client: its `watch.Watch` follows the changes of the writer, its dynamic client a definition, and a controller with
-//! its informer and leader election does its work.
+//! The Python client: its `watch.Watch` follows the changes of the writer, its dynamic client a definition, and a
+//! controller with its informer and leader election does its work.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -126,8 +126,8 @@ impl Follower {
         Some(Self(std::thread::spawn(read)))
     }
 
-    /// Waits for its end, and checks that it saw every number once and in order. A list may come first; a later one must have
-    /// missed nothing.
+    /// Waits for its end, and checks that it saw every number once and in order. A list may come first; a later one
+    /// must have missed nothing.
     pub(super) fn check(self) {
         let output = self.0.join().expect("the follower's output");
         let errors = String::from_utf8_lossy(&output.stderr);

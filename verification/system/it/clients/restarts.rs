@@ -1,4 +1,5 @@
-//! Thousands of changes, followed at once by kube-rs and by the Python client, through restarts of the server and of etcd.
+//! Thousands of changes, followed at once by kube-rs and by the Python client, through restarts of the server and of
+//! etcd.
 
 use kube::Client;
 

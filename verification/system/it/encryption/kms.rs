@@ -147,7 +147,8 @@ async fn list_once_decrypted(client: &Client) -> Value {
     listed.await
 }
 
-/// While a plugin hangs, the types whose keys it has cannot be read, and all others are served as ever. Nothing is lost.
+/// While a plugin hangs, the types whose keys it has cannot be read, and all others are served as ever. Nothing is
+/// lost.
 #[tokio::test]
 async fn a_plugin_that_hangs_holds_up_its_types_alone() {
     let case = "encryption::kms::a_plugin_that_hangs_holds_up_its_types_alone";

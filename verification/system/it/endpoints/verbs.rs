@@ -275,7 +275,8 @@ async fn preconditions_of_deletions_are_parameters_too() {
         .await;
     assert_eq!(dry.head.status, 200);
     let whole = fixture.get(&path).await.json();
-    // A collection is listed by the parameters too, so this version takes it from the cache, which may not have the object yet.
+    // A collection is listed by the parameters too, so this version takes it from the cache, which may not have the
+    // object yet.
     let version = whole["metadata"]["resourceVersion"].as_str();
     let not_older = format!(
         "{CONFIG_MAPS}?resourceVersion={}&resourceVersionMatch=NotOlderThan",
@@ -315,7 +316,8 @@ async fn component_statuses_are_selected_by_name_and_not_watched() {
     );
 }
 
-/// kube-apiserver gives kinds without namespaces that have fields of their own, and custom ones, no `metadata.namespace`.
+/// kube-apiserver gives kinds without namespaces that have fields of their own, and custom ones, no
+/// `metadata.namespace`.
 #[tokio::test]
 async fn nodes_are_not_selected_by_namespace() {
     let fixture = Fixture::start(true).await;

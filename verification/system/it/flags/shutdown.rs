@@ -88,7 +88,8 @@ async fn readiness_ends_before_the_address_is_withdrawn() {
     // Else nothing would have to be withdrawn.
     let endpoints = "GET /api/v1/namespaces/default/endpoints/kubernetes";
     until_answered(&server, endpoints, |answer| answer.contains("192.0.2.7")).await;
-    // The server tries to withdraw it for two seconds, then listens no more: a connection that is open already loses none of them.
+    // The server tries to withdraw it for two seconds, then listens no more: a connection that is open already loses
+    // none of them.
     let client = server.client_with_token("secret").await;
     let shutdown = async || {
         let request = ::http::Request::get("/readyz/shutdown").body(Vec::new());

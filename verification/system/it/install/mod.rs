@@ -1,5 +1,5 @@
-//! Installing and configuring the program: configuration files, completions, manual pages, the files of `deploy/`, and the
-//! guides of `docs/`, which are run from their own text.
+//! Installing and configuring the program: configuration files, completions, manual pages, the files of `deploy/`, and
+//! the guides of `docs/`, which are run from their own text.
 
 mod configuration;
 mod guides;

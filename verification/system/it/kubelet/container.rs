@@ -79,8 +79,8 @@ pub(super) async fn over_web_socket(
         let Some(Ok(message)) = socket.next().await else {
             break;
         };
-        // kubectl 1.29 begins to read before it has made its streams, and drops output that comes too soon. Where it has
-        // no input to send, its first ping, after 5 seconds, is the first sign that it has made them.
+        // kubectl 1.29 begins to read before it has made its streams, and drops output that comes too soon. Where it
+        // has no input to send, its first ping, after 5 seconds, is the first sign that it has made them.
         if message.is_ping() && !has_input {
             break;
         }
@@ -108,8 +108,8 @@ pub(super) async fn over_web_socket(
     Ok(())
 }
 
-/// Answers over SPDY. kubectl opens the stream for errors first, and then those that it has asked for. The command `leave`
-/// ends the connection, and no stream of it.
+/// Answers over SPDY. kubectl opens the stream for errors first, and then those that it has asked for. The command
+/// `leave` ends the connection, and no stream of it.
 pub(super) async fn over_spdy(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     target: &str,

@@ -233,8 +233,8 @@ async fn a_followed_log_flows_and_ends_with_its_client() {
     assert_eq!(cluster.kubelet.next().await, "closed");
 }
 
-/// Expects that the kubelet has been asked for the exec of these tests, sends a mebibyte both ways over the joined connection, and
-/// closes it.
+/// Expects that the kubelet has been asked for the exec of these tests, sends a mebibyte both ways over the joined
+/// connection, and closes it.
 async fn expect_echo(cluster: &mut Cluster, mut stream: TlsStream<TcpStream>) {
     let asked = cluster.kubelet.next().await;
     let path = "/exec/default/p/c?command=sh&command=-c&input=1&output=1";

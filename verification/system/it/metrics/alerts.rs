@@ -1,4 +1,5 @@
-//! The rules, the dashboard and the guide to the alerts know the same alerts, and no families but those that are served.
+//! The rules, the dashboard and the guide to the alerts know the same alerts, and no families but those that are
+//! served.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,7 @@
 //! Each family that `/metrics` serves moves as what it counts happens: its name, its labels and its values.
 //!
-//! Families that clients cannot move are asserted beside their code; `guard` knows every family and demands a test for each.
+//! Families that clients cannot move are asserted beside their code; `guard` knows every family and demands a test for
+//! each.
 
 mod admission;
 mod alerts;

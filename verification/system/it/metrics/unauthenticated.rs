@@ -62,7 +62,8 @@ async fn connections_beyond_the_limits_are_counted_as_refused_and_as_shed() {
     let client = server.client().await;
     let before = scrape(&client).await;
     let mut held = Vec::new();
-    // One address has half of the places at most. All come at once, since those that wait for long make room for newer ones.
+    // One address has half of the places at most. All come at once, since those that wait for long make room for newer
+    // ones.
     let mut looks = 0_u32;
     eventually(DEADLINE, "one is refused", async || {
         if looks.is_multiple_of(LOOKS_MAX) {

@@ -1,4 +1,5 @@
-//! An object of each kind whose operations the conformance suite tries. The server's own controllers write none of them.
+//! An object of each kind whose operations the conformance suite tries. The server's own controllers write none of
+//! them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

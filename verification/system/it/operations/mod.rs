@@ -1,5 +1,5 @@
-//! The requirements of Kubernetes' conformance suite on an API server alone. Where a specification has a controller at work,
-//! the test plays its part.
+//! The requirements of Kubernetes' conformance suite on an API server alone. Where a specification has a controller at
+//! work, the test plays its part.
 
 mod kinds;
 mod lives;

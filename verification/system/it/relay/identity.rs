@@ -1,5 +1,5 @@
-//! Users of a relay: by tokens that the upstream knows, by certificates, by front proxies, and without credentials. Nobody
-//! sees through the relay what the upstream would not show.
+//! Users of a relay: by tokens that the upstream knows, by certificates, by front proxies, and without credentials.
+//! Nobody sees through the relay what the upstream would not show.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

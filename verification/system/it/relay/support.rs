@@ -341,8 +341,8 @@ pub(super) async fn get(client: &Client, path: &str) -> Answer {
     send(client, "GET", path, &[], &Value::Null).await
 }
 
-/// Asserts that a path is answered alike at both doors. A list tells the version of the store, which the server's own writes
-/// raise: so the upstream is asked before and after, until nothing was written in between.
+/// Asserts that a path is answered alike at both doors. A list tells the version of the store, which the server's own
+/// writes raise: so the upstream is asked before and after, until nothing was written in between.
 pub(super) async fn are_alike(
     (direct, relayed): (&Client, &Client),
     path: &str,
@@ -380,8 +380,8 @@ pub(super) async fn metric(client: &Client, name: &str, labels: &[(&str, &str)])
     values.sum()
 }
 
-/// Reads a list until it has exactly these names, and returns it. A list of any version may be older than a write, also the
-/// upstream's, which answers while the relay's cache is filled.
+/// Reads a list until it has exactly these names, and returns it. A list of any version may be older than a write, also
+/// the upstream's, which answers while the relay's cache is filled.
 pub(super) async fn until_listed(client: &Client, path: &str, names: &[&str]) -> Answer {
     let listed = eventually(DEADLINE, format!("{path} has {names:?}"), async || {
         let list = get(client, path).await;

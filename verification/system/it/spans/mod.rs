@@ -15,7 +15,8 @@ use ringwatch_testing::eventually::{DEADLINE, eventually};
 use tempfile::NamedTempFile;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
-/// The parameters of a watch that begins with the state and ends after some seconds, in which a busy machine sends the state.
+/// The parameters of a watch that begins with the state and ends after some seconds, in which a busy machine sends the
+/// state.
 const WATCH_LIST: &str = "watch=1&timeoutSeconds=5&sendInitialEvents=true&allowWatchBookmarks=true\
     &resourceVersionMatch=NotOlderThan";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";

@@ -36,7 +36,8 @@ async fn fields_are_told_as_kube_apiserver_tells_them() {
     finalizers(&admin, &gears).await;
 }
 
-/// Strict readers tell fields in the order of the document; of custom objects those of metadata come first, and those of embedded objects last.
+/// Strict readers tell fields in the order of the document; of custom objects those of metadata come first, and those
+/// of embedded objects last.
 async fn strict_bodies(admin: &Admin, gears: &str) {
     let text = deployment().to_string();
     let begin = r#""spec":{"unknownField":"foo","replicas":2,"replicas":3,"alsoUnknown":1,"#;

@@ -1,5 +1,5 @@
-//! Stands in for a cluster's garbage collector, which is none of the API server's business: it deletes objects whose owners
-//! are all gone.
+//! Stands in for a cluster's garbage collector, which is none of the API server's business: it deletes objects whose
+//! owners are all gone.
 
 use std::collections::HashSet;
 use std::fmt::Debug;

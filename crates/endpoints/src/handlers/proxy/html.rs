@@ -64,8 +64,8 @@ const ATTRIBUTES: [(&str, &[&str]); 25] = [
     ("video", &["poster", "src"]),
 ];
 
-/// The encoding in which pages are read, whatever theirs is. It has a character for each byte, so that links keep all of
-/// theirs.
+/// The encoding in which pages are read, whatever theirs is. It has a character for each byte, so that links keep all
+/// of theirs.
 static BYTES: &Encoding = X_USER_DEFINED;
 
 /// The packing of a page.

@@ -1,8 +1,8 @@
 //! Rule: the writes and consistent reads of each object happened one after the other, each between its request and its
 //! answer.
 //!
-//! Refusals say something as well: that the object was there, absent, or at another version. Of a list in pages the first
-//! one's time counts, since all are of its revision. What watches brought says nothing, since it may be late.
+//! Refusals say something as well: that the object was there, absent, or at another version. Of a list in pages the
+//! first one's time counts, since all are of its revision. What watches brought says nothing, since it may be late.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -85,8 +85,8 @@ fn requests(history: &History) -> BTreeMap<ObjectKey, Vec<OperationRequest>> {
     requests
 }
 
-/// Returns the time at which a list that demands the newest state has seen it: that of its first page. If its pages are of
-/// several revisions, which is a violation of its own, there is no such time.
+/// Returns the time at which a list that demands the newest state has seen it: that of its first page. If its pages are
+/// of several revisions, which is a violation of its own, there is no such time.
 fn consistent_at(read: &ListRead) -> Option<(Nanos, Nanos)> {
     let first = read.pages.first()?;
     let is_one_state = read.pages.iter().all(|it| it.revision == first.revision);
@@ -166,8 +166,8 @@ impl Versions {
         })
     }
 
-    /// Returns a read that showed this as an operation. A write that is shown at another version than before has happened
-    /// twice, which no state can be.
+    /// Returns a read that showed this as an operation. A write that is shown at another version than before has
+    /// happened twice, which no state can be.
     fn observation(
         &self,
         shown: Option<ShownObject>,

@@ -3,9 +3,9 @@
 //! Its answer names no revision, so a deletion that came to nobody has no place among the changes. But what
 //! was acknowledged before it began lies before it, and what began after its answer lies behind it.
 
-use super::Facts;
 use std::ops::RangeInclusive;
 
+use super::Facts;
 use crate::verify::history::{ChangeKind, Item, ObjectKey, Verb, Watcher, Write, WriteId};
 use crate::verify::timeline::ObjectState;
 use crate::verify::violation::{Promise, Violation};

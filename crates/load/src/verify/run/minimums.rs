@@ -7,15 +7,14 @@
 
 use std::time::Duration;
 
+use super::VerifyFlags;
+use super::reader::WAYS;
+use super::roles::Role;
 use crate::client::Encoding;
 use crate::output::number::count;
 use crate::verify::checks::Tally;
 use crate::verify::history::{Get, History, ListRead, RevisionMatch, Verb, Watcher, Write};
 use crate::verify::violation::{Promise, Violation};
-
-use super::VerifyFlags;
-use super::reader::WAYS;
-use super::roles::Role;
 
 /// The part of what was asked for that must be done: one of so many.
 const DONE_ONE_OF: u64 = 4;

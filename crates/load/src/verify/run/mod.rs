@@ -30,6 +30,8 @@ use rand::rngs::StdRng;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use super::checks::{CheckResult, check};
+use super::history::History;
 use crate::client::{Client, ClientError, ClientRequest};
 use crate::context::{Context, Length};
 use crate::custom_resource::CustomResource;
@@ -39,9 +41,6 @@ use crate::outcome::Run;
 use crate::shell_command;
 use crate::time::now;
 use crate::workspace::Workspace;
-
-use super::checks::{CheckResult, check};
-use super::history::History;
 use fault::Fault;
 use journal::Journal;
 use minimums::Minimums;

@@ -4,11 +4,10 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::resource::Resource;
 use crate::client::protobuf::{self, ObjectMeta, Secret, SecretList};
 use crate::client::{Encoding, ListHead, RequestContent};
 use crate::verify::history::{LabelValue, ObjectKey, ObjectType, Selector, ShownObject, WriteId};
-
-use super::resource::Resource;
 
 /// The prefix of our objects' names. Others in the namespace are not ours.
 const NAME_PREFIX: &str = "object-";

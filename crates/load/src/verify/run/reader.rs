@@ -6,12 +6,11 @@ use std::time::Duration;
 use rand::Rng;
 use rand::rngs::StdRng;
 
+use super::journal::Journal;
+use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, SelectedObjects};
 use crate::client::{ClientError, Encoding};
 use crate::time::{Instant, now};
 use crate::verify::history::{ObjectKey, RevisionMatch, Selector};
-
-use super::journal::Journal;
-use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, SelectedObjects};
 
 /// The pause between two lists of a reader.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
+use super::journal::Journal;
+use super::objects;
+use super::resource::Resource;
 use crate::client::{
     Client, ClientError, ClientRequest, Connection, Encoding, Response, StatusFailure,
 };
 use crate::verify::history::{
     Get, ListRead, ListedPage, Nanos, ObjectKey, Refusal, RevisionMatch, Selector,
 };
-
-use super::journal::Journal;
-use super::objects;
-use super::resource::Resource;
 
 /// A request must be answered within this time. Who writes must not be kept by a server that hangs.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -89,8 +88,8 @@ impl ReconnectingConnection {
         Ok(())
     }
 
-    /// Asks over the connection, and over another if the server had ended it before. After an error nobody knows what came
-    /// of the request.
+    /// Asks over the connection, and over another if the server had ended it before. After an error nobody knows what
+    /// came of the request.
     pub(super) async fn ask(&mut self, request: ClientRequest) -> Result<Response, ClientError> {
         for _ in 0..ENDED_CONNECTIONS_MAX {
             match self.ask_once(request.clone()).await {

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
+use super::watcher::{Plan, Way};
 use crate::client::Encoding;
 use crate::verify::history::{LabelValue, ObjectKey, ObjectType, Selector};
-
-use super::watcher::{Plan, Way};
 
 /// Selections with one of these groups are made; the writers use no others.
 pub(super) const GROUPS: u8 = 3;

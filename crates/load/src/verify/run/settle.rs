@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use super::journal::Journal;
+use super::reconnecting::{ListRequest, ReconnectingConnection, SelectedObjects};
 use crate::client::Encoding;
 use crate::time::now;
 use crate::verify::checks::difference;
 use crate::verify::history::{History, RevisionMatch, Selector, WatchEnd};
-
-use super::journal::Journal;
-use super::reconnecting::{ListRequest, ReconnectingConnection, SelectedObjects};
 
 /// All watches must be open within this time.
 const OPEN_MAX: Duration = Duration::from_secs(30);

@@ -6,13 +6,12 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::resource::Resource;
+use super::{RunStage, VerifyFlags, report};
 use crate::client::{Client, Connect, HttpVersion};
 use crate::error::LoadError;
 use crate::verify::history::{History, WriteAnswer};
 use crate::workspace::Workspace;
-
-use super::resource::Resource;
-use super::{RunStage, VerifyFlags, report};
 
 /// The pause between two attempts to create the namespace, and how many there are.
 const BEGIN_PAUSE: Duration = Duration::from_millis(500);
@@ -46,8 +45,8 @@ pub struct SimulatedClients {
 /// The verdict on what the clients were told.
 #[derive(Clone, Debug)]
 pub struct HistoryVerdict {
-    /// The promises that were broken, each with the history that shows it, and those that could not be checked; empty if all
-    /// were kept.
+    /// The promises that were broken, each with the history that shows it, and those that could not be checked; empty
+    /// if all were kept.
     pub faults: Vec<String>,
     /// Number of writes that were acknowledged.
     pub acknowledged: usize,

@@ -8,12 +8,11 @@ use rand::rngs::StdRng;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::client::{Client, ClientError, Encoding, EventKind, OwnedEvent, Watch};
-use crate::verify::history::{ChangeKind, Item, Nanos, RevisionMatch, Selector, Start, WatchEnd};
-
 use super::journal::Journal;
 use super::objects;
 use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, SelectedObjects};
+use crate::client::{Client, ClientError, Encoding, EventKind, OwnedEvent, Watch};
+use crate::verify::history::{ChangeKind, Item, Nanos, RevisionMatch, Selector, Start, WatchEnd};
 
 /// The server ends a watch after this time.
 const WATCH_SECONDS: u64 = 300;

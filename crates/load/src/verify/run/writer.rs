@@ -1,4 +1,5 @@
-//! Clients that create, change and delete the same few objects, each on the version that it knows, but for some updates.
+//! Clients that create, change and delete the same few objects, each on the version that it knows, but for some
+//! updates.
 //!
 //! They know of each other's writes what they are told, and no more. So now and then a write meets
 //! another version and is refused; and after an answer that stays away they have to look.
@@ -12,18 +13,17 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use serde_json::json;
 
-use crate::client::{ClientError, ClientRequest, Encoding, RequestContent, Response};
-use crate::time::{Instant, now};
-use crate::verify::history::{
-    LabelValue, ObjectKey, Refusal, RevisionMatch, Selector, Verb, Write, WriteAnswer, WriteId,
-};
-
 use super::journal::Journal;
 use super::objects::{self, ObjectContent};
 use super::reconnecting::{
     ListRequest, RETRY_PAUSE, ReconnectingConnection, SelectedObjects, refusal,
 };
 use super::resource::Resource;
+use crate::client::{ClientError, ClientRequest, Encoding, RequestContent, Response};
+use crate::time::{Instant, now};
+use crate::verify::history::{
+    LabelValue, ObjectKey, Refusal, RevisionMatch, Selector, Verb, Write, WriteAnswer, WriteId,
+};
 
 /// The part of the writes to an object that is there that delete it, in percent.
 const DELETIONS_PERCENT: u32 = 20;

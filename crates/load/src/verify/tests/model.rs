@@ -74,7 +74,9 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let watcher = 0..WATCHERS;
     let step = prop_oneof![
         6 => (0..KEYS, 0..GROUPS, prop::bool::weighted(0.2), prop::bool::weighted(0.1), prop::bool::weighted(0.1))
-            .prop_map(|(key, group, deletes, stale, unconditional)| Step::Begin { key, group, deletes, stale, unconditional }),
+            .prop_map(|(key, group, deletes, stale, unconditional)| {
+                Step::Begin { key, group, deletes, stale, unconditional }
+            }),
         6 => any::<usize>().prop_map(Step::Commit),
         6 => (any::<usize>(), prop::bool::weighted(0.1))
             .prop_map(|(write, is_lost)| Step::Answer { write, is_lost }),

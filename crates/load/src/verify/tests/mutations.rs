@@ -425,7 +425,10 @@ fn a_deletion_that_came_to_nobody() {
         })?;
         let (_, object) = event(deleted.session(history).seen.get(deleted.seen))?;
         let deletes = |kind: &ChangeKind| *kind == ChangeKind::Deleted;
-        let is_it = |what: &Item| matches!(what, Item::Event { kind, object: it } if deletes(kind) && it.revision == object.revision);
+        let is_it = |what: &Item| match what {
+            Item::Event { kind, object: it } => deletes(kind) && it.revision == object.revision,
+            _ => false,
+        };
         let base = history.named_writes().find(|(_, write)| {
             let base = history.write(object.write).map(|it| it.answer);
             let base = match base {

@@ -37,7 +37,8 @@ pub(super) struct PodCheck {
     id: &'static str,
     /// The least level that includes the check.
     level: Level,
-    /// The name of the check of the baseline level that this one, of the restricted level, replaces with a stricter one.
+    /// The name of the check of the baseline level that this one, of the restricted level, replaces with a stricter
+    /// one.
     replaces: Option<&'static str>,
     /// The forms that the check has had, in the order of their versions.
     revisions: &'static [Revision],

@@ -1,5 +1,5 @@
-//! Containers may not unmask `/proc`, not even in a user namespace of the pod's own. Before 1.35 the check of the baseline
-//! level says the same.
+//! Containers may not unmask `/proc`, not even in a user namespace of the pod's own. Before 1.35 the check of the
+//! baseline level says the same.
 
 use super::{PodCheck, Revision, proc_mount_baseline};
 use crate::pod_security::level::Level;

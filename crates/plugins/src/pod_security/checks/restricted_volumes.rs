@@ -1,5 +1,5 @@
-//! Volumes may only be of types that hold no other system's files: configuration, secrets, scratch space, images, and what
-//! claims and CSI drivers provide.
+//! Volumes may only be of types that hold no other system's files: configuration, secrets, scratch space, images, and
+//! what claims and CSI drivers provide.
 
 use std::collections::BTreeSet;
 

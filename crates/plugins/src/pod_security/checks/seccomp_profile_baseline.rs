@@ -1,5 +1,5 @@
-//! Seccomp profiles may only be the runtime's default or ones of the node: those in annotations until 1.18, those in fields
-//! since 1.19.
+//! Seccomp profiles may only be the runtime's default or ones of the node: those in annotations until 1.18, those in
+//! fields since 1.19.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Pods or their containers have to set a seccomp profile, the runtime's default or one of the node, since 1.19; except on
-//! Windows since 1.25.
+//! Pods or their containers have to set a seccomp profile, the runtime's default or one of the node, since 1.19; except
+//! on Windows since 1.25.
 
 use super::violation::containers;
 use super::{PodCheck, Revision, Violation, seccomp_profile_baseline as baseline};

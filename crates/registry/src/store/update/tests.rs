@@ -431,7 +431,8 @@ async fn removing_the_last_finalizer_deletes() {
     assert_eq!(fixture.stored("a").await, None);
 }
 
-/// Two clients remove the last finalizer at once: the one whose removal of the object comes second has done its part too.
+/// Two clients remove the last finalizer at once: the one whose removal of the object comes second has done its part
+/// too.
 #[tokio::test]
 async fn an_object_that_another_client_removes_first_is_answered_as_it_was() {
     let fixture = Fixture::new(TestStrategy::default());

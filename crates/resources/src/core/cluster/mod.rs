@@ -71,8 +71,8 @@ pub(super) fn node_resources(object: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Returns the error in the name of a feature that a node has: segments of letters and digits, of which the first begins
-/// with a capital letter.
+/// Returns the error in the name of a feature that a node has: segments of letters and digits, of which the first
+/// begins with a capital letter.
 fn feature_name(name: &str) -> Vec<String> {
     const BYTES_MAX: usize = 253;
     let is_segment = |segment: &str| {

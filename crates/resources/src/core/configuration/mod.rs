@@ -79,7 +79,8 @@ impl KindHooks for ServiceAccounts {
     }
 }
 
-/// Reduces references to secrets to names (`cleanSecretReferences` of `registry/core/serviceaccount/strategy.go`, 1.36).
+/// Reduces references to secrets to names (`cleanSecretReferences` of `registry/core/serviceaccount/strategy.go`,
+/// 1.36).
 fn keep_names_of_secrets(object: &mut Value) {
     let secrets = object.get_mut("secrets").and_then(Value::as_array_mut);
     for secret in secrets

@@ -47,8 +47,8 @@ impl KindHooks for Nodes {
     }
 }
 
-/// Returns the strategy of the status subresource, which nodes write. The status of the dynamic configuration of kubelets,
-/// which Kubernetes has no more, stays only where it is already.
+/// Returns the strategy of the status subresource, which nodes write. The status of the dynamic configuration of
+/// kubelets, which Kubernetes has no more, stays only where it is already.
 pub(super) fn status() -> SubresourceStrategy {
     const CONFIG: &str = "status.config";
     SubresourceStrategy::new("status", SubresourceMetadata::Free)

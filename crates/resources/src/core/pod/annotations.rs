@@ -1,5 +1,5 @@
-//! Annotations of pods that mean something: those that are immutable, which are that of mirror pods and AppArmor profiles; and
-//! the cost of a deletion.
+//! Annotations of pods that mean something: those that are immutable, which are that of mirror pods and AppArmor
+//! profiles; and the cost of a deletion.
 
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::get;
@@ -39,8 +39,8 @@ fn of_template(template: &Field<'_, '_>, errors: &mut Errors) {
     deletion_cost(template, &template.at("annotations").field(), errors);
 }
 
-/// Adds the error of a deletion cost that is no integer of 32 bits without a plus and leading zeros; errors name the annotations
-/// by `path`. Follows `GetDeletionCostFromPodAnnotations`.
+/// Adds the error of a deletion cost that is no integer of 32 bits without a plus and leading zeros; errors name the
+/// annotations by `path`. Follows `GetDeletionCostFromPodAnnotations`.
 fn deletion_cost(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
     let annotations = pod.at("metadata.annotations");
     let Some(value) = annotations.value().get(DELETION_COST) else {

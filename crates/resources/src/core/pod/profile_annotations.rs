@@ -35,8 +35,8 @@ const SECCOMP: &str = "securityContext.seccompProfile";
 /// Maximum length of the name of a profile, in bytes.
 const NAME_BYTES_MAX: usize = 4_095;
 
-/// Copies the profiles of annotations into the fields of the containers that have none, with a warning for each. Follows
-/// `applyAppArmorVersionSkew`.
+/// Copies the profiles of annotations into the fields of the containers that have none, with a warning for each.
+/// Follows `applyAppArmorVersionSkew`.
 pub(super) fn copy_app_armor(context: &RequestContext, pod: &mut Value) {
     if text(pod, "spec.os.name") == "windows" {
         return;

@@ -24,11 +24,12 @@ const REQUIRE: &str = "RequireDualStack";
 pub(super) struct Completion(pub(super) Families);
 
 impl Completion {
-    /// Fills in the policy and the families of a service that may leave them out. On an error the service is completed in
-    /// part.
+    /// Fills in the policy and the families of a service that may leave them out. On an error the service is completed
+    /// in part.
     ///
     /// # Errors
-    /// The fields about addresses that are wrong, contradict each other, or ask for a family that services do not get here.
+    /// The fields about addresses that are wrong, contradict each other, or ask for a family that services do not get
+    /// here.
     pub(super) fn complete(
         self,
         service: &mut Value,

@@ -144,7 +144,8 @@ pub(crate) fn claim_status(claim: &Value, _old: &Value) -> Errors {
     errors
 }
 
-/// Returns the errors in the name of a resource that a claim has: `storage` is the only one without a domain of its own.
+/// Returns the errors in the name of a resource that a claim has: `storage` is the only one without a domain of its
+/// own.
 fn resource_of_claim(at: &Field<'_, '_>, resource: &str) -> Errors {
     let wrong: Errors = formats::label_key(resource)
         .into_iter()

@@ -4,10 +4,10 @@ use ringwatch_apimachinery::accessor::format_time;
 use ringwatch_apimachinery::path::{get, keep, set};
 use ringwatch_registry::RequestContext;
 use ringwatch_registry::subresource::SubresourceMetadata;
+use ringwatch_registry::subresource::SubresourceStrategy;
 use serde_json::{Value, json};
 
 use crate::strategy::kind_hooks::KindHooks;
-use ringwatch_registry::subresource::SubresourceStrategy;
 
 const PHASE: &str = "status.phase";
 const SINCE: &str = "status.lastPhaseTransitionTime";

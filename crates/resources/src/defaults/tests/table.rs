@@ -225,8 +225,8 @@ pub(super) fn stored(resource: &Resource, object: &Value) -> Value {
     object
 }
 
-/// Every field that has a default, of every kind: absent and null are the same, and so is zero unless the field keeps it,
-/// which is a pointer or a list of which an empty one is told.
+/// Every field that has a default, of every kind: absent and null are the same, and so is zero unless the field keeps
+/// it, which is a pointer or a list of which an empty one is told.
 #[test]
 fn what_is_empty_is_absent() {
     let mut count = 0;

@@ -183,8 +183,8 @@ struct PrintedConfig {
     fields: BTreeMap<String, Value>,
 }
 
-/// Returns the configuration that a command line makes, defaults included, in YAML. Flags without effect are there if they were
-/// given.
+/// Returns the configuration that a command line makes, defaults included, in YAML. Flags without effect are there if
+/// they were given.
 ///
 /// # Errors
 /// It cannot be written as YAML.

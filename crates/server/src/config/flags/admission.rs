@@ -9,8 +9,8 @@ use ringwatch_plugins::DefaultTolerations;
 /// Flags of admission.
 #[derive(Args, Clone, Debug)]
 pub struct AdmissionFlags {
-    /// Admission plugins to enable, comma-separated. All supported ones are enabled by default but NodeRestriction, which
-    /// is if Node is among the authorization modes; an unsupported one is refused. Their order does not matter.
+    /// Admission plugins to enable, comma-separated. All supported ones are enabled by default but NodeRestriction,
+    /// which is if Node is among the authorization modes; an unsupported one is refused. Their order does not matter.
     #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
     pub enable_admission_plugins: Vec<&'static str>,
 
@@ -18,8 +18,8 @@ pub struct AdmissionFlags {
     #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
     pub disable_admission_plugins: Vec<&'static str>,
 
-    /// Admission plugins to run, comma-separated; all others are disabled. Deprecated: use --enable-admission-plugins or
-    /// --disable-admission-plugins.
+    /// Admission plugins to run, comma-separated; all others are disabled. Deprecated: use --enable-admission-plugins
+    /// or --disable-admission-plugins.
     #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
     pub admission_control: Vec<&'static str>,
 

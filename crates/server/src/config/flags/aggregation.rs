@@ -19,8 +19,8 @@ pub struct AggregationFlags {
     #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file")]
     pub proxy_client_key_file: Option<PathBuf>,
 
-    /// Answer 502 instead of passing on a redirection of such a server. If false, a client may be redirected to where no
-    /// authorization of this server applies.
+    /// Answer 502 instead of passing on a redirection of such a server. If false, a client may be redirected to where
+    /// no authorization of this server applies.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub aggregator_reject_forwarding_redirect: bool,
@@ -78,8 +78,8 @@ impl RequestHeaderFlags {
         names.filter(|name| !name.is_empty()).cloned().collect()
     }
 
-    /// Returns the entries of the ConfigMap extension-apiserver-authentication, with the authorities of clients and of front
-    /// proxies in PEM.
+    /// Returns the entries of the ConfigMap extension-apiserver-authentication, with the authorities of clients and of
+    /// front proxies in PEM.
     #[must_use]
     pub fn extension_authentication(
         &self,

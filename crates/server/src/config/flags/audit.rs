@@ -19,7 +19,8 @@ const VERSION: &str = "audit.k8s.io/v1";
 /// Flags of audit.
 #[derive(Args, Clone, Debug)]
 pub struct AuditFlags {
-    /// The audit policy, audit.k8s.io/v1 Policy: which requests are recorded, and how much of them. Without it nothing is.
+    /// The audit policy, audit.k8s.io/v1 Policy: which requests are recorded, and how much of them. Without it nothing
+    /// is.
     #[arg(long, value_name = "FILE")]
     pub audit_policy_file: Option<PathBuf>,
 

@@ -21,13 +21,14 @@ pub struct IdentityFlags {
     #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,
 
-    /// Accept the tokens of Secrets of type bootstrap.kubernetes.io/token in kube-system, by which nodes join a cluster.
+    /// Accept the tokens of Secrets of type bootstrap.kubernetes.io/token in kube-system, by which nodes join a
+    /// cluster.
     #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub enable_bootstrap_token_auth: bool,
 
-    /// An AuthenticationConfiguration with the issuers whose tokens authenticate users; it is read again when it changes.
-    /// Instead of --oidc-*.
+    /// An AuthenticationConfiguration with the issuers whose tokens authenticate users; it is read again when it
+    /// changes. Instead of --oidc-*.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["oidc_issuer_url", "oidc_client_id", "oidc_username_claim",
           "oidc_username_prefix", "oidc_groups_claim", "oidc_groups_prefix", "oidc_required_claim", "oidc_signing_algs",
           "oidc_ca_file"])]

@@ -12,8 +12,8 @@ use ringwatch_authorization::{AuthorizationMode, ReviewVersion};
 pub struct AuthorizationFlags {
     /// Authorization modes, comma-separated: Node (kubelets), RBAC (stored roles and bindings), Webhook (an external
     /// service), AlwaysAllow or AlwaysDeny. One of them has to allow a request. With Node, the admission plugin
-    /// NodeRestriction is enabled unless it is disabled explicitly. With AlwaysAllow, requests without credentials are not
-    /// served. The default is RBAC, and Node,RBAC if --client-ca-file is given.
+    /// NodeRestriction is enabled unless it is disabled explicitly. With AlwaysAllow, requests without credentials are
+    /// not served. The default is RBAC, and Node,RBAC if --client-ca-file is given.
     #[arg(long, value_name = "MODES", value_delimiter = ',', value_parser = parse_mode)]
     pub authorization_mode: Vec<ModeFlag>,
 

@@ -16,8 +16,8 @@ pub struct ClusterFlags {
     #[arg(long, value_name = "TYPE", default_value = "lease", value_parser = ReconcilerType::parse)]
     pub endpoint_reconciler_type: ReconcilerType,
 
-    /// Host name, with or without a port, in URLs that lead to this server: in discovery and in that of the keys of service
-    /// account tokens. The default is the advertised address.
+    /// Host name, with or without a port, in URLs that lead to this server: in discovery and in that of the keys of
+    /// service account tokens. The default is the advertised address.
     #[arg(long, value_name = "HOST")]
     pub external_hostname: Option<String>,
 

@@ -7,8 +7,8 @@ use clap::Args;
 /// Flags about the configuration itself.
 #[derive(Args, Clone, Debug)]
 pub struct ConfigFlags {
-    /// A configuration of apiVersion ringwatch.io/v1alpha1 with flags as fields: their names in camel case. Flags of the command
-    /// line replace its fields. Paths in it are relative to the working directory, as those of flags.
+    /// A configuration of apiVersion ringwatch.io/v1alpha1 with flags as fields: their names in camel case. Flags of
+    /// the command line replace its fields. Paths in it are relative to the working directory, as those of flags.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 

@@ -22,8 +22,9 @@ pub struct EtcdFlags {
     #[arg(long, value_name = "URLS", value_delimiter = ',', value_parser = parse_etcd_server)]
     pub etcd_servers: Vec<String>,
 
-    /// Other etcd servers for some built-in resources, as GROUP/RESOURCE#URL;URL, comma-separated; the core group is empty,
-    /// as in /events#http://HOST:2379. The other flags of etcd apply to them too. These resources have no watch cache.
+    /// Other etcd servers for some built-in resources, as GROUP/RESOURCE#URL;URL, comma-separated; the core group is
+    /// empty, as in /events#http://HOST:2379. The other flags of etcd apply to them too. These resources have no watch
+    /// cache.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = EtcdOverride::parse)]
     pub etcd_servers_overrides: Vec<EtcdOverride>,
 
@@ -43,13 +44,13 @@ pub struct EtcdFlags {
     #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
     pub etcd_keyfile: Option<PathBuf>,
 
-    /// Interval of compactions of the store's history; 0 disables them. Applies to the embedded store too, whose history is
-    /// compacted earlier where it takes more than an eighth of the memory budget.
+    /// Interval of compactions of the store's history; 0 disables them. Applies to the embedded store too, whose
+    /// history is compacted earlier where it takes more than an eighth of the memory budget.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
     pub etcd_compaction_interval: Duration,
 
-    /// Maximum size of the embedded store in bytes. Beyond it only deletions are accepted, until they and compaction have
-    /// made room. As in etcd, 0 means 2 GiB and a negative number no limit.
+    /// Maximum size of the embedded store in bytes. Beyond it only deletions are accepted, until they and compaction
+    /// have made room. As in etcd, 0 means 2 GiB and a negative number no limit.
     #[arg(long, value_name = "BYTES", default_value_t = QUOTA_BACKEND_BYTES_DEFAULT,
           allow_negative_numbers = true)]
     pub quota_backend_bytes: i64,
@@ -58,8 +59,8 @@ pub struct EtcdFlags {
     #[arg(long, value_name = "DURATION", default_value = "1h0m0s", value_parser = duration::parse)]
     pub event_ttl: Duration,
 
-    /// Time in seconds for which events that expire share a lease of etcd; 0 for a lease of its own for each. Events live
-    /// longer by at most that. Has no effect on the embedded store.
+    /// Time in seconds for which events that expire share a lease of etcd; 0 for a lease of its own for each. Events
+    /// live longer by at most that. Has no effect on the embedded store.
     #[arg(
         long,
         value_name = "SECONDS",

@@ -1,10 +1,11 @@
 //! Flags of kube-apiserver that are accepted and have no effect here, each with the reason.
 //!
-//! Their values are checked, so that a command line that kube-apiserver refuses is refused here too. The defaults and the
-//! texts of errors are those of kube-apiserver 1.36.
+//! Their values are checked, so that a command line that kube-apiserver refuses is refused here too. The defaults and
+//! the texts of errors are those of kube-apiserver 1.36.
+
+use ringwatch_apimachinery::duration;
 
 use super::go_values::parse_bool;
-use ringwatch_apimachinery::duration;
 
 /// The minor version of Kubernetes that is served.
 const MINOR: u32 = 36;

@@ -35,8 +35,8 @@ pub struct KubeletFlags {
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration::parse)]
     pub kubelet_timeout: Duration,
 
-    /// Maximum number of bytes in a second in each direction of a connection to a pod, a node or a service, such as that of
-    /// exec; 0 for no limit.
+    /// Maximum number of bytes in a second in each direction of a connection to a pod, a node or a service, such as
+    /// that of exec; 0 for no limit.
     #[arg(
         long,
         value_name = "N",

@@ -24,9 +24,9 @@ pub struct RelayFlags {
     )]
     pub configuration: ConfigFlags,
 
-    /// Kubeconfig of the API server whose objects are served, with this relay's own credentials there: it needs to get, list
-    /// and watch what it caches, to create TokenReviews and SubjectAccessReviews, and to impersonate users who show a certificate.
-    /// Credentials follow the file and those that it names.
+    /// Kubeconfig of the API server whose objects are served, with this relay's own credentials there: it needs to get,
+    /// list and watch what it caches, to create TokenReviews and SubjectAccessReviews, and to impersonate users who
+    /// show a certificate. Credentials follow the file and those that it names.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: PathBuf,
 
@@ -74,7 +74,8 @@ pub struct RelayFlags {
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
     pub authentication_token_webhook_cache_ttl: Duration,
 
-    /// Time for which the upstream's answer is kept that a user may do something. A right that is taken away lasts for as long.
+    /// Time for which the upstream's answer is kept that a user may do something. A right that is taken away lasts for
+    /// as long.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
     pub authorization_webhook_cache_authorized_ttl: Duration,
 
@@ -89,8 +90,8 @@ pub struct RelayFlags {
     )]
     pub limits: LimitFlags,
 
-    /// A TracingConfiguration with the collector to which spans of requests are sent (OTLP over gRPC), and the rate at which
-    /// requests are sampled. Without it there are no spans.
+    /// A TracingConfiguration with the collector to which spans of requests are sent (OTLP over gRPC), and the rate at
+    /// which requests are sampled. Without it there are no spans.
     #[arg(long, value_name = "FILE")]
     pub tracing_config_file: Option<PathBuf>,
 

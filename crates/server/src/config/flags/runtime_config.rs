@@ -46,9 +46,9 @@ const ELSEWHERE: [(&str, &str); 22] = [
 /// The flag about which APIs are served.
 #[derive(Args, Clone, Debug)]
 pub struct RuntimeConfigFlags {
-    /// Built-in APIs to serve or not, as KEY=true or KEY=false, comma-separated. A key is GROUP/VERSION, such as apps/v1 or
-    /// v1 for the core group; GROUP/VERSION/RESOURCE; or api/all, api/ga, api/beta and api/alpha. All versions here are of
-    /// the form v1.
+    /// Built-in APIs to serve or not, as KEY=true or KEY=false, comma-separated. A key is GROUP/VERSION, such as
+    /// apps/v1 or v1 for the core group; GROUP/VERSION/RESOURCE; or api/all, api/ga, api/beta and api/alpha. All
+    /// versions here are of the form v1.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub runtime_config: Vec<String>,
 }

@@ -12,14 +12,14 @@ use super::go_values::parse_bool;
 /// Flags of service account tokens.
 #[derive(Args, Clone, Debug)]
 pub struct ServiceAccountFlags {
-    /// Issuer of service account tokens, as a URL. May be given several times: new tokens have the first, and tokens of all
-    /// of them are accepted.
+    /// Issuer of service account tokens, as a URL. May be given several times: new tokens have the first, and tokens of
+    /// all of them are accepted.
     #[arg(long, value_name = "ISSUER", default_value = "https://kubernetes.default.svc.cluster.local",
           value_parser = parse_issuer)]
     pub service_account_issuer: Vec<String>,
 
-    /// Private key that signs service account tokens. Without it one is generated and kept with the generated certificates;
-    /// several servers of one etcd need the same.
+    /// Private key that signs service account tokens. Without it one is generated and kept with the generated
+    /// certificates; several servers of one etcd need the same.
     #[arg(long, value_name = "FILE")]
     pub service_account_signing_key_file: Option<PathBuf>,
 

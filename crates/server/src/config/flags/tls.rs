@@ -21,8 +21,8 @@ pub struct TlsFlags {
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
 
-    /// Certificate and key for clients that ask for one of these names, which may begin with `*.` or be addresses of this
-    /// machine. Without names, those in the certificate. May be given several times.
+    /// Certificate and key for clients that ask for one of these names, which may begin with `*.` or be addresses of
+    /// this machine. Without names, those in the certificate. May be given several times.
     #[arg(long, value_name = "CERT,KEY[:NAMES]", value_parser = SniFlag::parse)]
     pub tls_sni_cert_key: Vec<SniFlag>,
 
@@ -30,13 +30,13 @@ pub struct TlsFlags {
     #[arg(long, value_name = "VERSION", default_value = "", value_parser = MinVersion::parse)]
     pub tls_min_version: MinVersion,
 
-    /// Cipher suites of TLS 1.2, comma-separated, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256. The default are all that
-    /// are safe; those of TLS 1.3 cannot be chosen.
+    /// Cipher suites of TLS 1.2, comma-separated, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256. The default are all
+    /// that are safe; those of TLS 1.3 cannot be chosen.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = CipherSuiteName::parse)]
     pub tls_cipher_suites: Vec<CipherSuiteName>,
 
-    /// Key exchanges, as numbers of TLS groups, comma-separated: 23 (P-256), 24 (P-384), 29 (X25519), 4587 and 4588 (with
-    /// ML-KEM-768).
+    /// Key exchanges, as numbers of TLS groups, comma-separated: 23 (P-256), 24 (P-384), 29 (X25519), 4587 and 4588
+    /// (with ML-KEM-768).
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Curve::parse,
           allow_negative_numbers = true)]
     pub tls_curve_preferences: Vec<Curve>,

@@ -48,8 +48,8 @@ impl FromArgMatches for FlagValues {
     }
 }
 
-/// Returns true if all values of a flag that is given several times count. Of flags without effect the last counts, as in
-/// kube-apiserver.
+/// Returns true if all values of a flag that is given several times count. Of flags without effect the last counts, as
+/// in kube-apiserver.
 pub(crate) fn is_list(flag: &Arg) -> bool {
     let has_effect = || {
         let name = flag.get_long().unwrap_or_default();

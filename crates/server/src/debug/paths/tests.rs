@@ -93,7 +93,8 @@ async fn one_profile_is_taken_at_a_time_and_for_as_long_as_was_asked() {
         process.began.notified().await;
         let second = get(&paths, "/debug/pprof/profile", "").await;
         let heap = get(&paths, "/debug/pprof/heap", "").await;
-        // Time does not pass by itself while a blocking thread works, which begins to wait some time after it has said so.
+        // Time does not pass by itself while a blocking thread works, which begins to wait some time after it has said
+        // so.
         let mut ended = std::pin::pin!(process.ended.notified());
         while futures::poll!(&mut ended).is_pending() {
             tokio::time::advance(Duration::from_secs(1)).await;

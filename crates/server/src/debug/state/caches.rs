@@ -49,8 +49,8 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// Notes how a question ended. Returns the time that the answer took, or has taken so far if changes show that the store
-    /// works, and the time for which there has been no sign of it.
+    /// Notes how a question ended. Returns the time that the answer took, or has taken so far if changes show that the
+    /// store works, and the time for which there has been no sign of it.
     fn note(
         &mut self,
         asked: Instant,

@@ -38,8 +38,8 @@ const CLIENTS_MAX: usize = 30;
 /// Maximum number of webhooks in the state.
 const WEBHOOKS_MAX: usize = 30;
 
-/// The age that a state must have for the next to take its place in what rates are made of, and the age from which on it
-/// is too old for that, in seconds.
+/// The age that a state must have for the next to take its place in what rates are made of, and the age from which on
+/// it is too old for that, in seconds.
 const RATES_SECONDS_MIN: f64 = 0.9;
 const RATES_SECONDS_MAX: f64 = 30.0;
 

@@ -5,8 +5,8 @@
 //!   /debug/ui/stream  <--newest document, each second while somebody reads-- [Sampler]
 //! ```
 //!
-//! The documents take time that grows with the watchers, so one task makes them, one after the other, on threads that serve
-//! nobody. All readers of the stream are sent the same bytes. A reader that is slow misses documents.
+//! The documents take time that grows with the watchers, so one task makes them, one after the other, on threads that
+//! serve nobody. All readers of the stream are sent the same bytes. A reader that is slow misses documents.
 
 mod caches;
 mod documents;

@@ -40,7 +40,8 @@ pub(crate) struct InspectedLog {
 }
 
 impl InspectedLog {
-    /// Opens the log in a file; `None` if the file is empty, or its creation was interrupted. Blocks while the file is read.
+    /// Opens the log in a file; `None` if the file is empty, or its creation was interrupted. Blocks while the file is
+    /// read.
     ///
     /// # Errors
     /// [`OpenError`]; [`OpenError::Io`] of the kind `NotFound` if there is no file.

@@ -1,7 +1,7 @@
 //! Checksums of what a file has, by which damage to it is found while the process still has everything in memory.
 //!
-//! redb verifies pages when it opens a file and not when it reads them, and a server reads back little of what it writes. So
-//! without these, damage would be found at the next start.
+//! redb verifies pages when it opens a file and not when it reads them, and a server reads back little of what it
+//! writes. So without these, damage would be found at the next start.
 
 /// The bytes of a page. redb writes whole ones, but for its header.
 const PAGE_BYTES: u64 = 4_096;

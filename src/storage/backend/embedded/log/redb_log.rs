@@ -4,8 +4,8 @@
 //! format of the file and the compacted revision. A commit is one redb transaction that ends with
 //! fsync, so that a batch is there as a whole or not at all.
 //!
-//! In format 2 a record is a message of protobuf. A file of format 1 keeps its records as they are; the first commit gives
-//! it format 2, and from then on it has records of both kinds, which their first byte tells apart.
+//! In format 2 a record is a message of protobuf. A file of format 1 keeps its records as they are; the first commit
+//! gives it format 2, and from then on it has records of both kinds, which their first byte tells apart.
 //!
 //! # Opening
 //!
@@ -27,9 +27,9 @@
 //!
 //! # Damage
 //!
-//! The file is compared with what was written to it, a part at a time ([`TentativeFile::verify`]). What differs is treated as a
-//! failure: nothing more is written, and the file is opened again as after a restart. So damage to pages that nothing needs is
-//! none; any other keeps refusing writes, while the process can still be asked for everything.
+//! The file is compared with what was written to it, a part at a time ([`TentativeFile::verify`]). What differs is
+//! treated as a failure: nothing more is written, and the file is opened again as after a restart. So damage to pages
+//! that nothing needs is none; any other keeps refusing writes, while the process can still be asked for everything.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -65,9 +65,9 @@ const META_FORMAT: &str = "format";
 const META_COMPACTED: &str = "compacted";
 
 /// Maximum number of bytes that redb may cache, of which it gives up to half to pages that are written; a batch that
-/// needs more writes pages before it commits. Opening reads everything
-/// once, and fills whatever it is given for good; afterwards nothing is read but the paths of new pages and of removed records,
-/// and what is not found here is mostly in the kernel's page cache.
+/// needs more writes pages before it commits. Opening reads everything once, and fills whatever it is given for good;
+/// afterwards nothing is read but the paths of new pages and of removed records, and what is not found here is mostly
+/// in the kernel's page cache.
 pub(super) const CACHE_BYTES_MAX: usize = 8 << 20;
 /// The size of the trial write after which writes are accepted again: more than the largest record.
 const PROOF_BYTES: usize = 1_600 << 10;
@@ -166,8 +166,8 @@ impl RedbLog {
         })
     }
 
-    /// Moves the pages of the file together and cuts off what is free then. Blocks while pages are copied. A crash at any
-    /// point leaves the same content.
+    /// Moves the pages of the file together and cuts off what is free then. Blocks while pages are copied. A crash at
+    /// any point leaves the same content.
     ///
     /// # Errors
     /// The error of the database, which takes no more writes then.
@@ -275,7 +275,8 @@ impl LogStore for RedbLog {
             self.leases
                 .extend(batch.granted.iter().map(|(lease, _)| *lease));
         }
-        // A commit that failed may be on the disk nevertheless, so these leases may be missing from now on in either case.
+        // A commit that failed may be on the disk nevertheless, so these leases may be missing from now on in either
+        // case.
         for lease in &batch.expired {
             self.leases.remove(lease);
         }
@@ -337,8 +338,8 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads a database, and takes a panic for damage: redb follows some pages before it has verified them, and panics where
-/// they make no sense. Nothing is changed by then, since the file holds changes back.
+/// Reads a database, and takes a panic for damage: redb follows some pages before it has verified them, and panics
+/// where they make no sense. Nothing is changed by then, since the file holds changes back.
 pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, LogFailure>) -> Result<T, LogFailure> {
     let read = catch_unwind(AssertUnwindSafe(read));
     read.unwrap_or_else(|_| Err(LogFailure::damaged("its pages make no sense")))

@@ -1,8 +1,8 @@
 //! A record as bytes: a message of protobuf, to which fields can be added.
 //!
-//! The revision is the record's key in the log and not part of it. A reader skips fields that it does not know. So a new
-//! field must be one without which a record still means the same; whatever else is new needs a new
-//! [`FORMAT`], which older programs refuse.
+//! The revision is the record's key in the log and not part of it. A reader skips fields that it does not know. So a
+//! new field must be one without which a record still means the same; whatever else is new needs a new [`FORMAT`],
+//! which older programs refuse.
 
 use std::sync::Arc;
 

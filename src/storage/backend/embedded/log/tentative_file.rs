@@ -4,8 +4,8 @@
 //! repeats the writes and syncs in the same order, so that a crash meanwhile leaves what a crash of the database at
 //! that point would have left, which it can repair.
 //!
-//! A new file is accepted whole or not at all: a mark says that it is being created until its header, which replaces the
-//! mark, is written last. So a file that has a header but not what was written with it has been damaged.
+//! A new file is accepted whole or not at all: a mark says that it is being created until its header, which replaces
+//! the mark, is written last. So a file that has a header but not what was written with it has been damaged.
 //!
 //! # After a failure
 //!
@@ -187,8 +187,8 @@ impl TentativeFile {
         Ok(())
     }
 
-    /// Compares the next part of the file with what is known of it, and begins again at its end. Each time the whole is begun, it
-    /// is read from the disk. Does nothing while changes are held back.
+    /// Compares the next part of the file with what is known of it, and begins again at its end. Each time the whole is
+    /// begun, it is read from the disk. Does nothing while changes are held back.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if it differs; the error of reading the file.
@@ -243,7 +243,8 @@ impl TentativeFile {
 }
 
 impl FileState {
-    /// Writes a new file, its header last. If that is interrupted before the header is durable, the file is still a new one.
+    /// Writes a new file, its header last. If that is interrupted before the header is durable, the file is still a new
+    /// one.
     fn create(&mut self, file: &dyn StorageBackend, held: &BufferedWrites) -> io::Result<()> {
         let header_end = HEADER_BYTES as u64;
         file.set_len(held.len.max(header_end))?;

@@ -39,8 +39,8 @@ impl CheckReport {
 /// Checks a store that nothing serves: the checksums of all its pages, and every record.
 ///
 /// # Errors
-/// [`MaintenanceError`]: nothing can be said about records, since the file is none of a store, or so damaged that they are not
-/// found.
+/// [`MaintenanceError`]: nothing can be said about records, since the file is none of a store, or so damaged that they
+/// are not found.
 pub fn check(store: &Path) -> Result<CheckReport, MaintenanceError> {
     let log = stopped_store::open(store)?;
     let mut checks = RecordChecks::new(log.compacted);

@@ -26,8 +26,8 @@ pub struct Compaction {
 /// next start of a server.
 ///
 /// # Errors
-/// [`MaintenanceError::Revision`] when the revision is compacted already, or is none yet; others when the file cannot be
-/// opened or written.
+/// [`MaintenanceError::Revision`] when the revision is compacted already, or is none yet; others when the file cannot
+/// be opened or written.
 pub fn compact(store: &Path, revision: u64) -> Result<Compaction, MaintenanceError> {
     // Opening a log creates a file that is missing.
     drop(stopped_store::open(store)?);

@@ -1,12 +1,12 @@
 //! The file of a store as the target of a copy. It keeps the revisions of the source.
 //!
-//! The log has a record for each key, at the revision of the key's last write, which is no other key's. So keys can be written
-//! in any order, and what is there is a store at any moment, compacted at the revision R of the pass: up to that a log may
-//! have gaps. Beside the keys it has two records until it is whole:
+//! The log has a record for each key, at the revision of the key's last write, which is no other key's. So keys can be
+//! written in any order, and what is there is a store at any moment, compacted at the revision R of the pass: up to
+//! that a log may have gaps. Beside the keys it has two records until it is whole:
 //!
 //! - At revision 1, at which no store writes: the marker.
-//! - At R: the deletion of a key that was never there, since the record of the compacted revision must exist. It stays if the
-//!   source has no key of that revision, and is replaced by the key otherwise.
+//! - At R: the deletion of a key that was never there, since the record of the compacted revision must exist. It stays
+//!   if the source has no key of that revision, and is replaced by the key otherwise.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;

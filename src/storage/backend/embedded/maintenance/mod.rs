@@ -1,11 +1,11 @@
 //! Work on stores besides serving them: status, snapshots, checks, restoring and compaction.
 //!
-//! - [`Snapshot`]: the content of a store at one moment, and the stream of bytes that keeps it. [`Embedded::snapshot`] makes one of
-//!   a store that is served, [`snapshot`] of a file that nothing serves.
+//! - [`Snapshot`]: the content of a store at one moment, and the stream of bytes that keeps it. [`Embedded::snapshot`]
+//!   makes one of a store that is served, [`snapshot`] of a file that nothing serves.
 //! - [`Seal`]: verifies that such a stream is whole.
 //! - [`status`] and [`check`] read a store's file or a snapshot, and change nothing.
-//! - [`SnapshotSource`] and [`CopyFile`]: a store's file or a snapshot as the source of a copy, and a store's file as its target
-//!   ([`crate::storage::backend::copy`]).
+//! - [`SnapshotSource`] and [`CopyFile`]: a store's file or a snapshot as the source of a copy, and a store's file as
+//!   its target ([`crate::storage::backend::copy`]).
 //! - [`restore`] makes a store's file of a snapshot, [`compact`] a smaller one of itself.
 //!
 //! All of it blocks, and whatever has a path takes the lock of the file for as long as it works.

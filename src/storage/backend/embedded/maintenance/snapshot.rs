@@ -7,10 +7,10 @@
 //!  SHA-256 of everything before
 //! ```
 //!
-//! Numbers are little-endian. The records are those that a log would have once everything that can be removed is: of the
-//! versions that can be read at the compacted revision, and of all changes from it on. They stand in the order of their
-//! revisions, so the same content always makes the same bytes. Nobody takes a stream that ended early for a whole one, since the
-//! digest at its end is missing.
+//! Numbers are little-endian. The records are those that a log would have once everything that can be removed is: of
+//! the versions that can be read at the compacted revision, and of all changes from it on. They stand in the order of
+//! their revisions, so the same content always makes the same bytes. Nobody takes a stream that ended early for a whole
+//! one, since the digest at its end is missing.
 
 use std::path::Path;
 use std::sync::Arc;

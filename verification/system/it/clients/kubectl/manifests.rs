@@ -19,9 +19,9 @@ const MANIFESTS: &[(&str, &str)] = &[
     ("storage", include_str!("manifests/storage.yaml")),
 ];
 
-/// The objects that kubectl sends a patch for each time, whatever the server: it compares lists that are replaced as a whole
-/// with the defaults in their items, and takes fields that are write-only (`stringData`), empty (`rules: []`) or replaced by
-/// strategy (a budget's selector) for changes.
+/// The objects that kubectl sends a patch for each time, whatever the server: it compares lists that are replaced as a
+/// whole with the defaults in their items, and takes fields that are write-only (`stringData`), empty (`rules: []`) or
+/// replaced by strategy (a budget's selector) for changes.
 const ALWAYS_CONFIGURED: &[&str] = &[
     "clusterrole.rbac.authorization.k8s.io/shop-monitoring",
     "deployment.apps/storefront",

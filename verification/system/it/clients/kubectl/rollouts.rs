@@ -214,8 +214,8 @@ impl Kubectl {
         self.ok(&["create", "-f", &file]);
     }
 
-    /// Does the work of the deployment controller: the template's replica set gets the newest revision, and the status says
-    /// that all is done.
+    /// Does the work of the deployment controller: the template's replica set gets the newest revision, and the status
+    /// says that all is done.
     fn reconcile(&self) {
         let deployment = self.json("get deployment web");
         let sets = self.json("get replicasets -l app=web");

@@ -48,7 +48,8 @@ pub(super) fn pod_resources(spec: &Field<'_, '_>, own_claims: &OwnClaims<'_>, er
     }
 }
 
-/// Checks that amounts of huge pages in the spec of a pod are whole pages. Follows `validateResourceQuantityHugePageValue`.
+/// Checks that amounts of huge pages in the spec of a pod are whole pages. Follows
+/// `validateResourceQuantityHugePageValue`.
 fn whole_pages(spec: &Field<'_, '_>, errors: &mut Errors) {
     const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
     let mut check = |at: &Field<'_, '_>, list: &str| {

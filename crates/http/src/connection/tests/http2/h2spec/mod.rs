@@ -1,7 +1,7 @@
 //! The cases of h2spec by the sections of RFC 9113, each on a connection with two watches that are written beside h2.
 //!
-//! After a case that ends no more than a stream, the watches go on: each gets another event. Section 5.4.1 allows a server to
-//! take an error of a stream for one of the connection, as h2 does in some cases.
+//! After a case that ends no more than a stream, the watches go on: each gets another event. Section 5.4.1 allows a
+//! server to take an error of a stream for one of the connection, as h2 does in some cases.
 
 mod exchanges;
 mod framing;
@@ -47,8 +47,8 @@ const FRAME_BYTES_MAX: usize = 16 << 10;
 /// The outcome of a case.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Expected {
-    /// GOAWAY with this code, and the end of the connection. h2 has PROTOCOL_ERROR for many errors for which the standard
-    /// has a more exact code, so that one is right as well.
+    /// GOAWAY with this code, and the end of the connection. h2 has PROTOCOL_ERROR for many errors for which the
+    /// standard has a more exact code, so that one is right as well.
     ConnectionError(u8),
     /// RST_STREAM of this stream with this code.
     StreamError(u32, u8),
