@@ -1,8 +1,8 @@
 //! A number that only rises, published by one thread and awaited by many.
 //!
 //! ```text
-//!  Publisher (one, &mut)                 Published (many, Clone)
-//!  ---------------------                 -----------------------
+//!  Publisher (one, &mut)                 PublishedNumber (many, Clone)
+//!  ---------------------                 -----------------------------
 //!  what is published       <-- sees --   1. value >= target?  -> done, no lock
 //!  value.store(n, Release) --- pairs --> 2. lock
 //!  lock                                  3. value >= target?  -> done

@@ -166,7 +166,7 @@ pub struct Stats {
 /// use ringwatch::meta::Object;
 /// use ringwatch::storage::backend::embedded::Embedded;
 /// use ringwatch::storage::{
-///     Interface, Rejection, TryUpdate, UpdateOptions, Updated, etcd3,
+///     Interface, NextContent, Rejection, TryUpdate, UpdateOptions, etcd3,
 /// };
 /// use serde_json::{Value, json};
 ///
@@ -175,7 +175,7 @@ pub struct Stats {
 ///
 /// #[async_trait]
 /// impl TryUpdate for Increment {
-///     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+///     async fn try_update(&mut self, existing: Option<&Object>) -> Result<NextContent, Rejection> {
 ///         let count = match existing {
 ///             Some(object) => serde_json::from_slice::<Value>(&object.bytes())?["count"].as_u64(),
 ///             None => None,
@@ -186,7 +186,7 @@ pub struct Stats {
 ///             "metadata": {"name": "visits"},
 ///             "count": count.unwrap_or_default() + 1,
 ///         });
-///         Ok(Updated { object, ttl: None })
+///         Ok(NextContent { object, ttl: None })
 ///     }
 /// }
 ///

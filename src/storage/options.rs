@@ -48,11 +48,11 @@ pub struct ListOptions {
 /// Is shown the place of a watch of a cache when it begins, to look at it whenever it likes.
 pub trait WatchObserver: Debug + Send + Sync {
     /// Takes the place of the watch. It is called once at most.
-    fn begins(&self, place: Arc<dyn WatchPlace>);
+    fn begins(&self, place: Arc<dyn WatchProgress>);
 }
 
 /// The place of a watch in the history of its type, as seen from outside: looking costs the watch nothing.
-pub trait WatchPlace: Debug + Send + Sync {
+pub trait WatchProgress: Debug + Send + Sync {
     /// Returns the group and the plural resource of the type that is watched.
     fn of_type(&self) -> (&str, &str);
 

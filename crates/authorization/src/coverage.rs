@@ -82,6 +82,7 @@ struct HeldRule<'r> {
 /// The number of the set of rules that have a word: words of the same rules share a number, words of no rule have none.
 type RulesOf<'r> = HashMap<&'r str, usize>;
 
+/// The rules that a user holds, with an index by which those that may cover a rule are found.
 struct GrantedRules<'r> {
     rules: Vec<HeldRule<'r>>,
     by_verb: RulesOf<'r>,

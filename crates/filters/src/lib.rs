@@ -9,13 +9,13 @@
 //! behind the last. The other modules are what filters use: the limits, the threads for large work, the settings that
 //! flags have.
 
+mod allowed_origin;
 mod answer;
 mod chain;
 mod client_certificate;
-mod cors;
 mod drain;
 mod endpoint;
-mod goaway;
+mod goaway_chance;
 mod in_flight;
 mod large_work;
 mod next;
@@ -23,21 +23,21 @@ mod request_state;
 mod service;
 mod settings;
 pub mod shutdown;
-mod start;
+mod start_steps;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod threads;
 mod transport_security;
 
-pub use cors::AllowedOrigin;
+pub use allowed_origin::AllowedOrigin;
 pub use drain::Drain;
-pub use goaway::GoawayChance;
+pub use goaway_chance::GoawayChance;
 pub use in_flight::{InFlight, Permit};
 pub use large_work::{AnswerFuture, LargeWork};
 pub use request_state::{Authentication, ClientSide, OnAuthentication};
 pub use service::service;
 pub use settings::{Filters, Limits, Outer};
-pub use start::Start;
+pub use start_steps::Start;
 pub use transport_security::TransportSecurity;
 
 /// The target of this crate's log lines, which requests of clients cause.

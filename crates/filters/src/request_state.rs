@@ -12,12 +12,12 @@ use ringwatch_authentication::Peer;
 use ringwatch_authorization::Authorizer;
 use ringwatch_endpoints::audit_id::AUDIT_ID;
 use ringwatch_endpoints::{Credentials, RequestInfo};
-use ringwatch_flowcontrol::fairness::{Turn, WatchPlace};
+use ringwatch_flowcontrol::fairness::{CountedWatch, Turn};
 use ringwatch_http::RequestBody;
 use ringwatch_observe::ClientSummary;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::cors;
+use super::allowed_origin;
 use super::drain::OpenWatch;
 use super::in_flight::Permit;
 
@@ -79,7 +79,7 @@ pub(super) struct RequestState<'a> {
     /// The place among the requests in flight.
     pub(super) permit: Option<Permit>,
     /// The place among the watches of the user.
-    pub(super) watch_place: Option<WatchPlace>,
+    pub(super) counted_watch: Option<CountedWatch>,
     /// Decides whether the user may make the request; `None` if another server does.
     pub(super) authorizer: Option<Arc<Authorizer>>,
     on_authentication: Option<OnAuthentication<'a>>,
@@ -108,7 +108,7 @@ impl<'a> RequestState<'a> {
             recording: None,
             turn: None,
             permit: None,
-            watch_place: None,
+            counted_watch: None,
             authorizer: None,
             on_authentication: Some(on_authentication),
         }
@@ -147,7 +147,7 @@ pub(super) struct ResponseHeaders {
 impl ResponseHeaders {
     pub(super) fn apply(self, headers: &mut HeaderMap) {
         if let Some(origin) = self.origin {
-            cors::allow(origin, headers);
+            allowed_origin::allow(origin, headers);
         }
         if let Some(transport_security) = self.transport_security {
             headers.insert(STRICT_TRANSPORT_SECURITY, transport_security);

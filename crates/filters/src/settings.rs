@@ -15,12 +15,12 @@ use ringwatch_observe::running_requests::RunningRequests;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_spans::Tracer;
 
-use super::cors::AllowedOrigin;
+use super::allowed_origin::AllowedOrigin;
 use super::drain::Drain;
-use super::goaway::GoawayChance;
+use super::goaway_chance::GoawayChance;
 use super::in_flight::InFlight;
 use super::large_work::LargeWork;
-use super::start::Start;
+use super::start_steps::Start;
 
 /// The parts of a server that its filters use, and the API behind them.
 pub struct Filters {

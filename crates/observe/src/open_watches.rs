@@ -6,7 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use ringwatch::clock::Instant;
-use ringwatch::storage::{SelectionPredicate, WatchLag, WatchObserver, WatchPlace};
+use ringwatch::storage::{SelectionPredicate, WatchLag, WatchObserver, WatchProgress};
 use ringwatch::sync::{AtomicU64, Ordering};
 
 use crate::client_summary::ClientSummary;
@@ -67,7 +67,7 @@ pub struct OpenWatch {
     /// The type that the request names.
     requested: (Box<str>, Box<str>),
     /// The place of the watch in its cache; unset if no cache serves it.
-    place: OnceLock<Arc<dyn WatchPlace>>,
+    place: OnceLock<Arc<dyn WatchProgress>>,
     sent: AtomicU64,
     revision: AtomicU64,
 }
@@ -145,7 +145,7 @@ impl OpenWatch {
 }
 
 impl WatchObserver for OpenWatch {
-    fn begins(&self, place: Arc<dyn WatchPlace>) {
+    fn begins(&self, place: Arc<dyn WatchProgress>) {
         // It begins once.
         let _ = self.place.set(place);
     }

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use ringwatch_observe::status::thresholds::Severity;
 use ringwatch_observe::status::values::{UNKNOWN, bytes, number, rate, seconds};
 use ringwatch_observe::status::{
-    ClientState, LevelState, RequestState, ServerState, StoreKind, TypeState, Watcher, WebhookState,
+    ClientState, LevelState, RequestRecord, ServerState, StoreKind, TypeState, Watcher,
+    WebhookState,
 };
 
 /// A table.
@@ -293,7 +294,7 @@ fn watcher(it: &Watcher) -> TableRow {
     }
 }
 
-fn request(it: &RequestState) -> TableRow {
+fn request(it: &RequestRecord) -> TableRow {
     let status = match (it.running, it.code) {
         (true, None) => "runs".to_owned(),
         (true, Some(code)) => format!("{code} is sent"),

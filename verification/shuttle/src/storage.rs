@@ -34,7 +34,7 @@ pub use interface::{
 pub use key::{InvalidKey, has_path_prefix, prepare_key};
 pub use media_type::StorageMediaType;
 pub use options::{
-    DeleteOptions, GetOptions, ListOptions, UpdateOptions, WatchLag, WatchObserver, WatchPlace,
+    DeleteOptions, GetOptions, ListOptions, UpdateOptions, WatchLag, WatchObserver, WatchProgress,
 };
 pub use preconditions::Preconditions;
 pub use predicate::SelectionPredicate;

@@ -1,4 +1,4 @@
-//! The eviction of cached encodings, which are stored on their objects.
+//! The cache of encodings: each is made once and stored on its object (`ringwatch::meta`); this bounds and evicts them.
 //!
 //! An encoding is stored on its object ([`Object::encoding`]) and dropped with it. This cache holds only the order in
 //! which encodings were made: when they take too many bytes, the oldest are evicted. That suits watch frames, which all

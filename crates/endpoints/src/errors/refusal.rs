@@ -7,14 +7,15 @@ use ringwatch_http::{ResponseBody, full};
 
 use crate::respond::respond;
 
-/// Retry-After of 429 responses, in seconds.
-const TURNED_AWAY_RETRY_AFTER_SECONDS: u32 = 1;
+/// Retry-After of responses to too many requests, and to watches that a server at its end begins no more: another try
+/// reaches another server. In seconds.
+const TOO_MANY_RETRY_AFTER_SECONDS: u32 = 1;
 
 /// Retry-After before the API is complete, in seconds.
 const STARTING_RETRY_AFTER_SECONDS: u32 = 5;
 
-/// Retry-After at the end of the server, in seconds.
-const ENDING_RETRY_AFTER_SECONDS: u32 = 5;
+/// Retry-After of requests that a draining server refuses, in seconds, as `WithRetryAfter` of kube-apiserver has it.
+const DRAINING_RETRY_AFTER_SECONDS: u32 = 5;
 
 /// A request that is refused with a `Status` before the API is asked.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +79,7 @@ impl Refusal {
     pub fn retry_after_seconds(&self) -> Option<u32> {
         match self {
             Self::Starting => Some(STARTING_RETRY_AFTER_SECONDS),
-            Self::Ending => Some(TURNED_AWAY_RETRY_AFTER_SECONDS),
+            Self::Ending => Some(TOO_MANY_RETRY_AFTER_SECONDS),
             Self::Unauthenticated
             | Self::InvalidTimeout(_)
             | Self::NobodyImpersonated(_)
@@ -136,8 +137,8 @@ impl TextError<'_> {
     pub fn response(&self) -> Response<ResponseBody> {
         let mut response = error_text(self.code(), &self.to_string());
         let seconds = match self {
-            Self::TooManyRequests => TURNED_AWAY_RETRY_AFTER_SECONDS,
-            Self::Ending => ENDING_RETRY_AFTER_SECONDS,
+            Self::TooManyRequests => TOO_MANY_RETRY_AFTER_SECONDS,
+            Self::Ending => DRAINING_RETRY_AFTER_SECONDS,
             _ => return response,
         };
         let after = HeaderValue::from(seconds);

@@ -1,6 +1,6 @@
 //! Places that the body of a response holds until it is sent or dropped.
 
-use ringwatch_flowcontrol::fairness::{Turn, WatchPlace};
+use ringwatch_flowcontrol::fairness::{CountedWatch, Turn};
 use ringwatch_http::{Body, BodyGuard, CancellationFlag};
 use ringwatch_observe::running_requests::RunningRequest;
 
@@ -24,7 +24,7 @@ impl BodyGuard for RequestGuard {
 /// A place among the watches of a user, and one among the watches that end one by one.
 #[derive(Debug)]
 struct WatchGuard {
-    _place: Option<WatchPlace>,
+    _place: Option<CountedWatch>,
     _open: Option<OpenWatch>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn guard_request(
 pub(super) fn guard_watch(
     body: Body,
     open: Option<OpenWatch>,
-    place: Option<WatchPlace>,
+    place: Option<CountedWatch>,
     end_of_watches: &CancellationFlag,
 ) -> Body {
     let end = open.as_ref().map_or(end_of_watches, OpenWatch::end).clone();

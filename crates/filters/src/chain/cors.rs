@@ -3,7 +3,7 @@
 use http::Method;
 use ringwatch_endpoints::preflight;
 
-use crate::cors::allowed_origin;
+use crate::allowed_origin::allowed_origin;
 use crate::next::{Next, ResponseFuture, ready};
 use crate::request_state::RequestState;
 use crate::settings::Filters;

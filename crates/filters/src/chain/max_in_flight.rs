@@ -19,7 +19,7 @@ pub(super) fn max_in_flight<'a>(
     let (limits, info) = (&filters.limits, &state.info);
     let entered = if info.verb == RequestVerb::Resource(Verb::Watch) {
         let entered = limits.watches.enter(&state.user);
-        entered.map(|place| state.watch_place = place)
+        entered.map(|place| state.counted_watch = place)
     } else if info.is_long_running() {
         Ok(())
     } else {

@@ -22,7 +22,7 @@ pub(super) fn running_requests<'a>(
             let response = next.run(filters, &mut *state).await;
             let (code, now) = (response.status(), filters.clock.now());
             all.begun(&*state.info, everything, &client, code, now);
-            let (open, place) = (state.open_watch.take(), state.watch_place.take());
+            let (open, place) = (state.open_watch.take(), state.counted_watch.take());
             response.map(|body| guard_watch(body, open, place, &filters.end_of_watches))
         });
     }

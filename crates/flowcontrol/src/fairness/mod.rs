@@ -20,7 +20,7 @@ use prometheus_client::registry::Registry;
 
 use self::metrics::{Executing, FairnessMetrics, InQueue, Rejection, SchemaMetrics};
 use self::seats::{Seat, SeatRequest, Seats};
-pub use self::watches::{UserWatches, WatchPlace};
+pub use self::watches::{CountedWatch, UserWatches};
 pub use self::width::width;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_authorization::Attributes;

@@ -37,13 +37,14 @@ struct SeatState {
 struct LevelState {
     guaranteed: u32,
     taken: u32,
-    held: BTreeMap<u64, SeatHolder>,
+    held: BTreeMap<u64, SeatRecord>,
     /// The flows that have or want seats.
     flows: HashMap<Arc<str>, FlowQueue>,
 }
 
+/// A request that has seats, as its level records it. [`Seat`] gives them back.
 #[derive(Debug)]
-struct SeatHolder {
+struct SeatRecord {
     flow: Arc<str>,
     width: u32,
     since: Instant,
@@ -297,7 +298,7 @@ impl SeatState {
             own.taken += first.width;
             own.held.insert(
                 first.number,
-                SeatHolder {
+                SeatRecord {
                     flow,
                     width: first.width,
                     since: first.since,

@@ -17,7 +17,7 @@ pub struct UserWatches {
 
 /// A watch that is counted until this is dropped.
 #[derive(Debug)]
-pub struct WatchPlace {
+pub struct CountedWatch {
     standing: Arc<Mutex<HashMap<Arc<str>, u32>>>,
     user: Arc<str>,
 }
@@ -36,7 +36,7 @@ impl UserWatches {
     ///
     /// # Errors
     /// The user has the maximum number of watches.
-    pub fn enter(&self, user: &User) -> Result<Option<WatchPlace>, super::TooMany> {
+    pub fn enter(&self, user: &User) -> Result<Option<CountedWatch>, super::TooMany> {
         if self.most == 0 || Lane::from(user) == Lane::Administrators {
             return Ok(None);
         }
@@ -48,14 +48,14 @@ impl UserWatches {
             None => (Arc::from(user.name.as_str()), 0),
         };
         standing.insert(Arc::clone(&name), count + 1);
-        Ok(Some(WatchPlace {
+        Ok(Some(CountedWatch {
             standing: Arc::clone(&self.standing),
             user: name,
         }))
     }
 }
 
-impl Drop for WatchPlace {
+impl Drop for CountedWatch {
     fn drop(&mut self) {
         let mut standing = lock(&self.standing);
         match standing.get_mut(&self.user) {

@@ -40,7 +40,7 @@ pub struct ServerState {
     pub fairness: Vec<LevelState>,
     /// The slowest requests: first those that run, then those that ended within the last minute, the slowest of each
     /// first.
-    pub requests: Vec<RequestState>,
+    pub requests: Vec<RequestRecord>,
     /// The clients that make the most work, by verb and resource, the busiest first.
     #[serde(default)]
     pub clients: Vec<ClientState>,
@@ -210,7 +210,7 @@ pub struct LevelState {
 /// A request that runs or has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RequestState {
+pub struct RequestRecord {
     /// The verb, such as `list`.
     pub verb: String,
     /// The path without parameters.

@@ -10,7 +10,7 @@ pub mod thresholds;
 pub mod values;
 
 pub use self::document::{
-    AccountState, CertificateState, ClientState, FeedState, LevelState, MemoryState, RequestState,
+    AccountState, CertificateState, ClientState, FeedState, LevelState, MemoryState, RequestRecord,
     STATE_PATH, STREAM_EVENT, STREAM_PATH, ServerState, StoreKind, TypeState, WATCHERS_MAX,
     WATCHERS_PATH, WaitingReads, Watcher, WatcherCounts, WatcherList, WebhookState, WindowState,
     type_name,

@@ -29,8 +29,8 @@ use crate::config::upstream_kubeconfig::UpstreamKubeconfig;
 use crate::debug::ProcessControls;
 use crate::run::announcement;
 use crate::run::background::Background;
+use crate::run::process;
 use crate::run::serve::spawn;
-use crate::run::shutdown;
 
 /// Maximum time that the start waits for the caches that flags name.
 const CACHES_FILLED_TIMEOUT: Duration = Duration::from_secs(20);
@@ -43,7 +43,7 @@ pub fn run(
     flags: &RelayFlags,
     controls: Option<Arc<dyn ProcessControls>>,
 ) -> Result<(), StartError> {
-    shutdown::run(async |runtimes, signals| {
+    process::run(async |runtimes, signals| {
         let relay = Relay::listen(flags, runtimes, controls).await?;
         tokio::select! {
             () = relay.fill(&flags.cache) => {
@@ -52,7 +52,7 @@ pub fn run(
             }
             () = signals.next() => {}
         }
-        shutdown::end(relay.end(flags.serving.shutdown_delay_duration), signals).await
+        process::end(relay.end(flags.serving.shutdown_delay_duration), signals).await
     })
 }
 
@@ -96,7 +96,7 @@ impl Relay {
         let kubeconfig = data_dir.join("kubeconfig");
         let keeping = keep_kubeconfig(&kubeconfig, &url, &credentials)?;
         let following = upstream_file.follow(Arc::clone(&upstream), clock.clone());
-        let steps = shutdown::steps(&flags.serving);
+        let steps = process::steps(&flags.serving);
         let inputs = RelayInputs {
             flags: &served,
             ttls: flags.review_ttls(),

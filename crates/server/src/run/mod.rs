@@ -5,5 +5,5 @@ pub(crate) mod audit;
 pub(crate) mod backend;
 pub(crate) mod background;
 pub(crate) mod in_process;
+pub(crate) mod process;
 pub mod serve;
-pub(crate) mod shutdown;

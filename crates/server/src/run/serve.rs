@@ -30,7 +30,7 @@ use super::announcement;
 use super::audit::RunningAudit;
 use super::backend::RunningBackend;
 use super::background::Background;
-use super::shutdown;
+use super::process;
 use crate::build::backend;
 use crate::build::bootstrap::Bootstrap;
 use crate::build::inputs::ServerInputs;
@@ -55,7 +55,7 @@ pub fn run(
     flags: &ServeFlags,
     controls: Option<Arc<dyn ProcessControls>>,
 ) -> Result<(), StartError> {
-    shutdown::run(async |runtimes, signals| {
+    process::run(async |runtimes, signals| {
         let options = ServerOptions {
             controls,
             ..ServerOptions::new(runtimes)
@@ -78,15 +78,15 @@ async fn until_signalled(
     // order.
     let completed = tokio::select! {
         completed = server.complete(first_steps) => completed,
-        () = signals.next() => return shutdown::end(server.end(delay), signals).await,
+        () = signals.next() => return process::end(server.end(delay), signals).await,
     };
     if let Err(error) = completed {
-        shutdown::end(server.end(delay), signals).await?;
+        process::end(server.end(delay), signals).await?;
         return Err(error);
     }
     announce(flags, &server);
     signals.next().await;
-    shutdown::end(server.end(delay), signals).await
+    process::end(server.end(delay), signals).await
 }
 
 /// Settings of a server that have no flag.
@@ -194,7 +194,7 @@ impl Server {
         let url = admin_kubeconfig::local_url(address);
         let kubeconfig = data_dir.join("kubeconfig");
         let keeping = keep_kubeconfig(&kubeconfig, &url, &security.credentials)?;
-        let steps = shutdown::steps(&flags.serving);
+        let steps = process::steps(&flags.serving);
         let inputs = ServerInputs {
             flags,
             backend: &backend,

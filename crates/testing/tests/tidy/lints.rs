@@ -13,7 +13,8 @@ const SPAWNING: &[&str] = &[
     "crates/filters/src/large_work.rs",
     "crates/http/src/listener.rs",
     "crates/load/src/",
-    "crates/server/src/",
+    "crates/server/src/relay/run.rs",
+    "crates/server/src/run/",
 ];
 
 /// The calls that spawn a task or start a thread, on whatever they are called. Those of a child process have no

@@ -8,6 +8,6 @@ pub(crate) mod index;
 pub(crate) mod shard_groups;
 pub(crate) mod signal_channel;
 pub(crate) mod watch_cache;
-pub(crate) mod watch_place;
+pub(crate) mod watch_position;
 pub(crate) mod watcher;
 pub(crate) mod watchers;

@@ -26,7 +26,7 @@ use futures::Stream;
 
 use super::attachment::Attachment;
 use super::filter::Filter;
-use super::watch_place::WatchPosition;
+use super::watch_position::WatchPosition;
 use crate::meta::{Object, WatchEvent};
 use crate::ring::channel::Signal;
 use crate::ring::log::Slot;

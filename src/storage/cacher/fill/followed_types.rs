@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::backoff::backoff;
 use super::cache_writer::{AppliedEvents, CacheWriter, Filling, UndispatchedEvents};
-use super::encrypted_value::{EncryptedValue, ValueAnswer};
+use super::decryption_request::{DecryptionRequest, ValueAnswer};
 use super::feed_shared::TypeId;
 use super::listing::Listing;
 use super::pending_changes::PendingChanges;
@@ -183,7 +183,7 @@ impl FollowedTypes {
         &mut self,
         ticket: u64,
         now: Instant,
-    ) -> Option<(TypeId, EncryptedValue)> {
+    ) -> Option<(TypeId, DecryptionRequest)> {
         self.by_id.iter_mut().find_map(|(id, followed)| {
             let encrypted = match &mut followed.phase {
                 FillPhase::Waiting(pending) => pending.request(ticket),

@@ -26,7 +26,7 @@
 //! All that is still to come has come when the stream has reached `r`.
 //!
 //! A change whose value cannot be read without waiting is a change as any other, but that its value comes later
-//! ([`super::encrypted_values`]): until then the list is not complete.
+//! ([`super::list_decryption`]): until then the list is not complete.
 //!
 //! A store whose progress notices cannot be trusted might not report for long that it has reached a revision. There all
 //! pages are of the revision at which the list began, so that together they are one long page. Compaction can overtake
@@ -39,9 +39,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::cache_writer::{Filling, read_entry};
-use super::encrypted_value::EncryptedValue;
-use super::encrypted_values::EncryptedValues;
+use super::decryption_request::DecryptionRequest;
 use super::feed_shared::{FeedShared, TypeId};
+use super::list_decryption::EncryptedValues;
 use crate::budget::Share;
 use crate::clock::Instant;
 use crate::storage::cacher::dispatch::watch_cache::WatchCache;
@@ -270,7 +270,7 @@ impl Listing {
     }
 
     /// Returns the request for the next value, if it is due. `ticket` must differ from that of every other request.
-    pub(crate) fn request_value(&mut self, ticket: u64, now: Instant) -> Option<EncryptedValue> {
+    pub(crate) fn request_value(&mut self, ticket: u64, now: Instant) -> Option<DecryptionRequest> {
         self.encrypted.request(ticket, now)
     }
 

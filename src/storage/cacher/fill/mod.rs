@@ -2,10 +2,10 @@
 
 pub(crate) mod backoff;
 pub(crate) mod cache_writer;
-pub(crate) mod encrypted_value;
-pub(crate) mod encrypted_values;
+pub(crate) mod decryption_request;
 pub(crate) mod feed_shared;
 pub(crate) mod followed_types;
+pub(crate) mod list_decryption;
 pub(crate) mod listing;
 pub(crate) mod pending_changes;
 pub(crate) mod ready_changes;

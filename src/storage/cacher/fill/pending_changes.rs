@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::encrypted_value::{EncryptedValue, WAITING_BYTES_MAX, WAITING_MAX};
+use super::decryption_request::{DecryptionRequest, WAITING_BYTES_MAX, WAITING_MAX};
 use crate::budget::Share;
 use crate::clock::Instant;
 use crate::storage::{Change, ChangeKind};
@@ -65,7 +65,7 @@ impl PendingChanges {
 
     /// Returns the next request; `None` if there is one in flight, or nothing to request. `ticket` must differ from
     /// that of every other request.
-    pub(crate) fn request(&mut self, ticket: u64) -> Option<EncryptedValue> {
+    pub(crate) fn request(&mut self, ticket: u64) -> Option<DecryptionRequest> {
         if self.in_flight.is_some() {
             return None;
         }
@@ -74,7 +74,7 @@ impl PendingChanges {
             return None;
         };
         self.in_flight = Some(ticket);
-        Some(EncryptedValue {
+        Some(DecryptionRequest {
             key: change.key.clone(),
             value: value.clone(),
             deadline: *deadline,

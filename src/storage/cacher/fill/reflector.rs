@@ -39,7 +39,7 @@ use futures::{FutureExt, StreamExt, stream};
 
 use super::backoff::{back_off, backoff};
 use super::cache_writer::CacheWriter;
-use super::encrypted_value::ValueAnswer;
+use super::decryption_request::ValueAnswer;
 use super::feed_shared::{FeedShared, TypeId};
 use super::followed_types::{Batch, Fault, FollowedTypes};
 use super::listing::{PageAnswer, read_all, read_page};
@@ -88,7 +88,7 @@ pub struct Reflector {
 }
 
 /// The state of the reflector. `attempt` counts the failures in a row.
-enum LoopState {
+enum ReflectorState {
     /// All types are listed and filled.
     Beginning { attempt: u32, from: Origin },
     /// The stream is opened after the last revision.
@@ -137,25 +137,27 @@ impl Reflector {
 
     /// Runs the state machine. Never completes.
     async fn reflect(&mut self) {
-        let mut state = LoopState::beginning();
+        let mut state = ReflectorState::beginning();
         loop {
             state = match state {
-                LoopState::Beginning { attempt, from } => self.begin(attempt, from).await,
-                LoopState::Opening { attempt } => self.open(attempt).await,
-                LoopState::Following { stream, attempt } => self.follow(stream, attempt).await,
-                LoopState::RolledBack => self.begin_anew(),
+                ReflectorState::Beginning { attempt, from } => self.begin(attempt, from).await,
+                ReflectorState::Opening { attempt } => self.open(attempt).await,
+                ReflectorState::Following { stream, attempt } => self.follow(stream, attempt).await,
+                ReflectorState::RolledBack => self.begin_anew(),
             };
         }
     }
 
     /// Lists all types at one revision, or leaves that to the time when the stream is followed.
-    async fn begin(&mut self, attempt: u32, from: Origin) -> LoopState {
+    async fn begin(&mut self, attempt: u32, from: Origin) -> ReflectorState {
         back_off(&self.feed.clock, attempt).await;
         if self.apply_commands() {
-            return LoopState::RolledBack;
+            return ReflectorState::RolledBack;
         }
         let failed = match self.first_revision(from).await {
-            Ok((_, newest)) if newest < self.publisher.current() => return LoopState::RolledBack,
+            Ok((_, newest)) if newest < self.publisher.current() => {
+                return ReflectorState::RolledBack;
+            }
             Ok((first, newest)) => {
                 self.serve_from = Some(newest);
                 let listed = match from {
@@ -169,16 +171,16 @@ impl Reflector {
         match failed {
             Ok(first) => {
                 self.reach(first, Batch::new());
-                LoopState::Opening { attempt: 0 }
+                ReflectorState::Opening { attempt: 0 }
             }
-            Err(StorageError::ListExpired) => LoopState::at_head(),
+            Err(StorageError::ListExpired) => ReflectorState::at_head(),
             Err(error) => {
                 tracing::warn!(%error, attempt, "listing failed");
                 for (_, cache) in self.types.iter() {
                     cache.note_failure(&error);
                 }
                 let attempt = attempt.saturating_add(1);
-                LoopState::Beginning { attempt, from }
+                ReflectorState::Beginning { attempt, from }
             }
         }
     }
@@ -254,14 +256,14 @@ impl Reflector {
     }
 
     /// Opens the stream after the last revision.
-    async fn open(&mut self, attempt: u32) -> LoopState {
+    async fn open(&mut self, attempt: u32) -> ReflectorState {
         back_off(&self.feed.clock, attempt).await;
         if self.apply_commands() {
-            return LoopState::RolledBack;
+            return ReflectorState::RolledBack;
         }
         match self.open_stream().await {
-            Ok(Some(stream)) => LoopState::Following { stream, attempt },
-            Ok(None) => LoopState::RolledBack,
+            Ok(Some(stream)) => ReflectorState::Following { stream, attempt },
+            Ok(None) => ReflectorState::RolledBack,
             Err(error) => self.broken(&error, attempt),
         }
     }
@@ -286,7 +288,7 @@ impl Reflector {
     }
 
     /// Applies changes until the stream ends.
-    async fn follow(&mut self, mut stream: ChangeStream, mut attempt: u32) -> LoopState {
+    async fn follow(&mut self, mut stream: ChangeStream, mut attempt: u32) -> ReflectorState {
         let feed = Arc::clone(&self.feed);
         let mut expiry = feed.clock.now() + EXPIRY_PERIOD;
         let (mut progress_due, mut shrink_due) = (feed.clock.now(), feed.clock.now());
@@ -302,14 +304,14 @@ impl Reflector {
                         attempt = 0;
                     }
                     Some(Err(error)) => return self.broken(&error, attempt),
-                    None => return LoopState::Opening { attempt: attempt.saturating_add(1) },
+                    None => return ReflectorState::Opening { attempt: attempt.saturating_add(1) },
                 },
                 Some(answer) = self.pages.next() => if self.take_page(answer) {
-                    return LoopState::RolledBack;
+                    return ReflectorState::RolledBack;
                 },
                 Some(answer) = self.values.next() => self.take_value(answer),
                 () = feed.commands_pending() => if self.apply_commands() {
-                    return LoopState::RolledBack;
+                    return ReflectorState::RolledBack;
                 },
                 () = feed.clock.sleep_until(due.unwrap_or(expiry)), if due.is_some() => {}
                 () = feed.clock.sleep_until(progress_due), if catching_up => {
@@ -334,22 +336,20 @@ impl Reflector {
     }
 
     /// Returns the next state after a stream has failed.
-    fn broken(&mut self, error: &StorageError, attempt: u32) -> LoopState {
+    fn broken(&mut self, error: &StorageError, attempt: u32) -> ReflectorState {
         if matches!(error, StorageError::WatchExpired) {
             tracing::warn!(%error, "the history has been compacted; all types are listed again");
             self.types.relist_all(error, self.feed.clock.now());
             self.pages = FuturesUnordered::new();
             self.values.forget();
             // A list of an older revision that compaction has just overtaken would be overtaken again.
-            let catching_up = self.serve_from.take().is_some();
-            return if catching_up {
-                LoopState::at_head()
-            } else {
-                LoopState::beginning()
+            return match self.serve_from.take() {
+                Some(_) => ReflectorState::at_head(),
+                None => ReflectorState::beginning(),
             };
         }
         tracing::warn!(%error, attempt, "the stream of changes broke");
-        LoopState::Opening {
+        ReflectorState::Opening {
             attempt: attempt.saturating_add(1),
         }
     }
@@ -467,7 +467,7 @@ impl Reflector {
     }
 
     /// Begins anew with what the store holds now; nothing that is known is kept.
-    fn begin_anew(&mut self) -> LoopState {
+    fn begin_anew(&mut self) -> ReflectorState {
         let reported = self.publisher.current();
         tracing::error!(
             reported,
@@ -487,11 +487,11 @@ impl Reflector {
         for (id, cache) in writers {
             self.types.add(id, cache, self.feed.clock.now());
         }
-        LoopState::beginning()
+        ReflectorState::beginning()
     }
 }
 
-impl LoopState {
+impl ReflectorState {
     fn beginning() -> Self {
         Self::Beginning {
             attempt: 0,

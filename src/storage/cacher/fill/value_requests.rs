@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
-use super::encrypted_value::{ValueAnswer, decrypt};
+use super::decryption_request::{ValueAnswer, decrypt};
 use super::feed_shared::FeedShared;
 use super::followed_types::FollowedTypes;
 use crate::clock::Instant;

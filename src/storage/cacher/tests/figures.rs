@@ -4,7 +4,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use super::*;
-use crate::storage::{WatchObserver, WatchPlace};
+use crate::storage::{WatchObserver, WatchProgress};
 use crate::sync::OnceLock;
 
 /// Returns a world and the registry of its metrics.
@@ -73,10 +73,10 @@ async fn an_overflowed_watcher_is_counted_until_it_listens_again() {
 
 /// Keeps the place of a watch.
 #[derive(Debug, Default)]
-struct Looker(OnceLock<Arc<dyn WatchPlace>>);
+struct Looker(OnceLock<Arc<dyn WatchProgress>>);
 
 impl WatchObserver for Looker {
-    fn begins(&self, place: Arc<dyn WatchPlace>) {
+    fn begins(&self, place: Arc<dyn WatchProgress>) {
         self.0.set(place).expect("it begins once");
     }
 }

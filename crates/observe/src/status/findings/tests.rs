@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::status::{
-    AccountState, CertificateState, RequestState, WaitingReads, WatcherCounts, WindowState,
+    AccountState, CertificateState, RequestRecord, WaitingReads, WatcherCounts, WindowState,
 };
 
 fn calm() -> ServerState {
@@ -66,8 +66,8 @@ fn webhook(running_seconds: f64, calls: u64, failed: u64, seconds: f64) -> Webho
 }
 
 /// Requests, so many of which are slow.
-fn request(verb: &str, running: bool, seconds: f64, slow: u64) -> RequestState {
-    RequestState {
+fn request(verb: &str, running: bool, seconds: f64, slow: u64) -> RequestRecord {
+    RequestRecord {
         verb: verb.to_owned(),
         path: "/api/v1/pods".to_owned(),
         user: "jane".to_owned(),

@@ -3,7 +3,7 @@
 use ringwatch_flowcontrol::fairness::LevelFigures;
 use ringwatch_observe::running_requests::RequestSummary;
 use ringwatch_observe::status::thresholds::SLOW_SECONDS;
-use ringwatch_observe::status::{ClientState, LevelState, RequestState, WebhookState, type_name};
+use ringwatch_observe::status::{ClientState, LevelState, RequestRecord, WebhookState, type_name};
 use ringwatch_observe::traffic::ClientTraffic;
 use ringwatch_observe::webhook_calls::WebhookFigures;
 
@@ -19,9 +19,9 @@ pub(super) fn level(figures: LevelFigures) -> LevelState {
 }
 
 /// Returns requests, equal ones of a client as one: those that run first, the slowest of each first.
-pub(super) fn requests(mut shown: Vec<RequestSummary>, max: usize) -> Vec<RequestState> {
+pub(super) fn requests(mut shown: Vec<RequestSummary>, max: usize) -> Vec<RequestRecord> {
     shown.sort_by_key(|it| (!it.running, std::cmp::Reverse(it.took)));
-    let mut rows: Vec<RequestState> = Vec::new();
+    let mut rows: Vec<RequestRecord> = Vec::new();
     for request in shown {
         let row = request_row(&request);
         // They are few: the slowest that are kept.
@@ -37,10 +37,10 @@ pub(super) fn requests(mut shown: Vec<RequestSummary>, max: usize) -> Vec<Reques
     rows
 }
 
-fn request_row(shown: &RequestSummary) -> RequestState {
+fn request_row(shown: &RequestSummary) -> RequestRecord {
     let client = &shown.client;
     let seconds = shown.took.as_secs_f64();
-    RequestState {
+    RequestRecord {
         verb: shown.verb.clone(),
         path: shown.path.to_string(),
         user: client.user.to_string(),
@@ -54,8 +54,8 @@ fn request_row(shown: &RequestSummary) -> RequestState {
     }
 }
 
-fn is_alike(one: &RequestState, other: &RequestState) -> bool {
-    fn key(it: &RequestState) -> ([&str; 4], bool, Option<u16>) {
+fn is_alike(one: &RequestRecord, other: &RequestRecord) -> bool {
+    fn key(it: &RequestRecord) -> ([&str; 4], bool, Option<u16>) {
         let texts = [&*it.verb, &*it.path, &*it.user, &*it.user_agent];
         (texts, it.running, it.code)
     }

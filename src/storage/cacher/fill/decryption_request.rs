@@ -16,7 +16,7 @@ pub(crate) const WAITING_MAX: Duration = Duration::from_secs(10);
 
 /// A request to decrypt a value.
 #[derive(Debug)]
-pub(crate) struct EncryptedValue {
+pub(crate) struct DecryptionRequest {
     /// The key of the value.
     pub(crate) key: String,
     /// The value as it came.
@@ -41,9 +41,9 @@ pub(crate) struct ValueAnswer {
 /// The error of the source; [`StorageError::Timeout`] at the deadline.
 pub(crate) async fn decrypt(
     feed: &FeedShared,
-    encrypted: EncryptedValue,
+    encrypted: DecryptionRequest,
 ) -> Result<Bytes, StorageError> {
-    let EncryptedValue {
+    let DecryptionRequest {
         key,
         value,
         deadline,

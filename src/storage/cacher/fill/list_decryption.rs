@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::backoff::backoff;
-use super::encrypted_value::{EncryptedValue, WAITING_BYTES_MAX, WAITING_MAX};
+use super::decryption_request::{DecryptionRequest, WAITING_BYTES_MAX, WAITING_MAX};
 use crate::budget::Share;
 use crate::clock::Instant;
 
@@ -102,7 +102,7 @@ impl EncryptedValues {
     }
 
     /// Returns the next request, if it is due. `ticket` must differ from that of every other request.
-    pub(crate) fn request(&mut self, ticket: u64, now: Instant) -> Option<EncryptedValue> {
+    pub(crate) fn request(&mut self, ticket: u64, now: Instant) -> Option<DecryptionRequest> {
         self.due().filter(|due| *due <= now)?;
         let (
             key,
@@ -116,7 +116,7 @@ impl EncryptedValues {
             key: Arc::clone(key),
             revision: *revision,
         });
-        Some(EncryptedValue {
+        Some(DecryptionRequest {
             key: key.to_string(),
             value: encrypted.clone(),
             deadline: now + WAITING_MAX,

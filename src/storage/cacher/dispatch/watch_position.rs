@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::signal_channel::SIGNALS_MAX;
 use super::watch_cache::WatchCache;
 use crate::ring::channel::Observer;
-use crate::storage::{WatchLag, WatchPlace};
+use crate::storage::{WatchLag, WatchProgress};
 use crate::sync::{AtomicU64, Ordering};
 
 /// The cursor that is stored for a live watch.
@@ -49,7 +49,7 @@ impl WatchPosition {
     }
 }
 
-impl WatchPlace for WatchPosition {
+impl WatchProgress for WatchPosition {
     fn of_type(&self) -> (&str, &str) {
         let config = &self.cache.config;
         (&config.group, &config.resource)
