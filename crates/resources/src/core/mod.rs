@@ -15,6 +15,7 @@ pub(crate) mod volume;
 
 use ringwatch::meta::FieldPath;
 use ringwatch_apimachinery::NameRule;
+use ringwatch_registry::ServedBy::Handler;
 use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{ServedBy, Verb};
 use serde_json::json;
@@ -101,7 +102,7 @@ fn configuration() -> Vec<RowBuilder> {
                 Some(RowGroup::new("authentication.k8s.io", "v1")),
                 "TokenRequest",
                 &[Verb::Create],
-                ServedBy::Handler,
+                Handler,
             )
             .strategy(
                 Generic::new()
@@ -146,7 +147,7 @@ fn cluster() -> Vec<RowBuilder> {
             .short(&["no"])
             .prefix("minions")
             .fields([field_or("spec.unschedulable", "false")])
-            .subresource("proxy", None, "NodeProxyOptions", PROXY, ServedBy::Handler)
+            .subresource("proxy", None, "NodeProxyOptions", PROXY, Handler)
             .status()
             .strategy(
                 Generic::new()
@@ -196,38 +197,25 @@ fn workload(options: &ClusterOptions) -> Vec<RowBuilder> {
     let policy = RowGroup::new("policy", "v1");
     let post = &[Verb::Create];
     vec![
-        V1.namespaced("bindings", "Binding")
-            .review(ServedBy::Handler),
+        V1.namespaced("bindings", "Binding").review(Handler),
         V1.namespaced("pods", "Pod")
             .short(&["po"])
             .category("all")
             .fields(pod_fields())
-            .subresource(
-                "attach",
-                None,
-                "PodAttachOptions",
-                STREAM,
-                ServedBy::Handler,
-            )
-            .subresource("binding", None, "Binding", post, ServedBy::Handler)
+            .subresource("attach", None, "PodAttachOptions", STREAM, Handler)
+            .subresource("binding", None, "Binding", post, Handler)
             .part("ephemeralcontainers")
-            .subresource(
-                "eviction",
-                Some(policy),
-                "Eviction",
-                post,
-                ServedBy::Handler,
-            )
-            .subresource("exec", None, "PodExecOptions", STREAM, ServedBy::Handler)
-            .subresource("log", None, "Pod", &[Verb::Get], ServedBy::Handler)
+            .subresource("eviction", Some(policy), "Eviction", post, Handler)
+            .subresource("exec", None, "PodExecOptions", STREAM, Handler)
+            .subresource("log", None, "Pod", &[Verb::Get], Handler)
             .subresource(
                 "portforward",
                 None,
                 "PodPortForwardOptions",
                 STREAM,
-                ServedBy::Handler,
+                Handler,
             )
-            .subresource("proxy", None, "PodProxyOptions", PROXY, ServedBy::Handler)
+            .subresource("proxy", None, "PodProxyOptions", PROXY, Handler)
             .subresource("resize", None, "Pod", READ_WRITE, ServedBy::Store)
             .status()
             .strategy(
@@ -290,13 +278,7 @@ fn network() -> Vec<RowBuilder> {
             .category("all")
             .prefix("services/specs")
             .fields([field("spec.clusterIP"), field("spec.type")])
-            .subresource(
-                "proxy",
-                None,
-                "ServiceProxyOptions",
-                PROXY,
-                ServedBy::Handler,
-            )
+            .subresource("proxy", None, "ServiceProxyOptions", PROXY, Handler)
             .status()
             .strategy(
                 Generic::with_status()
