@@ -27,7 +27,7 @@
 //! use ringwatch::budget::Ledger;
 //! use ringwatch::clock::Clock;
 //! use ringwatch_http::client::{Backend, fetch};
-//! use ringwatch_http::unauthenticated::{ConnectionLimits, Unauthenticated};
+//! use ringwatch_http::unauthenticated::{ConnectionLimits, UnauthenticatedConnections};
 //! use ringwatch_http::{
 //!     Body, CancellationFlag, Connections, Judgement, Peer, Protocol, RequestBody, Service, full,
 //! };
@@ -52,7 +52,7 @@
 //!     request_timeout: Duration::from_secs(60),
 //!     streams_max: 0,
 //!     ledger: Ledger::unlimited(),
-//!     unauthenticated: Unauthenticated::new(ConnectionLimits::for_files(100), &clock),
+//!     unauthenticated: UnauthenticatedConnections::new(ConnectionLimits::for_files(100), &clock),
 //!     handshake_errors: Default::default(),
 //!     closing: CancellationFlag::default(),
 //!     end_of_watches: CancellationFlag::default(),
