@@ -11,7 +11,7 @@
 //! requested, so a document is built at the first request, step by step with yields between, and some are cached. The
 //! hash in the index is computed from the inputs of a document, so that the index needs no documents.
 //!
-//! How requests for them are answered does not belong here; `ringwatch-endpoints` does that.
+//! Answering the requests for them does not belong here; `ringwatch-endpoints` does that.
 
 mod built_in;
 mod cache;

@@ -1,8 +1,8 @@
 //! Reads of a cache that has no store behind it.
 //!
 //! They are those of an [`Interface`](crate::storage::Interface), and routed by the same table ([`super::decide`]).
-//! Where a [`CacheDelegator`](super::CacheDelegator) asks its store, they fail instead: for a value that cannot be
-//! decoded, a revision that has left the window, and whenever the cache does not become as fresh as demanded.
+//! They fail where a [`CacheDelegator`](super::CacheDelegator) asks its store: for a value that cannot be decoded, a
+//! revision that has left the window, and whenever the cache does not become as fresh as demanded.
 
 use std::sync::Arc;
 

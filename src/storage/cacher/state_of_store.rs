@@ -1,6 +1,6 @@
 //! Watches that begin with the store's state and go on with the cache's events.
 //!
-//! Where the feed may not come to the newest revision soon ([`crate::storage::ChangeSource::reaches_newest`]), a cache
+//! If the feed may not come to the newest revision soon ([`crate::storage::ChangeSource::reaches_newest`]), a cache
 //! does not know whether it has the newest state, but the store does. A list from there is complete up to its revision,
 //! and of the events after that the cache misses none, whenever they come: so both together are one watch.
 

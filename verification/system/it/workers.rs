@@ -1,6 +1,6 @@
 //! A worker serves others: requests whose cost their client chooses keep neither health checks nor watchers waiting.
 //!
-//! How long answers take tells little on a busy machine. So this compares the CPU time of serving threads with that of
+//! The time of answers tells little on a busy machine. So this compares the CPU time of serving threads with that of
 //! the others, and counts what is served beside large work.
 
 use std::fs;
