@@ -18,13 +18,16 @@ extern crate self as ringwatch;
 extern crate self as tokio;
 extern crate self as tokio_util;
 
-#[path = "../../src/ring/mod.rs"]
+#[path = "../../src"]
 #[allow(
     dead_code,
     unreachable_pub,
     reason = "a public module of another crate, of which the models need not call everything"
 )]
-mod ring;
+mod engine {
+    pub(super) mod ring;
+}
+use engine::ring;
 pub use ringwatch_explore::loom::sync;
 
 #[cfg(not(test))]

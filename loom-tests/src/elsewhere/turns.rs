@@ -3,13 +3,16 @@
 use super::clock::Clock;
 use super::requester::Requester;
 
-#[path = "../../../crates/flowcontrol/src/turns/mod.rs"]
+#[path = "../../../crates/flowcontrol/src"]
 #[allow(
     dead_code,
     unreachable_pub,
     reason = "a public module of another crate, of which the models need not call everything"
 )]
-mod included;
+mod flowcontrol {
+    pub(super) mod turns;
+}
+use flowcontrol::turns as included;
 
 /// The turns of all users.
 #[derive(Clone, Debug)]

@@ -25,18 +25,50 @@
 extern crate self as rand;
 extern crate self as tokio;
 
-#[path = "../../../src/budget.rs"]
-pub mod budget;
 pub mod clock;
-#[path = "../../../src/codec/mod.rs"]
-pub mod codec;
-#[path = "../../../src/meta/mod.rs"]
-pub mod meta;
-#[path = "../../../src/ring/mod.rs"]
-mod ring;
-pub mod storage;
+#[path = "../../../src"]
+mod engine {
+    pub mod budget;
+    pub mod codec;
+    pub mod meta;
+    pub mod ring;
+}
+/// The store's interface and the cacher, without the stores.
+#[path = "../../../src/storage"]
+pub mod storage {
+    pub mod cacher;
+    mod changes;
+    mod continue_token;
+    mod error;
+    mod interface;
+    mod key;
+    mod media_type;
+    mod options;
+    mod preconditions;
+    mod predicate;
+    mod versioner;
+
+    pub use changes::{
+        Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, RawObject,
+    };
+    pub use continue_token::{ContinueToken, ContinueTokenError};
+    pub use error::{CORRUPT_KEYS_MAX, Rejection, StorageError, corrupt_object};
+    pub use interface::{
+        DeletionCheck, Interface, List, NextContent, NoCheck, Stats, TryUpdate, WatchStream,
+    };
+    pub use key::{InvalidKey, has_path_prefix, prepare_key};
+    pub use media_type::StorageMediaType;
+    pub use options::{
+        DeleteOptions, GetOptions, ListOptions, UpdateOptions, WatchLag, WatchObserver, WatchProgress,
+    };
+    pub use preconditions::Preconditions;
+    pub use predicate::SelectionPredicate;
+    pub use versioner::Versioner;
+}
 pub mod task;
 
+use engine::ring;
+pub use engine::{budget, codec, meta};
 pub use ringwatch_explore::shuttle::sync;
 
 /// tokio's `select!`, always in the order of the branches.

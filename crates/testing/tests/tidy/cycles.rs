@@ -2,7 +2,7 @@
 //!
 //! A graph is drawn for each crate, and for each folder of more than [`FILES_MAX`] files in and below it, out of the
 //! `crate::` and `super::` paths of its files. In a folder of rooms it is that of the rooms. Names that `lib.rs` or
-//! `mod.rs` re-exports count as their module's. Modules that reach each other form a knot.
+//! the file beside a folder re-exports count as their module's. Modules that reach each other form a knot.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Graph {
     fn read(folder: &Path) -> Self {
         let files = sources(folder);
         let tests = test_modules(&files);
-        let base = module_of(&folder.join("mod.rs"));
+        let base = module_of(&folder.join("lib.rs"));
         let exports = exports(folder);
         let mut edges = BTreeMap::new();
         for file in &files {
@@ -177,9 +177,8 @@ fn test_modules(files: &[PathBuf]) -> Vec<Vec<String>> {
 
 /// Returns the names that the head of a folder re-exports, with the module of each.
 fn exports(folder: &Path) -> BTreeMap<String, String> {
-    let heads = ["lib.rs", "mod.rs"].map(|name| folder.join(name));
-    let beside = folder.with_extension("rs");
-    let head = heads.into_iter().chain([beside]).find(|it| it.exists());
+    let heads = [folder.join("lib.rs"), folder.with_extension("rs")];
+    let head = heads.into_iter().find(|it| it.exists());
     let text = head.map(|head| without_tests(&read(&head)));
     let text = text.unwrap_or_default().replace('\n', " ");
     let mut found = BTreeMap::new();

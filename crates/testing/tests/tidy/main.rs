@@ -341,7 +341,7 @@ fn module_of(file: &Path) -> Vec<String> {
     let (_, name) = name.rsplit_once("src/").expect("a file below src/");
     let name = name.trim_end_matches(".rs");
     let mut path: Vec<String> = name.split('/').map(str::to_owned).collect();
-    if matches!(path.last().map(String::as_str), Some("mod" | "lib")) {
+    if matches!(path.last().map(String::as_str), Some("lib")) {
         path.pop();
     }
     path

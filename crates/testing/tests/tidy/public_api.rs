@@ -88,7 +88,7 @@ impl Engine {
         let parsed = syn::parse_file(&read(file));
         let parsed = parsed.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let folder = match file.file_stem().and_then(|it| it.to_str()) {
-            Some("lib" | "mod") => file.parent().expect("a folder").to_owned(),
+            Some("lib") => file.parent().expect("a folder").to_owned(),
             _ => file.with_extension(""),
         };
         let items = parsed.items.into_iter().filter(|it| !is_for_tests(it));
@@ -102,13 +102,8 @@ impl Engine {
             else {
                 continue;
             };
-            let files = [
-                folder.join(format!("{ident}.rs")),
-                folder.join(format!("{ident}/mod.rs")),
-            ];
-            let file = files.iter().find(|it| it.exists());
             let below = joined(&path, &ident.to_string());
-            self.read_module(below, file.expect("a module's file"));
+            self.read_module(below, &folder.join(format!("{ident}.rs")));
         }
         self.modules.insert(path, items);
     }

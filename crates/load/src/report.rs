@@ -91,7 +91,7 @@ fn begin(title: &str) -> Html {
     page.raw("<meta name=\"color-scheme\" content=\"light dark\">\n<title>")
         .text(title);
     page.raw("</title>\n<style>\n")
-        .raw(include_str!("style.css"))
+        .raw(include_str!("report/style.css"))
         .raw("</style></head>\n<body><main>\n");
     page
 }
