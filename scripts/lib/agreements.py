@@ -3,6 +3,7 @@
 Each takes a fleet: `replicas`, `etcd` and `events`. It returns what it has shown, or raises a Disagreement.
 Python's standard library is enough.
 """
+
 import concurrent.futures
 import json
 import time
@@ -41,7 +42,9 @@ def ask(server, method, path, body=None, expected=(200, 201), **options):
     finally:
         client.close()
     if code not in expected:
-        raise Disagreement('%s answers %s %s with %d: %s' % (server.name, method, path, code, answer[:300].decode(errors='replace')))
+        raise Disagreement(
+            '%s answers %s %s with %d: %s' % (server.name, method, path, code, answer[:300].decode(errors='replace'))
+        )
     return json.loads(answer) if answer[:1] == b'{' else answer
 
 
@@ -94,7 +97,12 @@ def pages(fleet):
             revisions, names, count = revisions | {revision}, names + more, count + 1
             # What comes and goes meanwhile must not be seen.
             ask(next(servers), 'DELETE', '%s/configmaps/%s' % (CORE, expected[-count]))
-            ask(next(servers), 'POST', CORE + '/configmaps', config_map('page-9%03d-%s' % (count, accept[-4:]), paged='yes'))
+            ask(
+                next(servers),
+                'POST',
+                CORE + '/configmaps',
+                config_map('page-9%03d-%s' % (count, accept[-4:]), paged='yes'),
+            )
         demand(names == expected, 'pages have %d names, the list %d', len(names), len(expected))
         demand(len(revisions) == 1, 'pages are of the revisions %s', revisions)
         shown.append('%d objects on %d pages of one revision' % (len(names), count))
@@ -117,29 +125,40 @@ def versions(fleet):
             longest = max(longest, time.monotonic() - began)
             found = next(it for it in listed['items'] if it['metadata']['name'] == 'page-0000')
             demand(read == written, '%s shows %s, %s has acknowledged %s', server.name, read, writer.name, written)
-            demand(found == {key: value for key, value in written.items() if key not in ('kind', 'apiVersion')},
-                   '%s lists another object', server.name)
+            demand(
+                found == {key: value for key, value in written.items() if key not in ('kind', 'apiVersion')},
+                '%s lists another object',
+                server.name,
+            )
             reads += 2
         for accept in (JSON, PROTOBUF):
             path = CORE + '/configmaps?labelSelector=paged&resourceVersion=%s&resourceVersionMatch=Exact' % version
             lists = {repr(ask(server, 'GET', path, accept=accept)) for server in fleet.replicas}
             demand(len(lists) == 1, 'the lists of revision %s differ', version)
-    return '%d reads right after writes elsewhere, at most %.0f ms for two; 60 lists of exact versions equal on all three' % (
-        reads, longest * 1000)
+    return (
+        '%d reads right after writes elsewhere, at most %.0f ms for two; 60 lists of exact versions equal on all three'
+        % (reads, longest * 1000)
+    )
 
 
 def watches(fleet):
-    """watches begun at one server and resumed at the next by their last version, JSON and protobuf, HTTP/1.1 and HTTP/2"""
+    """watches begun at one server and resumed at the next by their last version, JSON and protobuf, HTTP/1.1 and
+    HTTP/2"""
     witnesses = Witnesses(fleet.replicas, rate=60, writer_stay=7, watcher_stay=11)
     witnesses.start()
     try:
-        until(lambda: all(it.watches > WATCHES for it in witnesses.watchers), 'every watcher has moved', MOVES_SECONDS_MAX)
+        until(
+            lambda: all(it.watches > WATCHES for it in witnesses.watchers), 'every watcher has moved', MOVES_SECONDS_MAX
+        )
     finally:
         witnesses.finish()
     counts = witnesses.counts()
     demand(not any(counts.values()) and not witnesses.problems, '%s; %s', counts, witnesses.problems)
-    return '%d writes, %d events, %d watches; nothing lost, repeated or reordered, no 410; %d ms at most to be live at the next' % (
-        len(witnesses.acknowledged), witnesses.events(), witnesses.watches(), witnesses.longest_move() * 1000)
+    return (
+        '%d writes, %d events, %d watches; nothing lost, repeated or reordered, no 410; %d ms at '
+        'most to be live at the next'
+        % (len(witnesses.acknowledged), witnesses.events(), witnesses.watches(), witnesses.longest_move() * 1000)
+    )
 
 
 def secrets(fleet):
@@ -149,17 +168,25 @@ def secrets(fleet):
         secret = {'apiVersion': 'v1', 'kind': 'Secret', 'metadata': {'name': name}, 'stringData': {'content': name}}
         data = ask(writer, 'POST', CORE + '/secrets', secret)['data']
         for server in fleet.replicas:
-            demand(ask(server, 'GET', CORE + '/secrets/' + name)['data'] == data, '%s reads another Secret', server.name)
+            demand(
+                ask(server, 'GET', CORE + '/secrets/' + name)['data'] == data, '%s reads another Secret', server.name
+            )
         stored = fleet.etcd.value('/registry/secrets/default/' + name)
-        demand(stored.startswith(b'k8s:enc:aesgcm:v1:key1:') and name.encode() not in stored, 'etcd has %r', stored[:40])
+        demand(
+            stored.startswith(b'k8s:enc:aesgcm:v1:key1:') and name.encode() not in stored, 'etcd has %r', stored[:40]
+        )
     return '%d Secrets, read on all; none is plain in etcd' % len(fleet.replicas)
 
 
 def leases(fleet):
     """a Lease renewed by turns, and a renewal from an old version refused"""
     path = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
-    lease = {'apiVersion': 'coordination.k8s.io/v1', 'kind': 'Lease', 'metadata': {'name': 'fleet'}, 'spec': {
-        'holderIdentity': 'a', 'leaseDurationSeconds': 15}}
+    lease = {
+        'apiVersion': 'coordination.k8s.io/v1',
+        'kind': 'Lease',
+        'metadata': {'name': 'fleet'},
+        'spec': {'holderIdentity': 'a', 'leaseDurationSeconds': 15},
+    }
     lease, servers = ask(fleet.replicas[0], 'POST', path, lease), turns(fleet.replicas)
     for number in range(RENEWALS):
         old, lease['spec']['leaseTransitions'] = json.loads(json.dumps(lease)), number
@@ -171,9 +198,14 @@ def leases(fleet):
 
 def services(fleet):
     """Services created on all servers at once get addresses and node ports of their own"""
+
     def create(number):
-        service = {'apiVersion': 'v1', 'kind': 'Service', 'metadata': {'name': 'service-%d' % number}, 'spec': {
-            'type': 'NodePort', 'selector': {'a': 'b'}, 'ports': [{'port': 80}]}}
+        service = {
+            'apiVersion': 'v1',
+            'kind': 'Service',
+            'metadata': {'name': 'service-%d' % number},
+            'spec': {'type': 'NodePort', 'selector': {'a': 'b'}, 'ports': [{'port': 80}]},
+        }
         return ask(fleet.replicas[number % len(fleet.replicas)], 'POST', CORE + '/services', service)['spec']
 
     began = time.monotonic()
@@ -181,7 +213,13 @@ def services(fleet):
         specs = list(pool.map(create, range(SERVICES)))
     took = time.monotonic() - began
     ips, ports = {it['clusterIP'] for it in specs}, {it['ports'][0]['nodePort'] for it in specs}
-    demand(len(ips) == len(ports) == SERVICES, 'of %d Services, %d addresses and %d node ports', SERVICES, len(ips), len(ports))
+    demand(
+        len(ips) == len(ports) == SERVICES,
+        'of %d Services, %d addresses and %d node ports',
+        SERVICES,
+        len(ips),
+        len(ports),
+    )
     taken = {'apiVersion': 'v1', 'kind': 'Service', 'metadata': {'name': 'taken'}, 'spec': {'ports': [{'port': 80}]}}
     for number, server in enumerate(fleet.replicas):
         spec = specs[number + 1]
@@ -193,8 +231,10 @@ def services(fleet):
     ask(fleet.replicas[0], 'DELETE', CORE + '/services/service-1')
     spec = {'type': 'NodePort', 'clusterIP': specs[1]['clusterIP'], 'ports': specs[1]['ports']}
     ask(fleet.replicas[2], 'POST', CORE + '/services', dict(taken, spec=spec))
-    return '%d Services in %.2f s: %d addresses, %d node ports; taken ones refused on all, given up ones had elsewhere' % (
-        SERVICES, took, len(ips), len(ports))
+    return (
+        '%d Services in %.2f s: %d addresses, %d node ports; taken ones refused on all, given up ones had elsewhere'
+        % (SERVICES, took, len(ips), len(ports))
+    )
 
 
 def spread(servers, holds):
@@ -215,10 +255,18 @@ def policies(fleet):
     root = '/apis/admissionregistration.k8s.io/v1/'
     rule = {'apiGroups': [''], 'apiVersions': ['v1'], 'operations': ['CREATE'], 'resources': ['configmaps']}
     same = {'apiVersion': 'admissionregistration.k8s.io/v1', 'metadata': {'name': 'fleet'}}
-    policy = dict(same, kind='ValidatingAdmissionPolicy', spec={
-        'failurePolicy': 'Fail', 'matchConstraints': {'resourceRules': [rule]},
-        'validations': [{'expression': "object.metadata.name != 'refused'"}]})
-    binding = dict(same, kind='ValidatingAdmissionPolicyBinding', spec={'policyName': 'fleet', 'validationActions': ['Deny']})
+    policy = dict(
+        same,
+        kind='ValidatingAdmissionPolicy',
+        spec={
+            'failurePolicy': 'Fail',
+            'matchConstraints': {'resourceRules': [rule]},
+            'validations': [{'expression': "object.metadata.name != 'refused'"}],
+        },
+    )
+    binding = dict(
+        same, kind='ValidatingAdmissionPolicyBinding', spec={'policyName': 'fleet', 'validationActions': ['Deny']}
+    )
     first, *others = fleet.replicas
 
     def is_refused(server):
@@ -237,20 +285,34 @@ def definitions(fleet):
     """a CustomResourceDefinition made at one server is served by the others, and its objects are the same"""
     schema = {'openAPIV3Schema': {'type': 'object', 'properties': {'n': {'type': 'integer'}}}}
     definition = {
-        'apiVersion': 'apiextensions.k8s.io/v1', 'kind': 'CustomResourceDefinition', 'metadata': {'name': 'ships.fleet.example.com'},
-        'spec': {'group': 'fleet.example.com', 'scope': 'Namespaced', 'names': {'plural': 'ships', 'kind': 'Ship'},
-                 'versions': [{'name': 'v1', 'served': True, 'storage': True, 'schema': schema}]}}
+        'apiVersion': 'apiextensions.k8s.io/v1',
+        'kind': 'CustomResourceDefinition',
+        'metadata': {'name': 'ships.fleet.example.com'},
+        'spec': {
+            'group': 'fleet.example.com',
+            'scope': 'Namespaced',
+            'names': {'plural': 'ships', 'kind': 'Ship'},
+            'versions': [{'name': 'v1', 'served': True, 'storage': True, 'schema': schema}],
+        },
+    }
     root, servers = '/apis/fleet.example.com/v1', turns(fleet.replicas)
     definitions_path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
     ask(fleet.replicas[0], 'POST', definitions_path, definition)
     served = spread(fleet.replicas, lambda it: code_of(it, 'GET', root + '/ships') == 200)
     told = spread(fleet.replicas, lambda it: code_of(it, 'GET', root) == 200)
     for number in range(9):
-        ship = {'apiVersion': 'fleet.example.com/v1', 'kind': 'Ship', 'metadata': {'name': 'ship-%d' % number}, 'n': number}
+        ship = {
+            'apiVersion': 'fleet.example.com/v1',
+            'kind': 'Ship',
+            'metadata': {'name': 'ship-%d' % number},
+            'n': number,
+        }
         ask(next(servers), 'POST', root + '/namespaces/default/ships', ship)
     lists = {repr(ask(it, 'GET', root + '/ships')['items']) for it in fleet.replicas}
     demand(len(lists) == 1, 'the servers list different objects')
-    code = code_of(fleet.replicas[1], 'POST', root + '/namespaces/default/ships', dict(ship, metadata={'name': 'wrong'}, n='x'))
+    code = code_of(
+        fleet.replicas[1], 'POST', root + '/namespaces/default/ships', dict(ship, metadata={'name': 'wrong'}, n='x')
+    )
     demand(code == 422, 'an object against the schema is answered %d', code)
     ask(fleet.replicas[1], 'DELETE', definitions_path + '/ships.fleet.example.com')
     gone = spread(fleet.replicas, lambda it: code_of(it, 'GET', root + '/ships') == 404)
@@ -261,12 +323,27 @@ def roles(fleet):
     """a ClusterRole bound at one server lets a user in at the others"""
     root = '/apis/rbac.authorization.k8s.io/v1/'
     kind = {'apiVersion': 'rbac.authorization.k8s.io/v1', 'metadata': {'name': 'fleet'}}
-    demand(all(code_of(it, 'GET', CORE + '/configmaps', token='user-token') == 403 for it in fleet.replicas), 'the user is let in before')
-    ask(fleet.replicas[0], 'POST', root + 'clusterroles', dict(kind, kind='ClusterRole', rules=[
-        {'apiGroups': [''], 'resources': ['configmaps'], 'verbs': ['list']}]))
-    ask(fleet.replicas[0], 'POST', root + 'clusterrolebindings', dict(
-        kind, kind='ClusterRoleBinding', roleRef={'apiGroup': 'rbac.authorization.k8s.io', 'kind': 'ClusterRole', 'name': 'fleet'},
-        subjects=[{'apiGroup': 'rbac.authorization.k8s.io', 'kind': 'User', 'name': 'user'}]))
+    demand(
+        all(code_of(it, 'GET', CORE + '/configmaps', token='user-token') == 403 for it in fleet.replicas),
+        'the user is let in before',
+    )
+    ask(
+        fleet.replicas[0],
+        'POST',
+        root + 'clusterroles',
+        dict(kind, kind='ClusterRole', rules=[{'apiGroups': [''], 'resources': ['configmaps'], 'verbs': ['list']}]),
+    )
+    ask(
+        fleet.replicas[0],
+        'POST',
+        root + 'clusterrolebindings',
+        dict(
+            kind,
+            kind='ClusterRoleBinding',
+            roleRef={'apiGroup': 'rbac.authorization.k8s.io', 'kind': 'ClusterRole', 'name': 'fleet'},
+            subjects=[{'apiGroup': 'rbac.authorization.k8s.io', 'kind': 'User', 'name': 'user'}],
+        ),
+    )
     bound = spread(fleet.replicas, lambda it: code_of(it, 'GET', CORE + '/configmaps', token='user-token') == 200)
     ask(fleet.replicas[1], 'DELETE', root + 'clusterrolebindings/fleet')
     unbound = spread(fleet.replicas, lambda it: code_of(it, 'GET', CORE + '/configmaps', token='user-token') == 403)
@@ -280,7 +357,9 @@ def tokens(fleet):
     review = {'apiVersion': 'authentication.k8s.io/v1', 'kind': 'SelfSubjectReview'}
     path, accepted = '/apis/authentication.k8s.io/v1/selfsubjectreviews', 0
     ask(fleet.replicas[0], 'POST', CORE + '/serviceaccounts', account)
-    issued = [ask(it, 'POST', CORE + '/serviceaccounts/fleet/token', request)['status']['token'] for it in fleet.replicas]
+    issued = [
+        ask(it, 'POST', CORE + '/serviceaccounts/fleet/token', request)['status']['token'] for it in fleet.replicas
+    ]
     for token in issued:
         for server in fleet.replicas:
             user = ask(server, 'POST', path, review, token=token)['status']['userInfo']['username']
@@ -292,12 +371,22 @@ def tokens(fleet):
     ask(fleet.replicas[2], 'DELETE', CORE + '/serviceaccounts/fleet')
     refused = spread(fleet.replicas, lambda it: code_of(it, 'POST', path, review, token=issued[0]) == 401)
     return '%d tokens accepted on all three (%d reviews), the published keys equal; the account deleted, refused %s' % (
-        len(issued), accepted, refused)
+        len(issued),
+        accepted,
+        refused,
+    )
 
 
 def event(name):
-    return {'apiVersion': 'v1', 'kind': 'Event', 'metadata': {'name': name}, 'reason': 'Shown', 'message': 'm', 'type': 'Normal',
-            'involvedObject': {'kind': 'Pod', 'namespace': 'default', 'name': 'p'}}
+    return {
+        'apiVersion': 'v1',
+        'kind': 'Event',
+        'metadata': {'name': name},
+        'reason': 'Shown',
+        'message': 'm',
+        'type': 'Normal',
+        'involvedObject': {'kind': 'Pod', 'namespace': 'default', 'name': 'p'},
+    }
 
 
 def events(fleet):
@@ -321,7 +410,10 @@ def events(fleet):
         seen.append(watched['object']['metadata']['name'])
         position = int(watched['object']['metadata']['resourceVersion'])
     demand(seen == ['later-%d' % it for it in range(6)], 'the watches saw %s', seen)
-    return '%d events in their etcd and none in the other; 12 on pages of one revision; 6 watches, each resumed at the next server' % there
+    return (
+        '%d events in their etcd and none in the other; 12 on pages of one revision; 6 watches, each '
+        'resumed at the next server' % there
+    )
 
 
 def events_away(fleet):
@@ -338,8 +430,13 @@ def events_away(fleet):
     began = time.monotonic()
     for server in fleet.replicas:
         name = 'after-' + server.name.replace(' ', '-')
-        until(lambda: code_of(server, 'POST', CORE + '/events', event(name)) in (201, 409), '%s writes events again' % server.name)
-    return 'objects were written and read on all three; events again %.2f s after their etcd was started' % (time.monotonic() - began)
+        until(
+            lambda: code_of(server, 'POST', CORE + '/events', event(name)) in (201, 409),
+            '%s writes events again' % server.name,
+        )
+    return 'objects were written and read on all three; events again %.2f s after their etcd was started' % (
+        time.monotonic() - began
+    )
 
 
 def endpoints(fleet):
@@ -353,16 +450,24 @@ def endpoints(fleet):
         same = sorted(it['addresses'][0] for it in slice_['endpoints'])
         return ips, same, subsets['metadata']['resourceVersion'], slice_['metadata']['resourceVersion']
 
-    until(lambda: all(found(it)[0] == found(it)[1] == expected for it in fleet.replicas), 'all three are endpoints', EFFECTIVE_SECONDS_MAX)
+    until(
+        lambda: all(found(it)[0] == found(it)[1] == expected for it in fleet.replicas),
+        'all three are endpoints',
+        EFFECTIVE_SECONDS_MAX,
+    )
     before = found(fleet.replicas[0])
     time.sleep(STILL_SECONDS)
     after = {repr(found(it)) for it in fleet.replicas}
     demand(after == {repr(before)}, 'they were %s, and are %s', before, after)
-    return '%s in Endpoints and EndpointSlice on all three; not written again in %d s' % (', '.join(expected), STILL_SECONDS)
+    return '%s in Endpoints and EndpointSlice on all three; not written again in %d s' % (
+        ', '.join(expected),
+        STILL_SECONDS,
+    )
 
 
 def authentication_of_extensions(fleet):
-    """the ConfigMap by which extension API servers know the front has the authorities of all servers, and is not fought over"""
+    """the ConfigMap by which extension API servers know the front has the authorities of all servers, and is not
+    fought over"""
     path = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication'
     found = [ask(it, 'GET', path) for it in fleet.replicas]
     demand(all(it == found[0] for it in found), 'the servers show different ones')
@@ -383,11 +488,14 @@ def goaway(fleet):
             raise Disagreement('%s: %s' % (server.name, error)) from error
         finally:
             connection.close()
-    return 'GOAWAY after %s requests; each time a watch on the connection got the next event' % ', '.join(map(str, counts))
+    return 'GOAWAY after %s requests; each time a watch on the connection got the next event' % ', '.join(
+        map(str, counts)
+    )
 
 
 def until_goaway(connection, server):
-    """Asks over a connection until GOAWAY comes, and waits for an event on its watch. Returns how many requests it took."""
+    """Asks over a connection until GOAWAY comes, and waits for an event on its watch. Returns how many requests it
+    took."""
     version = ask(server, 'GET', CORE + '/configmaps')['metadata']['resourceVersion']
     watch = connection.get(CORE + '/configmaps?watch=true&resourceVersion=' + version, authorization='Bearer token')
     asked, is_told = 1, False
@@ -407,5 +515,20 @@ def until_goaway(connection, server):
         demand(not (number == watch and flags & 1), '%s ended the watch', server.name)
 
 
-AGREEMENTS = (pages, versions, watches, secrets, leases, services, policies, definitions, roles, tokens, events, events_away, endpoints,
-              authentication_of_extensions, goaway)
+AGREEMENTS = (
+    pages,
+    versions,
+    watches,
+    secrets,
+    leases,
+    services,
+    policies,
+    definitions,
+    roles,
+    tokens,
+    events,
+    events_away,
+    endpoints,
+    authentication_of_extensions,
+    goaway,
+)

@@ -1,7 +1,9 @@
 """The faults behind the alerts of deploy/prometheus/rules.yaml, made for real on servers of loopback.
 
-A fault is a context: within it something is wrong, after it the server is as before. Python's standard library is enough.
+A fault is a context: within it something is wrong, after it the server is as before. Python's standard library is
+enough.
 """
+
 import contextlib
 import http.client
 import http.server
@@ -50,12 +52,46 @@ def write_certificate(folder, days_left):
         at = pathlib.Path(temporary)
         (at / 'index').touch()
         (at / 'config').write_text(
-            '[ca]\ndefault_ca = own\n[own]\nnew_certs_dir = %s\ndatabase = %s/index\nrand_serial = yes\ndefault_md = sha256\npolicy = any\n'
-            '[any]\ncommonName = supplied\n[names]\nsubjectAltName = IP:127.0.0.1\n' % (at, at))
-        run('openssl', 'req', '-new', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=127.0.0.1', '-keyout', at / 'server.key', '-out', at / 'request')
+            '[ca]\ndefault_ca = own\n[own]\nnew_certs_dir = %s\ndatabase = %s/index\n'
+            'rand_serial = yes\ndefault_md = sha256\npolicy = any\n'
+            '[any]\ncommonName = supplied\n[names]\nsubjectAltName = IP:127.0.0.1\n' % (at, at)
+        )
+        run(
+            'openssl',
+            'req',
+            '-new',
+            '-newkey',
+            'rsa:2048',
+            '-nodes',
+            '-subj',
+            '/CN=127.0.0.1',
+            '-keyout',
+            at / 'server.key',
+            '-out',
+            at / 'request',
+        )
         # `openssl req -x509` lets a certificate begin now alone.
-        run('openssl', 'ca', '-batch', '-selfsign', '-notext', '-config', at / 'config', '-extensions', 'names', '-startdate', begins,
-            '-enddate', ends, '-keyfile', at / 'server.key', '-in', at / 'request', '-out', at / 'server.crt')
+        run(
+            'openssl',
+            'ca',
+            '-batch',
+            '-selfsign',
+            '-notext',
+            '-config',
+            at / 'config',
+            '-extensions',
+            'names',
+            '-startdate',
+            begins,
+            '-enddate',
+            ends,
+            '-keyfile',
+            at / 'server.key',
+            '-in',
+            at / 'request',
+            '-out',
+            at / 'server.crt',
+        )
         for name in ('server.key', 'server.crt'):
             (at / name).rename(folder / name)
 
@@ -78,6 +114,7 @@ def repeatedly(*actions, pause=0.2):
         while not ended.wait(pause):
             action(number)
             number += 1
+
     threads = [threading.Thread(target=repeat, args=(it,), daemon=True) for it in actions]
     for thread in threads:
         thread.start()
@@ -116,7 +153,12 @@ def watcher_never_reads(stand):
     with socket.create_connection(('127.0.0.1', server.port)) as plain:
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         with context.wrap_socket(plain, server_hostname='127.0.0.1') as connection:
-            connection.sendall(('GET %s HTTP/1.1\r\nHost: a\r\nUser-Agent: report/1.0\r\nAuthorization: Bearer token\r\n\r\n' % WATCH_OF_ALL).encode())
+            connection.sendall(
+                (
+                    'GET %s HTTP/1.1\r\nHost: a\r\nUser-Agent: report/1.0\r\nAuthorization: Bearer token\r\n\r\n'
+                    % WATCH_OF_ALL
+                ).encode()
+            )
             ask(server, 'POST', MAPS, config_map('changed'))
 
             def change(number):
@@ -136,6 +178,7 @@ def store_slow(stand):
         process.send_signal(signal.SIGSTOP)
         time.sleep(STOP_SECONDS)
         process.send_signal(signal.SIGCONT)
+
     write = writes(stand.etcd_server)
     with repeatedly(stop, pause=GO_SECONDS), repeatedly(*[write] * 4, pause=0.05):
         yield
@@ -165,9 +208,22 @@ def webhook_hangs(stand):
     """An admission webhook takes connections and never answers."""
     server = stand.etcd_server
     with socket.create_server(('127.0.0.1', 0)) as listener:
-        hook = {'name': 'hangs.example.com', 'admissionReviewVersions': ['v1'], 'sideEffects': 'None', 'timeoutSeconds': WEBHOOK_SECONDS,
-                'failurePolicy': 'Fail', 'clientConfig': {'url': 'https://127.0.0.1:%d/' % listener.getsockname()[1]},
-                'rules': [{'apiGroups': [''], 'apiVersions': ['v1'], 'operations': ['CREATE', 'UPDATE'], 'resources': ['configmaps']}]}
+        hook = {
+            'name': 'hangs.example.com',
+            'admissionReviewVersions': ['v1'],
+            'sideEffects': 'None',
+            'timeoutSeconds': WEBHOOK_SECONDS,
+            'failurePolicy': 'Fail',
+            'clientConfig': {'url': 'https://127.0.0.1:%d/' % listener.getsockname()[1]},
+            'rules': [
+                {
+                    'apiGroups': [''],
+                    'apiVersions': ['v1'],
+                    'operations': ['CREATE', 'UPDATE'],
+                    'resources': ['configmaps'],
+                }
+            ],
+        }
         kind = {'apiVersion': 'admissionregistration.k8s.io/v1', 'kind': 'ValidatingWebhookConfiguration'}
         write = writes(server)
         ask(server, 'POST', HOOKS, json.dumps({**kind, 'metadata': {'name': 'hangs'}, 'webhooks': [hook]}))
@@ -190,6 +246,7 @@ def client_certificate_expires(stand):
         with contextlib.closing(connection):
             connection.request('GET', '/version')
             connection.getresponse().read()
+
     with repeatedly(get):
         yield
 
@@ -208,10 +265,26 @@ def certificate_expires(stand):
 def aggregated_api_away(stand):
     """An APIService names a service that is not there."""
     server = stand.etcd_server
-    ask(server, 'POST', API_SERVICES, json.dumps({
-        'apiVersion': 'apiregistration.k8s.io/v1', 'kind': 'APIService', 'metadata': {'name': API_SERVICE},
-        'spec': {'group': 'nowhere.example.com', 'version': 'v1', 'groupPriorityMinimum': 1, 'versionPriority': 1, 'insecureSkipTLSVerify': True,
-                 'service': {'namespace': 'default', 'name': 'nowhere'}}}))
+    ask(
+        server,
+        'POST',
+        API_SERVICES,
+        json.dumps(
+            {
+                'apiVersion': 'apiregistration.k8s.io/v1',
+                'kind': 'APIService',
+                'metadata': {'name': API_SERVICE},
+                'spec': {
+                    'group': 'nowhere.example.com',
+                    'version': 'v1',
+                    'groupPriorityMinimum': 1,
+                    'versionPriority': 1,
+                    'insecureSkipTLSVerify': True,
+                    'service': {'namespace': 'default', 'name': 'nowhere'},
+                },
+            }
+        ),
+    )
     try:
         yield
     finally:
@@ -234,6 +307,7 @@ def too_many_watches(stand):
     def more(_):
         watch()
         open_watches.pop()[0].close()
+
     try:
         for _ in range(WATCHES_MAX):
             watch()

@@ -2,6 +2,7 @@
 
 Python's standard library is enough.
 """
+
 import pathlib
 import re
 import tempfile
@@ -24,7 +25,7 @@ def sections():
     lines = text.splitlines()
     found = {line[4:]: [] for line in lines if line.startswith('### ')}
     for block in blocks(PAGE, text):
-        titles = [line[4:] for line in lines[:block.line] if line.startswith('### ')]
+        titles = [line[4:] for line in lines[: block.line] if line.startswith('### ')]
         if titles:
             found[titles[-1]].append(block)
     for alert, parts in found.items():
@@ -48,11 +49,17 @@ class AlertGuide:
             folder = {name: pathlib.Path(temporary) / name for name in ('work', 'home', 'blocks')}
             for path in folder.values():
                 path.mkdir()
-            environment = environment_of(folder, pathlib.Path(RINGWATCH), ROOT / '.tools/bin') | self.environments[instance]
+            environment = (
+                environment_of(folder, pathlib.Path(RINGWATCH), ROOT / '.tools/bin') | self.environments[instance]
+            )
             # Commands fail that ask a server which is away.
             session = Session(folder, environment, '-u')
             try:
-                return [it for pair in self.sections[alert] if (it := self.difference(session, *pair, time.monotonic() + seconds))]
+                return [
+                    it
+                    for pair in self.sections[alert]
+                    if (it := self.difference(session, *pair, time.monotonic() + seconds))
+                ]
             finally:
                 session.end()
 

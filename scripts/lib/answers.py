@@ -1,4 +1,5 @@
 """What API servers answer, for scripts that compare the answers of two."""
+
 import json
 
 MAGIC = b'k8s\0'
@@ -20,6 +21,7 @@ def fields(message):
             shift += 7
             if byte < 128:
                 return number
+
     while at < len(message):
         tag = varint()
         start = at

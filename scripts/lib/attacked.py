@@ -2,6 +2,7 @@
 
 The server is ringwatch, a relay of it, or kube-apiserver with its etcd.
 """
+
 import http.client
 import json
 import os
@@ -18,8 +19,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RINGWATCH = os.environ.get('RINGWATCH', str(ROOT / 'target/release/ringwatch'))
 START_SECONDS_MAX = 60
 LARGE_BYTES = 2_900_000
-TOKENS = {'admin': 'system:masters', 'tenant': 'tenants', 'author': 'authors', 'user': 'nobodies', 'system:node:one': 'system:nodes',
-          'system:node:two': 'system:nodes'}
+TOKENS = {
+    'admin': 'system:masters',
+    'tenant': 'tenants',
+    'author': 'authors',
+    'user': 'nobodies',
+    'system:node:one': 'system:nodes',
+    'system:node:two': 'system:nodes',
+}
 
 
 class Server:
@@ -36,7 +43,14 @@ class Server:
         tokens = folder / 'tokens.csv'
         tokens.write_text(''.join(f'{name}-token,{name},{name},"{group}"\n' for name, group in TOKENS.items()))
         self.log = open(folder / 'log', 'w')
-        rights = ['--token-auth-file', str(tokens), '--authorization-mode', 'RBAC', '--disable-admission-plugins', 'ServiceAccount']
+        rights = [
+            '--token-auth-file',
+            str(tokens),
+            '--authorization-mode',
+            'RBAC',
+            '--disable-admission-plugins',
+            'ServiceAccount',
+        ]
         self.command = self.with_rights(rights, flags)
         self.tls = ssl.create_default_context()
         self.tls.check_hostname = False
@@ -68,7 +82,9 @@ class Server:
     def connection(self):
         return http.client.HTTPSConnection('127.0.0.1', self.port, context=self.tls, timeout=70)
 
-    def ask(self, user, method, path, body=None, media_type='application/json', connection=None, accept='application/json'):
+    def ask(
+        self, user, method, path, body=None, media_type='application/json', connection=None, accept='application/json'
+    ):
         if isinstance(body, (dict, list)):
             body = json.dumps(body)
         headers = {'authorization': f'Bearer {user}-token', 'content-type': media_type, 'accept': accept}
@@ -112,11 +128,29 @@ class Relay(Server):
 
     def with_rights(self, rights, flags):
         kubeconfig = self.folder / 'upstream'
-        kubeconfig.write_text(json.dumps({
-            'apiVersion': 'v1', 'kind': 'Config', 'current-context': 'c', 'contexts': [{'name': 'c', 'context': {'cluster': 'c', 'user': 'c'}}],
-            'clusters': [{'name': 'c', 'cluster': {'server': f'http://127.0.0.1:{self.upstream_port}'}}],
-            'users': [{'name': 'c', 'user': {'token': 'admin-token'}}]}))
-        return [RINGWATCH, 'relay', '--kubeconfig', str(kubeconfig), '--data-dir', str(self.data), '--secure-port', str(self.port), *flags]
+        kubeconfig.write_text(
+            json.dumps(
+                {
+                    'apiVersion': 'v1',
+                    'kind': 'Config',
+                    'current-context': 'c',
+                    'contexts': [{'name': 'c', 'context': {'cluster': 'c', 'user': 'c'}}],
+                    'clusters': [{'name': 'c', 'cluster': {'server': f'http://127.0.0.1:{self.upstream_port}'}}],
+                    'users': [{'name': 'c', 'user': {'token': 'admin-token'}}],
+                }
+            )
+        )
+        return [
+            RINGWATCH,
+            'relay',
+            '--kubeconfig',
+            str(kubeconfig),
+            '--data-dir',
+            str(self.data),
+            '--secure-port',
+            str(self.port),
+            *flags,
+        ]
 
 
 class Peer(Server):
@@ -134,10 +168,18 @@ class Peer(Server):
     def with_rights(self, rights, flags):
         key = self.folder / 'key'
         subprocess.run(['openssl', 'genrsa', '-out', key, '2048'], check=True, capture_output=True)
-        return [self.binaries / 'kube-apiserver', f'--secure-port={self.port}', f'--cert-dir={self.folder / "certificates"}',
-                '--service-account-issuer=https://kubernetes.default.svc', f'--service-account-key-file={key}',
-                f'--service-account-signing-key-file={key}', '--service-cluster-ip-range=10.0.0.0/24', f'--etcd-servers={self.store}',
-                *rights, *flags]
+        return [
+            self.binaries / 'kube-apiserver',
+            f'--secure-port={self.port}',
+            f'--cert-dir={self.folder / "certificates"}',
+            '--service-account-issuer=https://kubernetes.default.svc',
+            f'--service-account-key-file={key}',
+            f'--service-account-signing-key-file={key}',
+            '--service-cluster-ip-range=10.0.0.0/24',
+            f'--etcd-servers={self.store}',
+            *rights,
+            *flags,
+        ]
 
     def end(self):
         super().end()
@@ -159,7 +201,9 @@ def status(process):
 def repeated_fields():
     deep = '{"c":' * 115 + '{' + '"a":1,' * 100 + '"b":1}' + '}' * 115
     filler = 'x' * LARGE_BYTES
-    return f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{{"f":"{filler}"}},"unknown":{deep}}}'
+    return (
+        f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{{"f":"{filler}"}},"unknown":{deep}}}'
+    )
 
 
 def maps_without_names():
@@ -173,11 +217,24 @@ def repeated_keys():
 
 
 def definition(plural, spec):
-    return {'apiVersion': 'apiextensions.k8s.io/v1', 'kind': 'CustomResourceDefinition',
-            'metadata': {'name': f'{plural}.soak.example.com'},
-            'spec': {'group': 'soak.example.com', 'scope': 'Namespaced', 'names': {'plural': plural, 'kind': plural.capitalize()},
-                     'versions': [{'name': 'v1', 'served': True, 'storage': True, 'schema': {
-                         'openAPIV3Schema': {'type': 'object', 'properties': {'spec': spec}}}}]}}
+    return {
+        'apiVersion': 'apiextensions.k8s.io/v1',
+        'kind': 'CustomResourceDefinition',
+        'metadata': {'name': f'{plural}.soak.example.com'},
+        'spec': {
+            'group': 'soak.example.com',
+            'scope': 'Namespaced',
+            'names': {'plural': plural, 'kind': plural.capitalize()},
+            'versions': [
+                {
+                    'name': 'v1',
+                    'served': True,
+                    'storage': True,
+                    'schema': {'openAPIV3Schema': {'type': 'object', 'properties': {'spec': spec}}},
+                }
+            ],
+        },
+    }
 
 
 def frame(kind, flags, stream, payload):

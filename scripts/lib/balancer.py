@@ -1,8 +1,9 @@
 """A load balancer as simple as one can be: connections go, in turn, to the servers whose /readyz says ok.
 
-It passes bytes on and knows nothing of what is in them. A connection stays with its server until either side ends it. It lives in a thread.
-Python's standard library is enough.
+It passes bytes on and knows nothing of what is in them. A connection stays with its server until either side ends it.
+It lives in a thread. Python's standard library is enough.
 """
+
 import asyncio
 import socket
 import threading
@@ -124,8 +125,8 @@ class Balancer:
             await asyncio.gather(*ways, return_exceptions=True)
 
     async def pump(self, source, sink):
-        """Passes on what one side sends until it ends. What the other does not take any more is read nevertheless, so that a reset does
-        not overtake what that one has still sent."""
+        """Passes on what one side sends until it ends. What the other does not take any more is read nevertheless, so
+        that a reset does not overtake what that one has still sent."""
         is_taken = True
         try:
             while piece := await self.loop.sock_recv(source, PIECE_BYTES):

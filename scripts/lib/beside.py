@@ -2,6 +2,7 @@
 
 All runs on loopback, with processes that end with the script. Python's standard library is enough.
 """
+
 import http.client
 import os
 import pathlib
@@ -95,10 +96,22 @@ def start_etcd(binaries, folder, servers, log):
     client, peer = free_port(), free_port()
     store = 'http://127.0.0.1:%d' % client
     peers = 'http://127.0.0.1:%d' % peer
-    etcd = Server([program, '--name=one', '--data-dir=%s' % (folder / 'etcd'), '--listen-client-urls=' + store,
-                   '--advertise-client-urls=' + store, '--listen-peer-urls=' + peers,
-                   '--initial-advertise-peer-urls=' + peers, '--initial-cluster=one=' + peers, '--unsafe-no-fsync'],
-                  client, 'http', log)
+    etcd = Server(
+        [
+            program,
+            '--name=one',
+            '--data-dir=%s' % (folder / 'etcd'),
+            '--listen-client-urls=' + store,
+            '--advertise-client-urls=' + store,
+            '--listen-peer-urls=' + peers,
+            '--initial-advertise-peer-urls=' + peers,
+            '--initial-cluster=one=' + peers,
+            '--unsafe-no-fsync',
+        ],
+        client,
+        'http',
+        log,
+    )
     servers.append(etcd)
     etcd.until_ready('/health')
     return etcd, store
@@ -119,10 +132,23 @@ def begin_theirs(binaries, folder, servers, log, store, *flags):
     if not key.exists():
         subprocess.run(['openssl', 'genrsa', '-out', key, '2048'], check=True, capture_output=True)
     port = free_port()
-    theirs = Server([binaries / 'kube-apiserver', '--secure-port=%d' % port, '--cert-dir=%s' % (folder / 'certificates'),
-                     '--service-account-issuer=https://kubernetes.default.svc', '--service-account-key-file=%s' % key,
-                     '--service-account-signing-key-file=%s' % key, '--service-cluster-ip-range=10.0.0.0/24',
-                     '--authorization-mode=AlwaysAllow', *same_flags(folder, store), *flags], port, 'https', log)
+    theirs = Server(
+        [
+            binaries / 'kube-apiserver',
+            '--secure-port=%d' % port,
+            '--cert-dir=%s' % (folder / 'certificates'),
+            '--service-account-issuer=https://kubernetes.default.svc',
+            '--service-account-key-file=%s' % key,
+            '--service-account-signing-key-file=%s' % key,
+            '--service-cluster-ip-range=10.0.0.0/24',
+            '--authorization-mode=AlwaysAllow',
+            *same_flags(folder, store),
+            *flags,
+        ],
+        port,
+        'https',
+        log,
+    )
     servers.append(theirs)
     return theirs
 
@@ -130,8 +156,19 @@ def begin_theirs(binaries, folder, servers, log, store, *flags):
 def begin_ours(folder, servers, log, store, *flags):
     """Begins ringwatch on an etcd with these flags; adds it to `servers`, and returns it."""
     port = free_port()
-    ours = Server([RINGWATCH, 'serve', '--secure-port=%d' % port, '--data-dir=%s' % (folder / 'ringwatch'),
-                   *same_flags(folder, store), *flags], port, 'https', log)
+    ours = Server(
+        [
+            RINGWATCH,
+            'serve',
+            '--secure-port=%d' % port,
+            '--data-dir=%s' % (folder / 'ringwatch'),
+            *same_flags(folder, store),
+            *flags,
+        ],
+        port,
+        'https',
+        log,
+    )
     servers.append(ours)
     return ours
 

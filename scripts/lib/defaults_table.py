@@ -1,4 +1,5 @@
 """The table of all fields that have a default, which a unit test makes of the rules of all kinds."""
+
 import json
 import pathlib
 import subprocess

@@ -1,4 +1,6 @@
-"""A page in a headless Chromium, read and photographed over the DevTools protocol, by pipes. Python's standard library is enough."""
+"""A page in a headless Chromium, read and photographed over the DevTools protocol, by pipes. Python's standard library
+is enough."""
+
 import base64
 import json
 import os
@@ -9,8 +11,18 @@ import tempfile
 import time
 
 PROGRAMS = ('chromium', 'chromium-browser', 'google-chrome')
-FLAGS = ('--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--no-first-run', '--disable-background-networking',
-         '--disable-sync', '--disable-component-update', '--ignore-certificate-errors', '--remote-debugging-pipe')
+FLAGS = (
+    '--headless',
+    '--no-sandbox',
+    '--disable-gpu',
+    '--hide-scrollbars',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-sync',
+    '--disable-component-update',
+    '--ignore-certificate-errors',
+    '--remote-debugging-pipe',
+)
 # The browser reads calls from the first and writes answers to the second of these descriptors.
 CALLS, ANSWERS = 3, 4
 SECONDS_MAX = 60
@@ -29,8 +41,13 @@ class Page:
         self.answers, answers = os.pipe()
         # A shell puts the descriptors where the browser looks for them.
         command = 'exec "$0" "$@" %d<&%d %d>&%d' % (CALLS, calls, ANSWERS, answers)
-        self.process = subprocess.Popen(['bash', '-c', command, program, *FLAGS, '--user-data-dir=' + self.profile.name],
-                                        pass_fds=(calls, answers), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            ['bash', '-c', command, program, *FLAGS, '--user-data-dir=' + self.profile.name],
+            pass_fds=(calls, answers),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(calls)
         os.close(answers)
         self.last, self.session, self.rest = 0, None, b''
@@ -79,7 +96,9 @@ class Page:
 
     def look(self, width, height, is_dark=False, is_touched=False):
         """Sets the size of the page, its colour scheme, and whether fingers touch it."""
-        self.call('Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=is_touched)
+        self.call(
+            'Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=is_touched
+        )
         self.call('Emulation.setTouchEmulationEnabled', enabled=is_touched)
         scheme = {'name': 'prefers-color-scheme', 'value': 'dark' if is_dark else 'light'}
         self.call('Emulation.setEmulatedMedia', features=[scheme])

@@ -2,6 +2,7 @@
 
 Python's standard library is enough.
 """
+
 import base64
 import http.client
 import json
@@ -36,16 +37,26 @@ def text(value):
 
 
 class Member:
-    """A member of a cluster. `peers` are the URLs of all members, by name; `inside` is a command that runs the member's."""
+    """A member of a cluster. `peers` are the URLs of all members, by name; `inside` is a command that runs the
+    member's."""
 
     def __init__(self, program, name, client, peers, folder, log, inside=(), flags=()):
         self.name, self.url, self.log, self.process = name, client, log, None
         place = urllib.parse.urlsplit(client)
         self.host, self.port = place.hostname, place.port
         cluster = ','.join('%s=%s' % it for it in peers.items())
-        self.command = [*inside, program, '--name=' + name, '--data-dir=%s' % (folder / name), '--listen-client-urls=' + client,
-                        '--advertise-client-urls=' + client, '--listen-peer-urls=' + peers[name],
-                        '--initial-advertise-peer-urls=' + peers[name], '--initial-cluster=' + cluster, *flags]
+        self.command = [
+            *inside,
+            program,
+            '--name=' + name,
+            '--data-dir=%s' % (folder / name),
+            '--listen-client-urls=' + client,
+            '--advertise-client-urls=' + client,
+            '--listen-peer-urls=' + peers[name],
+            '--initial-advertise-peer-urls=' + peers[name],
+            '--initial-cluster=' + cluster,
+            *flags,
+        ]
 
     def start(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)

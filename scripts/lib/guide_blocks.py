@@ -2,6 +2,7 @@
 
 Python's standard library is enough.
 """
+
 import dataclasses
 import os
 import pathlib
@@ -33,7 +34,8 @@ class Failed(Exception):
 @dataclasses.dataclass
 class Block:
     """A fenced block, or one that only the runner sees."""
-    kind: str      # sh, output or excerpt
+
+    kind: str  # sh, output or excerpt
     line: int
     text: str
     file: str = ''
@@ -70,15 +72,25 @@ def until(path, lines, end):
 
 
 class Session:
-    """A bash that runs block after block, in a process group of its own. With the option -e it ends with a command that fails."""
+    """A bash that runs block after block, in a process group of its own. With the option -e it ends with a command
+    that fails."""
 
     def __init__(self, folder, environment, options='-eu'):
         self.options = options
         self.lines = queue.Queue()
         self.folder, self.count, self.printed, self.said_in_use = folder, 0, 0, False
         self.bash = subprocess.Popen(
-            ['bash', '--norc', '--noprofile'], cwd=folder['work'], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, bufsize=1, errors='replace', start_new_session=True)
+            ['bash', '--norc', '--noprofile'],
+            cwd=folder['work'],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            bufsize=1,
+            errors='replace',
+            start_new_session=True,
+        )
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
@@ -93,7 +105,9 @@ class Session:
         script = self.folder['blocks'] / f'{self.count}.sh'
         script.write_text(text)
         try:
-            self.bash.stdin.write(f"set {self.options}; . '{script}' < /dev/null; printf '\\n<end of block {self.count}>\\n'\n")
+            self.bash.stdin.write(
+                f"set {self.options}; . '{script}' < /dev/null; printf '\\n<end of block {self.count}>\\n'\n"
+            )
         except BrokenPipeError:
             raise Failed('the shell has ended') from None
         printed, deadline = [], time.monotonic() + seconds
@@ -186,7 +200,8 @@ exec "%s" "$@"
 
 
 def environment_of(folder, binary, extra, built=None):
-    """The environment of the commands: `ringwatch` is the binary, and nothing is known of other clusters. Examples that lie in `built` are not built."""
+    """The environment of the commands: `ringwatch` is the binary, and nothing is known of other clusters. Examples
+    that lie in `built` are not built."""
     bins = folder['blocks'] / 'bin'
     bins.mkdir()
     if binary.is_file():
@@ -195,6 +210,11 @@ def environment_of(folder, binary, extra, built=None):
         (bins / 'cargo').write_text(BUILT_CARGO % (built, shutil.which('cargo', path=path_of(extra))))
         (bins / 'cargo').chmod(0o755)
     environment = {name: value for name, value in os.environ.items() if name != 'KUBECONFIG'}
-    return {**environment, 'PATH': f'{bins}:{path_of(extra)}', 'HOME': str(folder['home']), 'CHECKOUT': str(ROOT),
-            'CARGO_HOME': os.environ.get('CARGO_HOME', str(pathlib.Path.home() / '.cargo')),
-            'RUSTUP_HOME': os.environ.get('RUSTUP_HOME', str(pathlib.Path.home() / '.rustup'))}
+    return {
+        **environment,
+        'PATH': f'{bins}:{path_of(extra)}',
+        'HOME': str(folder['home']),
+        'CHECKOUT': str(ROOT),
+        'CARGO_HOME': os.environ.get('CARGO_HOME', str(pathlib.Path.home() / '.cargo')),
+        'RUSTUP_HOME': os.environ.get('RUSTUP_HOME', str(pathlib.Path.home() / '.rustup')),
+    }

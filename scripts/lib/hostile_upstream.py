@@ -1,4 +1,5 @@
 """An upstream for relays that is a server's door, but for the answers by which it is hostile."""
+
 import http.client
 import http.server
 import threading
@@ -24,7 +25,10 @@ def empty_maps():
 
 def long_review():
     """A review of 10 MB, of a token that is a user's of a long name."""
-    yield b'{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":true,"user":{"username":"'
+    yield (
+        b'{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1",'
+        b'"status":{"authenticated":true,"user":{"username":"'
+    )
     for _ in range(10):
         yield b'x' * 1_000_000
     yield b'"}}}'
@@ -58,9 +62,13 @@ class Door(http.server.BaseHTTPRequestHandler):
     def pass_on(self, body):
         connection = self.server.behind.connection()
         names = ('authorization', 'accept', 'content-type')
-        connection.request(self.command, self.path, body, {name: self.headers[name] for name in names if self.headers[name]})
+        connection.request(
+            self.command, self.path, body, {name: self.headers[name] for name in names if self.headers[name]}
+        )
         answer = connection.getresponse()
-        self.answer(answer.status, answer.getheader('content-type', 'text/plain'), iter(lambda: answer.read1(PIECE), b''))
+        self.answer(
+            answer.status, answer.getheader('content-type', 'text/plain'), iter(lambda: answer.read1(PIECE), b'')
+        )
         connection.close()
 
     def answer(self, status, media_type, pieces):

@@ -2,6 +2,7 @@
 
 Python's standard library is enough.
 """
+
 import socket
 import ssl
 import struct
@@ -53,7 +54,9 @@ class Connection:
             raise
         self.authority, self.next, self.buffer = '%s:%d' % (host, port), 1, b''
         settings = struct.pack('>HIHI', 2, 0, 4, WINDOW)
-        self.socket.sendall(PREFACE + frame(SETTINGS, 0, 0, settings) + frame(WINDOW_UPDATE, 0, 0, struct.pack('>I', WINDOW)))
+        self.socket.sendall(
+            PREFACE + frame(SETTINGS, 0, 0, settings) + frame(WINDOW_UPDATE, 0, 0, struct.pack('>I', WINDOW))
+        )
 
     def get(self, path, **headers):
         """Sends a request; returns the number of its stream."""

@@ -2,6 +2,7 @@
 
 A file of them has on each line a pattern, then two blanks, # and the reason.
 """
+
 import fnmatch
 
 

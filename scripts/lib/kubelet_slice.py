@@ -1,8 +1,11 @@
-"""A part of a large cluster on this machine: the watches, renewals and events of some of its nodes on one server over one etcd.
+"""A part of a large cluster on this machine: the watches, renewals and events of some of its nodes on one server over
+one etcd.
 
-The clients are scenarios of `ringwatch load` at the same time. While all are at work, the server's processor time, its requests and the events that it
-sent are counted, and `scripts/scaling` compares that time with the model's for the same counts.
+The clients are scenarios of `ringwatch load` at the same time. While all are at work, the server's processor time, its
+requests and the events that it sent are counted, and `scripts/scaling` compares that time with the model's for the
+same counts.
 """
+
 import os
 import pathlib
 import re
@@ -13,8 +16,8 @@ import time
 
 from beside import RINGWATCH, Server, free_port, start_etcd
 
-# All watches are open before it is counted. Scenarios work for longer than all takes; `load` measures nothing meanwhile. `idle` begins with a quarter
-# of its duration without watches.
+# All watches are open before it is counted. Scenarios work for longer than all takes; `load` measures nothing
+# meanwhile. `idle` begins with a quarter of its duration without watches.
 WARM_UP_SECONDS, COUNT_SECONDS = 80, 60
 AT_WORK, IDLE = '200s', '120s'
 END_SECONDS_MAX = 60
@@ -22,12 +25,35 @@ TICKS = os.sysconf('SC_CLK_TCK')
 
 
 def scenarios(nodes, share):
-    """Returns the flags of `load` for so many nodes, which are a share of a cluster with 3,500 writes of pods and one event for all nodes a second."""
+    """Returns the flags of `load` for so many nodes, which are a share of a cluster with 3,500 writes of pods and one
+    event for all nodes a second."""
     long = ['--warm-up=' + AT_WORK, '--duration=5s']
     return {
         'watches without events': ['idle', '--watchers', str(10 * nodes), '--streams', '10', '--duration=' + IDLE],
-        'an event for all': ['fanout', '--watchers', str(nodes), '--streams', '1', '--rate', '1', '--writers', '1', *long],
-        'events for one': ['selective', '--watchers', str(nodes), '--streams', '1', '--rate', '%g' % (3500 * share), '--pods', '50', *long],
+        'an event for all': [
+            'fanout',
+            '--watchers',
+            str(nodes),
+            '--streams',
+            '1',
+            '--rate',
+            '1',
+            '--writers',
+            '1',
+            *long,
+        ],
+        'events for one': [
+            'selective',
+            '--watchers',
+            str(nodes),
+            '--streams',
+            '1',
+            '--rate',
+            '%g' % (3500 * share),
+            '--pods',
+            '50',
+            *long,
+        ],
         'renewals': ['renew', '--writers', '16', '--encoding', 'protobuf', *long],
     }
 
@@ -55,7 +81,12 @@ class Counts:
         self.requests = self.sums(text, 'apiserver_request_total', 'verb', 'resource')
         self.events = self.sums(text, 'apiserver_watch_events_total', 'resource')
         pid = server.process.pid
-        self.at, self.cpu, self.resident, self.busy = time.monotonic(), cpu_seconds(pid), resident_bytes(pid), machine_busy()
+        self.at, self.cpu, self.resident, self.busy = (
+            time.monotonic(),
+            cpu_seconds(pid),
+            resident_bytes(pid),
+            machine_busy(),
+        )
 
     @staticmethod
     def sums(text, name, *labels):
@@ -89,23 +120,52 @@ def run(nodes, share):
                 store = start_etcd(folder, folder, servers, log)[1]
                 tokens, port = folder / 'tokens.csv', free_port()
                 tokens.write_text('token,admin,1,"system:masters"\n')
-                server = Server([RINGWATCH, 'serve', '--secure-port=%d' % port, '--data-dir=%s' % (folder / 'data'), '--etcd-servers=' + store,
-                                 '--token-auth-file=%s' % tokens, '--bind-address=127.0.0.1', '--disable-admission-plugins=ServiceAccount'], port, 'https', log)
+                server = Server(
+                    [
+                        RINGWATCH,
+                        'serve',
+                        '--secure-port=%d' % port,
+                        '--data-dir=%s' % (folder / 'data'),
+                        '--etcd-servers=' + store,
+                        '--token-auth-file=%s' % tokens,
+                        '--bind-address=127.0.0.1',
+                        '--disable-admission-plugins=ServiceAccount',
+                    ],
+                    port,
+                    'https',
+                    log,
+                )
                 servers.append(server)
                 server.until_ready('/readyz')
                 idle = Counts(server)
                 for flags in scenarios(nodes, share).values():
-                    clients.append(subprocess.Popen(
-                        [RINGWATCH, 'load', *flags, '--server=https://127.0.0.1:%d' % port, '--token=token', '--insecure-skip-tls-verify', '--http=2',
-                         '--runs=1', '--pid=%d' % server.process.pid],
-                        stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+                    clients.append(
+                        subprocess.Popen(
+                            [
+                                RINGWATCH,
+                                'load',
+                                *flags,
+                                '--server=https://127.0.0.1:%d' % port,
+                                '--token=token',
+                                '--insecure-skip-tls-verify',
+                                '--http=2',
+                                '--runs=1',
+                                '--pid=%d' % server.process.pid,
+                            ],
+                            stdin=subprocess.DEVNULL,
+                            stdout=log,
+                            stderr=log,
+                        )
+                    )
                 time.sleep(WARM_UP_SECONDS)
                 begin = Counts(server)
                 time.sleep(COUNT_SECONDS)
                 end = Counts(server)
                 ended = [client.args[2] for client in clients if client.poll() is not None]
                 if ended:
-                    raise SystemExit('%s ended too early: %s' % (', '.join(ended), (folder / 'log').read_text()[-2000:]))
+                    raise SystemExit(
+                        '%s ended too early: %s' % (', '.join(ended), (folder / 'log').read_text()[-2000:])
+                    )
                 return idle, begin, end
             finally:
                 for process in clients:

@@ -2,6 +2,7 @@
 
 Python's standard library is enough.
 """
+
 import http.client
 import json
 import pathlib
@@ -33,6 +34,7 @@ def program(name):
 
 def shortened(rules, scale):
     """Returns rules whose windows and `for` are shorter by a factor."""
+
     def seconds(match):
         return int(match[1]) * UNITS[match[2]] / scale
 
@@ -42,8 +44,12 @@ def shortened(rules, scale):
 
 def scrapes(job, targets, authorization=None, **certificate):
     """Returns a job of scrapes, with a token or with a certificate."""
-    job = {'job_name': job, 'scheme': 'https', 'tls_config': {'insecure_skip_verify': True, **certificate},
-           'file_sd_configs': [{'files': [str(targets)], 'refresh_interval': '1s'}]}
+    job = {
+        'job_name': job,
+        'scheme': 'https',
+        'tls_config': {'insecure_skip_verify': True, **certificate},
+        'file_sd_configs': [{'files': [str(targets)], 'refresh_interval': '1s'}],
+    }
     return {**job, 'authorization': authorization} if authorization else job
 
 
@@ -55,20 +61,48 @@ class Prometheus:
         rules, config = folder / 'rules.yaml', folder / 'prometheus.yaml'
         rules.write_text(shortened(RULES.read_text(), scale))
         subprocess.run([program('promtool'), 'check', 'rules', str(rules)], check=True, stdout=log, stderr=log)
-        config.write_text(json.dumps({
-            'global': {'scrape_interval': '%ds' % SCRAPE_SECONDS, 'scrape_timeout': '%ds' % SCRAPE_SECONDS, 'evaluation_interval': '1s'},
-            'rule_files': [str(rules)],
-            'scrape_configs': [
-                scrapes('apiserver', folder / 'servers.json', authorization={'credentials': 'token'}),
-                scrapes('relay', folder / 'relays.json', cert_file=str(folder / 'relay.crt'), key_file=str(folder / 'relay.key'))]}))
+        config.write_text(
+            json.dumps(
+                {
+                    'global': {
+                        'scrape_interval': '%ds' % SCRAPE_SECONDS,
+                        'scrape_timeout': '%ds' % SCRAPE_SECONDS,
+                        'evaluation_interval': '1s',
+                    },
+                    'rule_files': [str(rules)],
+                    'scrape_configs': [
+                        scrapes('apiserver', folder / 'servers.json', authorization={'credentials': 'token'}),
+                        scrapes(
+                            'relay',
+                            folder / 'relays.json',
+                            cert_file=str(folder / 'relay.crt'),
+                            key_file=str(folder / 'relay.key'),
+                        ),
+                    ],
+                }
+            )
+        )
         port = free_port()
-        self.server = Server([program('prometheus'), '--config.file=%s' % config, '--storage.tsdb.path=%s' % (folder / 'prometheus'),
-                              '--web.listen-address=127.0.0.1:%d' % port, '--log.level=warn'], port, 'http', log)
+        self.server = Server(
+            [
+                program('prometheus'),
+                '--config.file=%s' % config,
+                '--storage.tsdb.path=%s' % (folder / 'prometheus'),
+                '--web.listen-address=127.0.0.1:%d' % port,
+                '--log.level=warn',
+            ],
+            port,
+            'http',
+            log,
+        )
         self.server.until_ready('/-/ready')
 
     def scrape(self, kind, ports):
         """Scrapes the `servers` or `relays` at these ports, whose names the label `instance` has."""
-        groups = [{'targets': ['127.0.0.1:%d' % port], 'labels': {'instance': name, 'job': 'apiserver'}} for name, port in ports.items()]
+        groups = [
+            {'targets': ['127.0.0.1:%d' % port], 'labels': {'instance': name, 'job': 'apiserver'}}
+            for name, port in ports.items()
+        ]
         (self.folder / (kind + '.json')).write_text(json.dumps(groups))
 
     def ask(self, path, **parameters):
@@ -87,7 +121,9 @@ class Prometheus:
     def has_data(self, expression):
         """True if a query has returned a number at any time since the start."""
         step = max(SCRAPE_SECONDS, int((time.time() - self.began) / POINTS_MAX) + 1)
-        found = self.ask('/api/v1/query_range', query=expression, start=self.began, end=time.time(), step=step)['result']
+        found = self.ask('/api/v1/query_range', query=expression, start=self.began, end=time.time(), step=step)[
+            'result'
+        ]
         return any(value != 'NaN' for series in found for _, value in series['values'])
 
 
@@ -105,5 +141,10 @@ def queries(window):
     """Returns the queries of the dashboard, by panel, with their variables replaced."""
     for panel in json.loads(DASHBOARD.read_text())['panels']:
         for target in panel.get('targets', []):
-            expression = target['expr'].replace('$__rate_interval', window).replace('$job', 'apiserver').replace('$instance', '.*')
+            expression = (
+                target['expr']
+                .replace('$__rate_interval', window)
+                .replace('$job', 'apiserver')
+                .replace('$instance', '.*')
+            )
             yield panel['title'], expression

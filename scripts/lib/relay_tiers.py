@@ -1,10 +1,13 @@
 """A simulation of events on their way through tiers of servers and relays, event by event, from a fixed seed.
 
-An event comes to every server at once, as etcd's watch brings it. A machine gives events on in the order in which they came; it gives one
-to all its clients before the next, and its cores share that work evenly. What a delivery costs is drawn for each event on each machine from a range
-of docs/records/performance.md. The machine below has the event when its delivery is done and HOP_SECONDS have passed. What else a machine does (requests, other
-events) is taken from its cores as a steady share. Left out are pauses, losses, and the time until a client has read what was written to its socket.
+An event comes to every server at once, as etcd's watch brings it. A machine gives events on in the order in which they
+came; it gives one to all its clients before the next, and its cores share that work evenly. What a delivery costs is
+drawn for each event on each machine from a range of docs/records/performance.md. The machine below has the event when
+its delivery is done and HOP_SECONDS have passed. What else a machine does (requests, other events) is taken from its
+cores as a steady share. Left out are pauses, losses, and the time until a client has read what was written to its
+socket.
 """
+
 import heapq
 import random
 
@@ -17,7 +20,8 @@ PLACES = 20
 
 
 class Tier:
-    """Machines of one kind: how many, how many clients they all have, what a delivery to one costs in us, and the cores of each that are free for it."""
+    """Machines of one kind: how many, how many clients they all have, what a delivery to one costs in us, and the
+    cores of each that are free for it."""
 
     def __init__(self, machines, clients, cost, cores):
         self.machines, self.clients, self.cost, self.cores = machines, clients / machines, cost, cores
@@ -33,7 +37,8 @@ class Tier:
 
 
 class Outcome:
-    """The delays in s, sorted, until clients had an event and until the last machine before them had it; and the cores that one machine of each tier took."""
+    """The delays in s, sorted, until clients had an event and until the last machine before them had it; and the cores
+    that one machine of each tier took."""
 
     def __init__(self, delays, arrivals, cores):
         self.delays, self.arrivals, self.cores = sorted(delays), sorted(arrivals), cores

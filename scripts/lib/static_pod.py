@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Stands in for the kubelet of a control plane: runs the command of a static pod's manifest, and again whenever the manifest changes.
+"""Stands in for the kubelet of a control plane: runs the command of a static pod's manifest, and again whenever the
+manifest changes.
 
 Usage: static_pod.py MANIFEST LOG
 
-The command's program is looked for on PATH, as a container's would be in its image. Probes, volumes and all else of the manifest are not
-looked at. While there is no manifest nothing runs.
+The command's program is looked for on PATH, as a container's would be in its image. Probes, volumes and all else of
+the manifest are not looked at. While there is no manifest nothing runs.
 """
+
 import os
 import pathlib
 import signal
@@ -58,7 +60,11 @@ def main():
                 wanted = command_of(manifest)
                 if wanted != running:
                     end(process)
-                    process = subprocess.Popen(wanted, stdin=subprocess.DEVNULL, stdout=output, stderr=output) if wanted else None
+                    process = (
+                        subprocess.Popen(wanted, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+                        if wanted
+                        else None
+                    )
                     running = wanted
                 time.sleep(LOOK_SECONDS)
     finally:

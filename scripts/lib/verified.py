@@ -1,7 +1,9 @@
 """Runs of `ringwatch load verify` while something is done to the servers, and what its clients saw.
 
-The clients are those of the same binary as the servers, unless RINGWATCH_LOAD names another. Python's standard library is enough.
+The clients are those of the same binary as the servers, unless RINGWATCH_LOAD names another. Python's standard library
+is enough.
 """
+
 import json
 import os
 import subprocess
@@ -24,15 +26,30 @@ ZERO = {
 
 
 def under_load(urls, act, folder, log, seconds, flags=(), waits=True):
-    """Lets the clients work on servers for some seconds, and calls `act` after a third of them. With `waits` they go on until
-    it returns. Returns the outcome of `load verify`, and what went wrong with `act`."""
+    """Lets the clients work on servers for some seconds, and calls `act` after a third of them. With `waits` they go
+    on until it returns. Returns the outcome of `load verify`, and what went wrong with `act`."""
     asked, done, saved = folder / 'asked', folder / 'done', folder / 'outcome.json'
     for file in (asked, done, saved):
         file.unlink(missing_ok=True)
     wait = 'until [ -e %s ]; do sleep 0.05; done' % done if waits else 'true'
     first, *others = urls
-    command = [LOAD, 'load', 'verify', '--server', first, '--token', 'token', '--insecure-skip-tls-verify', '--duration',
-               '%ds' % seconds, '--save', str(saved), '--fault', 'at=%ds cmd=touch %s; %s' % (seconds // 3, asked, wait), *flags]
+    command = [
+        LOAD,
+        'load',
+        'verify',
+        '--server',
+        first,
+        '--token',
+        'token',
+        '--insecure-skip-tls-verify',
+        '--duration',
+        '%ds' % seconds,
+        '--save',
+        str(saved),
+        '--fault',
+        'at=%ds cmd=touch %s; %s' % (seconds // 3, asked, wait),
+        *flags,
+    ]
     for other in others:
         command += ['--also-server', other]
     load = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -54,7 +71,8 @@ def under_load(urls, act, folder, log, seconds, flags=(), waits=True):
 
 
 def judge(outcome, trouble):
-    """Returns the counts that must be zero, what else is wrong, and the 410s and the time without a write if nothing is."""
+    """Returns the counts that must be zero, what else is wrong, and the 410s and the time without a write if nothing
+    is."""
     if outcome is None:
         return dict.fromkeys(ZERO, '?'), [trouble], ('?', '?')
     measured = outcome['runs'][0]
@@ -71,9 +89,14 @@ def judge(outcome, trouble):
         counts['writes lost'] = '?'
         problems.append('%d objects were not judged' % figure['objects not judged']['value'])
     is_whole = outcome['verdict']['is'] == 'passed'
-    return counts, problems, tuple(
-        '%g' % round(figure[name]['value'], 2) if is_whole else '?'
-        for name in ('watches expired (410)', 'longest time without a write done'))
+    return (
+        counts,
+        problems,
+        tuple(
+            '%g' % round(figure[name]['value'], 2) if is_whole else '?'
+            for name in ('watches expired (410)', 'longest time without a write done')
+        ),
+    )
 
 
 def table(head, rows):

@@ -1,10 +1,11 @@
 """Writers and watchers who go from server to server, and what the watchers saw of the writes.
 
-The writers count: each write puts the writer's next number into one of its ConfigMaps. Each watcher follows all of them in one form,
-JSON or protobuf over HTTP/1.1 or HTTP/2, from its list on by resource versions alone. So the numbers say what was lost, repeated or
-reordered.
+The writers count: each write puts the writer's next number into one of its ConfigMaps. Each watcher follows all of
+them in one form, JSON or protobuf over HTTP/1.1 or HTTP/2, from its list on by resource versions alone. So the numbers
+say what was lost, repeated or reordered.
 Python's standard library is enough.
 """
+
 import http.client
 import json
 import socket
@@ -23,7 +24,8 @@ WRITERS = 3
 OBJECTS = 2
 # An answer that does not come in this time is none.
 ANSWER_SECONDS_MAX = 10
-# Writers wait less: a write that reaches etcd while it has no leader is answered after seven seconds, by etcd's own limit.
+# Writers wait less: a write that reaches etcd while it has no leader is answered after seven seconds, by etcd's own
+# limit.
 WRITTEN_SECONDS_MAX = 1
 # Between attempts at a server that is away.
 PAUSE_SECONDS = 0.05
@@ -46,7 +48,8 @@ class Client:
             self.close()
         if self.connection is None:
             self.connection = http.client.HTTPSConnection(
-                server.host, server.port, timeout=self.timeout, context=unverified_tls())
+                server.host, server.port, timeout=self.timeout, context=unverified_tls()
+            )
             self.server = server
         headers = {'Authorization': 'Bearer ' + self.token, 'Accept': accept, 'Content-Type': media_type}
         try:
@@ -82,14 +85,15 @@ class Witness(threading.Thread):
 
 
 class Writer(Witness):
-    """Writes so many times a second, and goes to the next server after `stay` writes, or when its own is away. Its numbers are
-    those that give its place when they are divided by the number of writers."""
+    """Writes so many times a second, and goes to the next server after `stay` writes, or when its own is away. Its
+    numbers are those that give its place when they are divided by the number of writers."""
 
     def __init__(self, place, servers, rate, stay):
         super().__init__()
         self.place, self.servers, self.rate, self.stay = place, servers, rate, stay
         self.name, self.count, self.at = 'writer %d' % place, 0, place
-        # The numbers that were acknowledged, with the revision and the time of the answer, and those of an unknown fate.
+        # The numbers that were acknowledged, with the revision and the time of the answer, and those of an unknown
+        # fate.
         self.acknowledged, self.unknown, self.refused = {}, set(), []
 
     def work(self):
@@ -127,14 +131,19 @@ class Writer(Witness):
 
 
 class Watcher(Witness):
-    """Follows the writes, and goes to the next server after `stay` events, if there is such a number, or when its watch ends."""
+    """Follows the writes, and goes to the next server after `stay` events, if there is such a number, or when its
+    watch ends."""
 
     def __init__(self, form, servers, at, stay=None):
         super().__init__()
         (self.encoding, self.version), self.servers, self.at, self.stay = form, servers, at, stay
-        self.name = '%s over HTTP/%s' % ('JSON' if self.encoding == JSON else 'protobuf', {1: '1.1', 2: '2'}[self.version])
+        self.name = '%s over HTTP/%s' % (
+            'JSON' if self.encoding == JSON else 'protobuf',
+            {1: '1.1', 2: '2'}[self.version],
+        )
         self.position, self.watching = None, threading.Event()
-        # The events: number, revision and time. When the last watch ended, and how long it took each time to have another.
+        # The events: number, revision and time. When the last watch ended, and how long it took each time to have
+        # another.
         self.seen, self.expired, self.errors, self.left = [], 0, [], None
         self.watches, self.goaways, self.takes, self.socket = 0, 0, [], None
 
@@ -204,7 +213,9 @@ class Watcher(Witness):
             pass
 
     def over_http1(self, server, path):
-        connection = http.client.HTTPSConnection(server.host, server.port, timeout=ANSWER_SECONDS_MAX, context=unverified_tls())
+        connection = http.client.HTTPSConnection(
+            server.host, server.port, timeout=ANSWER_SECONDS_MAX, context=unverified_tls()
+        )
         try:
             connection.connect()
             self.socket = connection.sock
@@ -266,7 +277,7 @@ class Watcher(Witness):
         if len(buffer) < 4 or len(buffer) < 4 + struct.unpack('>I', buffer[:4])[0]:
             return None, buffer
         size = struct.unpack('>I', buffer[:4])[0]
-        content, rest = buffer[4:4 + size], buffer[4 + size:]
+        content, rest = buffer[4 : 4 + size], buffer[4 + size :]
         event = dict(fields(content))
         raw = dict(fields(event[2]))[1]
         thing = dict(fields(dict(fields(raw.removeprefix(MAGIC)))[2]))
@@ -313,7 +324,10 @@ class Witnesses:
             self.problems += writer.refused[:3]
             if not writer.acknowledged:
                 self.problems.append('%s has no acknowledged write' % writer.name)
-        last, end = {max(it.acknowledged, default=0) for it in self.writers} - {0}, time.monotonic() + SETTLE_SECONDS_MAX
+        last, end = (
+            {max(it.acknowledged, default=0) for it in self.writers} - {0},
+            time.monotonic() + SETTLE_SECONDS_MAX,
+        )
         while time.monotonic() < end and not all(last <= {it[0] for it in watcher.seen} for watcher in self.watchers):
             time.sleep(PAUSE_SECONDS)
         for watcher in self.watchers:
@@ -322,7 +336,10 @@ class Witnesses:
             watcher.join(2 * ANSWER_SECONDS_MAX)
         # After the joins, so that whatever broke off is told, whenever it did.
         self.problems += [
-            '%s broke off: %s' % (it.name, it.broke_off) for it in (*self.writers, *self.watchers) if it.broke_off is not None]
+            '%s broke off: %s' % (it.name, it.broke_off)
+            for it in (*self.writers, *self.watchers)
+            if it.broke_off is not None
+        ]
 
     def counts(self):
         """Returns what must be zero: what all watchers together saw not, twice or out of order, and 410s."""
@@ -336,7 +353,9 @@ class Witnesses:
             total['410s'] += watcher.expired
             strange = [it for it in watcher.seen if it[0] in self.acknowledged and self.acknowledged[it[0]][0] != it[1]]
             if strange:
-                self.problems.append('%s: %d events have other versions than their writes' % (watcher.name, len(strange)))
+                self.problems.append(
+                    '%s: %d events have other versions than their writes' % (watcher.name, len(strange))
+                )
             if lost:
                 self.problems.append('%s never saw %s' % (watcher.name, sorted(lost)[:10]))
             self.problems += watcher.errors[:3]

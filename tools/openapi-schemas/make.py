@@ -3,14 +3,15 @@
 
 Usage: make.py DEFINITIONS TABLES FACTS > schemas.txt
 
-DEFINITIONS is the JSON schema of a release as the package kubernetes-validate has it: Kubernetes' published definitions,
-changed so that null is allowed everywhere. TABLES is src/codec/tables.txt, which knows the Go types: what Go cannot leave
-out has a default in OpenAPI v3. FACTS has what neither says. A line is
+DEFINITIONS is the JSON schema of a release as the package kubernetes-validate has it: Kubernetes' published
+definitions, changed so that null is allowed everywhere. TABLES is src/codec/tables.txt, which knows the Go types: what
+Go cannot leave out has a default in OpenAPI v3. FACTS has what neither says. A line is
 
     NAME GROUP/VERSION/KIND[,...] SCHEMA
 
 with `-` where a type is no kind, the names sorted and the schemas as OpenAPI v3 has them.
 """
+
 import json
 import sys
 
@@ -18,10 +19,7 @@ REFERENCE = '#/components/schemas/'
 ZEROES = {'string': '', 'integer': 0, 'number': 0, 'boolean': False}
 INT_OR_STRING = 'io.k8s.apimachinery.pkg.util.intstr.IntOrString'
 # Types that are a struct in Go and something else in JSON, with what that is.
-ONE_OF = {
-    'io.k8s.apimachinery.pkg.api.resource.Quantity': ('string', 'number'),
-    INT_OR_STRING: ('integer', 'string'),
-}
+ONE_OF = {'io.k8s.apimachinery.pkg.api.resource.Quantity': ('string', 'number'), INT_OR_STRING: ('integer', 'string')}
 
 
 def published(node, name=''):
@@ -143,7 +141,9 @@ def main():
         if name == INT_OR_STRING:
             schema['format'] = 'int-or-string'
         defaults.of_definition(name, schema)
-        kinds = ','.join('%(group)s/%(version)s/%(kind)s' % it for it in schema.get('x-kubernetes-group-version-kind', ()))
+        kinds = ','.join(
+            '%(group)s/%(version)s/%(kind)s' % it for it in schema.get('x-kubernetes-group-version-kind', ())
+        )
         text = json.dumps(wrapped(schema), ensure_ascii=False, separators=(',', ':'), sort_keys=True)
         print(name, kinds or '-', text)
 

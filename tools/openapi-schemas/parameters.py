@@ -3,23 +3,34 @@
 
 Usage: parameters.py PROTO > parameters.txt
 
-PROTO is a folder with the `generated.proto` files of Kubernetes' Go modules. Query parameters are the fields of the options of
-requests, which are messages there, and are described by the comments of these fields. A line is
+PROTO is a folder with the `generated.proto` files of Kubernetes' Go modules. Query parameters are the fields of the
+options of requests, which are messages there, and are described by the comments of these fields. A line is
 
     MESSAGE FIELD TEXT
 
 with the text in JSON.
 """
+
 import json
 import re
 import sys
 
-# The file of each message, and the fields that are no parameters: those of bodies, and that a message has in common with all.
+# The file of each message, and the fields that are no parameters: those of bodies, and that a message has in common
+# with all.
 META, CORE = 'apimachinery/pkg/apis/meta/v1', 'api/core/v1'
 MESSAGES = {
-    'ListOptions': META, 'CreateOptions': META, 'UpdateOptions': META, 'PatchOptions': META, 'DeleteOptions': META,
-    'NodeProxyOptions': CORE, 'PodAttachOptions': CORE, 'PodExecOptions': CORE, 'PodLogOptions': CORE,
-    'PodPortForwardOptions': CORE, 'PodProxyOptions': CORE, 'ServiceProxyOptions': CORE,
+    'ListOptions': META,
+    'CreateOptions': META,
+    'UpdateOptions': META,
+    'PatchOptions': META,
+    'DeleteOptions': META,
+    'NodeProxyOptions': CORE,
+    'PodAttachOptions': CORE,
+    'PodExecOptions': CORE,
+    'PodLogOptions': CORE,
+    'PodPortForwardOptions': CORE,
+    'PodProxyOptions': CORE,
+    'ServiceProxyOptions': CORE,
 }
 NO_PARAMETERS = {'DeleteOptions': ('preconditions',), 'PodLogOptions': ('sinceTime',)}
 FIELD = re.compile(r'\s*(?:optional|repeated) \S+ (\w+) = \d+;')
@@ -60,7 +71,7 @@ def fields(text, message):
 
 
 def main():
-    folder, = sys.argv[1:]
+    (folder,) = sys.argv[1:]
     for message, package in sorted(MESSAGES.items()):
         with open('%s/%s/generated.proto' % (folder, package), encoding='utf-8') as file:
             text = file.read()

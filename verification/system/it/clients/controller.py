@@ -3,9 +3,11 @@
     controller.py KUBECONFIG            defines a type, starts two controllers, and sees that they do their work
     controller.py KUBECONFIG work NAME  is one of them: it works while it holds the lease
 
-Prints "halfway" when the server may be killed, and "done" after the last check. A controller gives each pump a config map by
-server-side apply, and says in the status what it has seen. Whoever loses the lease, or the server, ends and is started again.
+Prints "halfway" when the server may be killed, and "done" after the last check. A controller gives each pump a config
+map by server-side apply, and says in the status what it has seen. Whoever loses the lease, or the server, ends and is
+started again.
 """
+
 import logging
 import os
 import subprocess
@@ -29,21 +31,46 @@ PUMPS = 12
 APPLIED = {'field_manager': LEASE, 'force_conflicts': True}
 AWAY = (ApiException, HTTPError, OSError, dynamic.exceptions.DynamicApiError)
 DEFINITION = {
-    'apiVersion': 'apiextensions.k8s.io/v1', 'kind': 'CustomResourceDefinition',
+    'apiVersion': 'apiextensions.k8s.io/v1',
+    'kind': 'CustomResourceDefinition',
     'metadata': {'name': 'pumps.example.com'},
     'spec': {
-        'group': 'example.com', 'scope': 'Namespaced', 'names': {'plural': 'pumps', 'kind': 'Pump'},
-        'versions': [{
-            'name': 'v1', 'served': True, 'storage': True,
-            'subresources': {'status': {}, 'scale': {
-                'specReplicasPath': '.spec.rate', 'statusReplicasPath': '.status.rate'}},
-            'schema': {'openAPIV3Schema': {'type': 'object', 'properties': {
-                'spec': {'type': 'object', 'required': ['rate'], 'properties': {
-                    'rate': {'type': 'integer', 'minimum': 0}, 'rateMax': {'type': 'integer', 'default': 100}},
-                    'x-kubernetes-validations': [{'rule': 'self.rate <= self.rateMax', 'message': 'too fast'}]},
-                'status': {'type': 'object', 'properties': {
-                    'observedGeneration': {'type': 'integer'}, 'rate': {'type': 'integer'}}}}}},
-        }],
+        'group': 'example.com',
+        'scope': 'Namespaced',
+        'names': {'plural': 'pumps', 'kind': 'Pump'},
+        'versions': [
+            {
+                'name': 'v1',
+                'served': True,
+                'storage': True,
+                'subresources': {
+                    'status': {},
+                    'scale': {'specReplicasPath': '.spec.rate', 'statusReplicasPath': '.status.rate'},
+                },
+                'schema': {
+                    'openAPIV3Schema': {
+                        'type': 'object',
+                        'properties': {
+                            'spec': {
+                                'type': 'object',
+                                'required': ['rate'],
+                                'properties': {
+                                    'rate': {'type': 'integer', 'minimum': 0},
+                                    'rateMax': {'type': 'integer', 'default': 100},
+                                },
+                                'x-kubernetes-validations': [
+                                    {'rule': 'self.rate <= self.rateMax', 'message': 'too fast'}
+                                ],
+                            },
+                            'status': {
+                                'type': 'object',
+                                'properties': {'observedGeneration': {'type': 'integer'}, 'rate': {'type': 'integer'}},
+                            },
+                        },
+                    }
+                },
+            }
+        ],
     },
 }
 
@@ -70,12 +97,16 @@ def connect(kubeconfig):
 
 def resources(api):
     """The types, once discovery has them."""
+
     def look():
         try:
-            return (api.resources.get(api_version='example.com/v1', kind='Pump'),
-                    api.resources.get(api_version='v1', kind='ConfigMap'))
+            return (
+                api.resources.get(api_version='example.com/v1', kind='Pump'),
+                api.resources.get(api_version='v1', kind='ConfigMap'),
+            )
         except ResourceNotFoundError:
             api.resources.invalidate_cache()
+
     return soon('the resource', look)
 
 
@@ -97,25 +128,52 @@ def work(api, name):
                     reconcile(pumps, config_maps, event['object'])
 
     lock = LeaseLock(LEASE, NAMESPACE, name)
-    leaderelection.LeaderElection(electionconfig.Config(
-        lock, LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS, onstarted_leading=lead, onstopped_leading=lambda: None)).run()
+    leaderelection.LeaderElection(
+        electionconfig.Config(
+            lock, LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS, onstarted_leading=lead, onstopped_leading=lambda: None
+        )
+    ).run()
 
 
 def reconcile(pumps, config_maps, pump):
     meta = pump.metadata
     if (pump.get('status') or {}).get('observedGeneration') == meta.generation:
         return
-    config_maps.server_side_apply({
-        'apiVersion': 'v1', 'kind': 'ConfigMap',
-        'metadata': {'name': 'pump-' + meta.name, 'labels': {'pump': meta.name}, 'ownerReferences': [{
-            'apiVersion': 'example.com/v1', 'kind': 'Pump', 'name': meta.name, 'uid': meta.uid, 'controller': True}]},
-        'data': {'rate': str(pump.spec.rate)},
-    }, name='pump-' + meta.name, namespace=NAMESPACE, **APPLIED)
+    config_maps.server_side_apply(
+        {
+            'apiVersion': 'v1',
+            'kind': 'ConfigMap',
+            'metadata': {
+                'name': 'pump-' + meta.name,
+                'labels': {'pump': meta.name},
+                'ownerReferences': [
+                    {
+                        'apiVersion': 'example.com/v1',
+                        'kind': 'Pump',
+                        'name': meta.name,
+                        'uid': meta.uid,
+                        'controller': True,
+                    }
+                ],
+            },
+            'data': {'rate': str(pump.spec.rate)},
+        },
+        name='pump-' + meta.name,
+        namespace=NAMESPACE,
+        **APPLIED,
+    )
     try:
-        pumps.status.server_side_apply({
-            'apiVersion': 'example.com/v1', 'kind': 'Pump', 'metadata': {'name': meta.name, 'uid': meta.uid},
-            'status': {'observedGeneration': meta.generation, 'rate': pump.spec.rate},
-        }, name=meta.name, namespace=NAMESPACE, **APPLIED)
+        pumps.status.server_side_apply(
+            {
+                'apiVersion': 'example.com/v1',
+                'kind': 'Pump',
+                'metadata': {'name': meta.name, 'uid': meta.uid},
+                'status': {'observedGeneration': meta.generation, 'rate': pump.spec.rate},
+            },
+            name=meta.name,
+            namespace=NAMESPACE,
+            **APPLIED,
+        )
     except (ConflictError, NotFoundError):
         pass  # it is gone, or another by now
 
@@ -193,13 +251,18 @@ def change(pumps, rate):
             found = pumps.get(name=name, namespace=NAMESPACE).to_dict()
             found['spec']['rate'] = rate + number
             return pumps.replace(found, namespace=NAMESPACE)
+
         soon('a change of %s' % name, write)
 
 
 def refuses(pumps):
     old = pumps.get(name='p0', namespace=NAMESPACE).to_dict()
-    pumps.patch({'metadata': {'labels': {'a': 'b'}}}, name='p0', namespace=NAMESPACE,
-                content_type='application/merge-patch+json')
+    pumps.patch(
+        {'metadata': {'labels': {'a': 'b'}}},
+        name='p0',
+        namespace=NAMESPACE,
+        content_type='application/merge-patch+json',
+    )
     for error, write in [
         (ConflictError, lambda: pumps.replace(old, namespace=NAMESPACE)),
         (UnprocessibleEntityError, lambda: pumps.create(pump('fast', 101), namespace=NAMESPACE)),
@@ -214,14 +277,20 @@ def refuses(pumps):
 
 def settle(controllers, pumps, informer):
     """Waits until all is done, and the informer has seen it."""
+
     def settled():
         controllers.keep()
         items = pumps.get(namespace=NAMESPACE).items
         wanted = {'pump-' + item.metadata.name: (item.metadata.uid, str(item.spec.rate)) for item in items}
-        seen = {item.metadata.name: (item.metadata.owner_references[0].uid, item.data['rate'])
-                for item in informer.cache.list()}
-        observed = all((item.get('status') or {}).get('observedGeneration') == item.metadata.generation for item in items)
+        seen = {
+            item.metadata.name: (item.metadata.owner_references[0].uid, item.data['rate'])
+            for item in informer.cache.list()
+        }
+        observed = all(
+            (item.get('status') or {}).get('observedGeneration') == item.metadata.generation for item in items
+        )
         return len(items) == PUMPS and observed and wanted == seen
+
     soon('the end of the work', settled)
 
 

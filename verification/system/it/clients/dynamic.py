@@ -1,9 +1,11 @@
-"""Defines a type, then works with its objects through the stock client's dynamic client, which knows only what discovery says.
+"""Defines a type, then works with its objects through the stock client's dynamic client, which knows only what
+discovery says.
 
     dynamic.py KUBECONFIG
 
 Prints "done" after the last check.
 """
+
 import os
 import sys
 import tempfile
@@ -15,21 +17,45 @@ from kubernetes.dynamic.exceptions import ConflictError, NotFoundError, Resource
 PATIENCE_SECONDS = 120
 LOOK_PERIOD_SECONDS = 0.05
 DEFINITION = {
-    'apiVersion': 'apiextensions.k8s.io/v1', 'kind': 'CustomResourceDefinition',
+    'apiVersion': 'apiextensions.k8s.io/v1',
+    'kind': 'CustomResourceDefinition',
     'metadata': {'name': 'levers.example.com'},
     'spec': {
-        'group': 'example.com', 'scope': 'Namespaced', 'names': {'plural': 'levers', 'kind': 'Lever'},
-        'versions': [{
-            'name': 'v1', 'served': True, 'storage': True, 'subresources': {'status': {}},
-            'schema': {'openAPIV3Schema': {'type': 'object', 'properties': {
-                'spec': {'type': 'object', 'properties': {
-                    'length': {'type': 'integer', 'minimum': 1, 'default': 7},
-                    'ends': {
-                        'type': 'array', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['side'],
-                        'items': {'type': 'object', 'required': ['side'], 'properties': {
-                            'side': {'type': 'string'}, 'load': {'type': 'integer'}}}}}},
-                'status': {'type': 'object', 'properties': {'angle': {'type': 'integer'}}}}}},
-        }],
+        'group': 'example.com',
+        'scope': 'Namespaced',
+        'names': {'plural': 'levers', 'kind': 'Lever'},
+        'versions': [
+            {
+                'name': 'v1',
+                'served': True,
+                'storage': True,
+                'subresources': {'status': {}},
+                'schema': {
+                    'openAPIV3Schema': {
+                        'type': 'object',
+                        'properties': {
+                            'spec': {
+                                'type': 'object',
+                                'properties': {
+                                    'length': {'type': 'integer', 'minimum': 1, 'default': 7},
+                                    'ends': {
+                                        'type': 'array',
+                                        'x-kubernetes-list-type': 'map',
+                                        'x-kubernetes-list-map-keys': ['side'],
+                                        'items': {
+                                            'type': 'object',
+                                            'required': ['side'],
+                                            'properties': {'side': {'type': 'string'}, 'load': {'type': 'integer'}},
+                                        },
+                                    },
+                                },
+                            },
+                            'status': {'type': 'object', 'properties': {'angle': {'type': 'integer'}}},
+                        },
+                    }
+                },
+            }
+        ],
     },
 }
 
@@ -84,8 +110,9 @@ def works(client):
         sys.exit("another's field was taken")
     except ConflictError:
         pass
-    resource.status.patch({'status': {'angle': 30}}, name='a', namespace='default',
-                          content_type='application/merge-patch+json')
+    resource.status.patch(
+        {'status': {'angle': 30}}, name='a', namespace='default', content_type='application/merge-patch+json'
+    )
     assert resource.get(name='a', namespace='default').status.angle == 30
     assert [item.metadata.name for item in resource.get(namespace='default').items] == ['a']
 

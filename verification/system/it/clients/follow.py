@@ -2,9 +2,10 @@
 
     follow.py KUBECONFIG LAST
 
-A stream that breaks (the server restarts) is resumed from the last resource version, as the client's documentation says. A
-version that is too old begins with a list, which is printed as "list N" with the largest number in it.
+A stream that breaks (the server restarts) is resumed from the last resource version, as the client's documentation
+says. A version that is too old begins with a list, which is printed as "list N" with the largest number in it.
 """
+
 import sys
 import time
 
@@ -34,8 +35,13 @@ def main():
                 seen = max([number(item) for item in listed.items], default=0)
                 print('list %d' % seen, flush=True)
                 continue
-            for event in watch.Watch().stream(api.list_namespaced_config_map, 'default', resource_version=version,
-                                              allow_watch_bookmarks=True, timeout_seconds=60):
+            for event in watch.Watch().stream(
+                api.list_namespaced_config_map,
+                'default',
+                resource_version=version,
+                allow_watch_bookmarks=True,
+                timeout_seconds=60,
+            ):
                 item = event['object']
                 if event['type'] == 'BOOKMARK':
                     version = event['raw_object']['metadata']['resourceVersion']
