@@ -7,6 +7,7 @@ pub mod backend;
 pub mod cacher;
 mod changes;
 mod continue_token;
+mod delegate;
 pub mod encryption;
 mod error;
 pub mod etcd3;
@@ -23,6 +24,7 @@ pub use changes::{
     Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, RawObject,
 };
 pub use continue_token::{ContinueToken, ContinueTokenError};
+pub use delegate::Delegate;
 pub use error::{CORRUPT_KEYS_MAX, Rejection, StorageError, corrupt_object};
 pub use interface::{
     DeletionCheck, Interface, List, NextContent, NoCheck, Stats, TryUpdate, WatchStream,

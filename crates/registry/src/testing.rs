@@ -15,8 +15,8 @@ use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::{Backend, Compare, Op, Txn};
 use ringwatch::storage::etcd3::{Config, Store as Store3};
 use ringwatch::storage::{
-    self, DeletionCheck, GetOptions, Interface, List, ListOptions, NextContent, NoCheck, Rejection,
-    Stats, StorageError, TryUpdate, Versioner, WatchStream,
+    self, Delegate, DeletionCheck, GetOptions, Interface, List, ListOptions, NextContent, NoCheck,
+    Rejection, StorageError, TryUpdate, WatchStream,
 };
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, User};
 use serde_json::{Value, json};
@@ -143,9 +143,9 @@ impl MemoryStorage {
 }
 
 #[async_trait]
-impl Interface for MemoryStorage {
-    fn versioner(&self) -> &Versioner {
-        self.store.versioner()
+impl Delegate for MemoryStorage {
+    fn inner(&self) -> &dyn Interface {
+        &self.store
     }
 
     async fn create(
@@ -213,26 +213,6 @@ impl Interface for MemoryStorage {
     ) -> Result<Arc<Object>, StorageError> {
         let failure = self.notes().failure.take();
         fail(failure, self.store.guaranteed_update(key, options, update)).await
-    }
-
-    async fn stats(&self) -> Result<Stats, StorageError> {
-        self.store.stats().await
-    }
-
-    fn readiness_check(&self) -> Result<(), StorageError> {
-        self.store.readiness_check()
-    }
-
-    async fn request_watch_progress(&self) -> Result<(), StorageError> {
-        self.store.request_watch_progress().await
-    }
-
-    async fn current_resource_version(&self) -> Result<ResourceVersion, StorageError> {
-        self.store.current_resource_version().await
-    }
-
-    fn compact_revision(&self) -> u64 {
-        self.store.compact_revision()
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::{
-    DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
-    TryUpdate, UpdateOptions, Versioner, WatchStream,
+    Delegate, GetOptions, Interface, List, ListOptions, StorageError, TryUpdate, UpdateOptions,
+    WatchStream,
 };
 use ringwatch_spans::{Attribute, Span, number, start, text};
 use serde_json::Value;
@@ -77,9 +77,9 @@ fn version(version: Option<ResourceVersion>) -> String {
 }
 
 #[async_trait]
-impl Interface for TracedStorage {
-    fn versioner(&self) -> &Versioner {
-        self.inner.versioner()
+impl Delegate for TracedStorage {
+    fn inner(&self) -> &dyn Interface {
+        &*self.inner
     }
 
     async fn create(
@@ -90,15 +90,6 @@ impl Interface for TracedStorage {
     ) -> Result<Arc<Object>, StorageError> {
         let span = self.write("Create etcd3", key);
         span.within(self.inner.create(key, object, ttl)).await
-    }
-
-    async fn delete(
-        &self,
-        key: &str,
-        options: DeleteOptions,
-        check: &mut dyn DeletionCheck,
-    ) -> Result<Arc<Object>, StorageError> {
-        self.inner.delete(key, options, check).await
     }
 
     async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError> {
@@ -150,25 +141,5 @@ impl Interface for TracedStorage {
         let span = self.write("GuaranteedUpdate etcd3", key);
         let updating = self.inner.guaranteed_update(key, options, update);
         span.within(updating).await
-    }
-
-    async fn stats(&self) -> Result<Stats, StorageError> {
-        self.inner.stats().await
-    }
-
-    fn readiness_check(&self) -> Result<(), StorageError> {
-        self.inner.readiness_check()
-    }
-
-    async fn request_watch_progress(&self) -> Result<(), StorageError> {
-        self.inner.request_watch_progress().await
-    }
-
-    async fn current_resource_version(&self) -> Result<ResourceVersion, StorageError> {
-        self.inner.current_resource_version().await
-    }
-
-    fn compact_revision(&self) -> u64 {
-        self.inner.compact_revision()
     }
 }

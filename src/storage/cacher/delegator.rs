@@ -6,16 +6,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::Value;
 
 use super::answer::CacheAnswer;
 use super::decide;
 use super::handle::Cacher;
 use super::state_of_store::watch_from_store;
-use crate::meta::{Object, ResourceVersion};
+use crate::meta::Object;
 use crate::storage::{
-    DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
-    TryUpdate, UpdateOptions, Versioner, WatchStream, prepare_key,
+    Delegate, DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, StorageError,
+    TryUpdate, UpdateOptions, WatchStream, prepare_key,
 };
 
 /// A store with a watch cache in front of it. The [crate] shows how one is made.
@@ -40,18 +39,9 @@ impl CacheDelegator {
 }
 
 #[async_trait]
-impl Interface for CacheDelegator {
-    fn versioner(&self) -> &Versioner {
-        self.store.versioner()
-    }
-
-    async fn create(
-        &self,
-        key: &str,
-        object: &Value,
-        ttl: Option<u64>,
-    ) -> Result<Arc<Object>, StorageError> {
-        self.store.create(key, object, ttl).await
+impl Delegate for CacheDelegator {
+    fn inner(&self) -> &dyn Interface {
+        &*self.store
     }
 
     async fn delete(
@@ -122,23 +112,7 @@ impl Interface for CacheDelegator {
         self.store.guaranteed_update(key, options, update).await
     }
 
-    async fn stats(&self) -> Result<Stats, StorageError> {
-        self.store.stats().await
-    }
-
     fn readiness_check(&self) -> Result<(), StorageError> {
         self.cacher.check_ready()
-    }
-
-    async fn request_watch_progress(&self) -> Result<(), StorageError> {
-        self.store.request_watch_progress().await
-    }
-
-    async fn current_resource_version(&self) -> Result<ResourceVersion, StorageError> {
-        self.store.current_resource_version().await
-    }
-
-    fn compact_revision(&self) -> u64 {
-        self.store.compact_revision()
     }
 }

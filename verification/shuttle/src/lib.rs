@@ -39,6 +39,7 @@ pub mod storage {
     pub mod cacher;
     mod changes;
     mod continue_token;
+    mod delegate;
     mod error;
     mod interface;
     mod key;
@@ -52,6 +53,7 @@ pub mod storage {
         Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, RawObject,
     };
     pub use continue_token::{ContinueToken, ContinueTokenError};
+    pub use delegate::Delegate;
     pub use error::{CORRUPT_KEYS_MAX, Rejection, StorageError, corrupt_object};
     pub use interface::{
         DeletionCheck, Interface, List, NextContent, NoCheck, Stats, TryUpdate, WatchStream,
@@ -59,7 +61,8 @@ pub mod storage {
     pub use key::{InvalidKey, has_path_prefix, prepare_key};
     pub use media_type::StorageMediaType;
     pub use options::{
-        DeleteOptions, GetOptions, ListOptions, UpdateOptions, WatchLag, WatchObserver, WatchProgress,
+        DeleteOptions, GetOptions, ListOptions, UpdateOptions, WatchLag, WatchObserver,
+        WatchProgress,
     };
     pub use preconditions::Preconditions;
     pub use predicate::SelectionPredicate;

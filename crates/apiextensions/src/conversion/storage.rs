@@ -5,10 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt;
 use ringwatch::codec;
-use ringwatch::meta::{Object, ResourceVersion};
+use ringwatch::meta::Object;
 use ringwatch::storage::{
-    DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, NextContent, Rejection,
-    Stats, StorageError, TryUpdate, UpdateOptions, Versioner, WatchStream,
+    Delegate, DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, NextContent,
+    Rejection, StorageError, TryUpdate, UpdateOptions, WatchStream,
 };
 use ringwatch_registry::Resource;
 use serde_json::Value;
@@ -121,9 +121,9 @@ impl DeletionCheck for ShownCheck<'_> {
 }
 
 #[async_trait]
-impl Interface for ConvertedStorage {
-    fn versioner(&self) -> &Versioner {
-        self.inner.versioner()
+impl Delegate for ConvertedStorage {
+    fn inner(&self) -> &dyn Interface {
+        &*self.inner
     }
 
     async fn create(
@@ -202,25 +202,5 @@ impl Interface for ConvertedStorage {
     async fn preview(&self, object: &Value, revision: u64) -> Result<Arc<Object>, StorageError> {
         let stored = self.stored(object.clone()).await?;
         self.as_read(stored, revision).await
-    }
-
-    async fn stats(&self) -> Result<Stats, StorageError> {
-        self.inner.stats().await
-    }
-
-    fn readiness_check(&self) -> Result<(), StorageError> {
-        self.inner.readiness_check()
-    }
-
-    async fn request_watch_progress(&self) -> Result<(), StorageError> {
-        self.inner.request_watch_progress().await
-    }
-
-    async fn current_resource_version(&self) -> Result<ResourceVersion, StorageError> {
-        self.inner.current_resource_version().await
-    }
-
-    fn compact_revision(&self) -> u64 {
-        self.inner.compact_revision()
     }
 }

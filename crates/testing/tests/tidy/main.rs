@@ -10,6 +10,7 @@ mod cycles;
 mod layout;
 mod lints;
 mod packages;
+mod passed_on;
 mod places;
 mod public_api;
 mod readers;
