@@ -116,7 +116,7 @@ impl Drain {
     }
 
     /// Counts a request until the token is dropped; `None` if it is not waited for.
-    pub(crate) fn request(&self, uri: &Uri, headers: &HeaderMap) -> Option<TaskTrackerToken> {
+    pub fn request(&self, uri: &Uri, headers: &HeaderMap) -> Option<TaskTrackerToken> {
         let counted = self.0.send_retry_after && !is_exempt(uri, headers);
         counted.then(|| self.0.requests.token())
     }

@@ -22,7 +22,6 @@ mod next;
 mod request_state;
 mod service;
 mod settings;
-pub mod shutdown;
 mod start_steps;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

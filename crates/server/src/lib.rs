@@ -15,6 +15,7 @@ mod config;
 mod debug;
 pub mod relay;
 mod run;
+mod shutdown;
 
 pub use self::config::log_targets::CAUSED_BY_CLIENTS;
 pub use self::config::{check_config, config_file, flags};

@@ -7,12 +7,12 @@ use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch_endpoints::current_credentials::CurrentCredentials;
-use ringwatch_filters::shutdown::Steps;
 use ringwatch_filters::{Filters, service};
 use ringwatch_http::unauthenticated::{ConnectionLimits, UnauthenticatedConnections};
 use ringwatch_http::{Connections, handshake_errors, open_files};
 
 use crate::config::flags::ServingFlags;
+use crate::shutdown::Steps;
 
 /// The limits and counts of connections.
 pub(crate) struct ConnectionCounts {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch_filters::shutdown::Steps;
 use ringwatch_filters::threads::RuntimeHandles;
 
 use super::backend::{OpenBackend, OpenOverride};
 use crate::config::flags::ServeFlags;
 use crate::debug::ProcessControls;
+use crate::shutdown::Steps;
 
 /// The flags of a server, and the parts that are there before it is built.
 pub(crate) struct ServerInputs<'server> {

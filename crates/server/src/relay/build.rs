@@ -16,7 +16,6 @@ use ringwatch_endpoints::health::Health;
 use ringwatch_endpoints::{
     Api, ApiConfig, ApiFeatures, ENCODINGS_BYTES_MAX_DEFAULT, Impersonation, Metrics,
 };
-use ringwatch_filters::shutdown::Steps;
 use ringwatch_filters::threads::RuntimeHandles;
 use ringwatch_filters::{Filters, LargeWork, Limits, Start};
 use ringwatch_http::Connections;
@@ -43,6 +42,7 @@ use crate::config::kubelets;
 use crate::config::tracing_file::SpansConfig;
 use crate::debug::ProcessControls;
 use crate::debug::{CachesSource, DebugPaths, DebugState, Sources, StatusInputs};
+use crate::shutdown::Steps;
 
 /// The inputs of a relay besides its credentials.
 pub(super) struct RelayInputs<'relay> {

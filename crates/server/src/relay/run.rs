@@ -9,7 +9,6 @@ use std::time::Duration;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch_endpoints::current_credentials::tls;
-use ringwatch_filters::shutdown::Steps;
 use ringwatch_filters::threads::RuntimeHandles;
 use ringwatch_http::Listener;
 use ringwatch_relay::{Caches, Front};
@@ -31,6 +30,7 @@ use crate::run::announcement;
 use crate::run::background::Background;
 use crate::run::process;
 use crate::run::serve::spawn;
+use crate::shutdown::Steps;
 
 /// Maximum time that the start waits for the caches that flags name.
 const CACHES_FILLED_TIMEOUT: Duration = Duration::from_secs(20);

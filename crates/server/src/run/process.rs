@@ -1,12 +1,12 @@
 //! The life of a process that serves: its threads, the signals that end it, and the steps of its end.
 
 use ringwatch_filters::Drain;
-use ringwatch_filters::shutdown::{Signals, Steps};
 use ringwatch_filters::threads::{RuntimeHandles, Threads};
 use ringwatch_http::open_files;
 use ringwatch_tls::error::StartError;
 
 use crate::config::flags::ServingFlags;
+use crate::shutdown::{Signals, Steps};
 
 /// Runs a server on threads of its own until it ends; the signals are those that are to end it.
 ///

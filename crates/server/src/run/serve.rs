@@ -16,7 +16,6 @@ use ringwatch_controllers::api_endpoints::ApiEndpoints;
 use ringwatch_endpoints::ENCODINGS_BYTES_MAX_DEFAULT;
 use ringwatch_endpoints::current_credentials::{CurrentCredentials, tls};
 use ringwatch_filters::Filters;
-use ringwatch_filters::shutdown::{Signals, Steps};
 use ringwatch_filters::threads::RuntimeHandles;
 use ringwatch_http::{Connections, Listener};
 use ringwatch_tls::error::StartError;
@@ -41,6 +40,7 @@ use crate::config::data_dir::data_dir;
 use crate::config::flags::ServeFlags;
 use crate::config::security::Security;
 use crate::debug::ProcessControls;
+use crate::shutdown::{Signals, Steps};
 
 /// Maximum time that the start waits for caches to be filled before it is announced.
 const CACHES_FILLED_TIMEOUT: Duration = Duration::from_secs(20);

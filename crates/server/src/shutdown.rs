@@ -16,6 +16,7 @@ use std::io;
 use std::time::Duration;
 
 use ringwatch::clock::Clock;
+use ringwatch_filters::Drain;
 use ringwatch_http::CancellationFlag;
 use ringwatch_http::listener::finish;
 use ringwatch_tls::watched_file;
@@ -23,8 +24,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-use super::drain::Drain;
 
 /// Maximum time for watches to send their last bookmark.
 const LAST_BOOKMARKS_MILLISECONDS_MAX: u64 = 2_000;
@@ -34,7 +33,7 @@ const REQUESTS_SECONDS_MAX: u64 = 60;
 /// A stream of the signals that end the server, SIGTERM and SIGINT. While it is waited for, SIGHUP has the files that
 /// the server follows read at once.
 #[derive(Debug)]
-pub struct Signals {
+pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
@@ -42,17 +41,17 @@ pub struct Signals {
 
 /// The steps of a shutdown, as cancellation tokens.
 #[derive(Clone, Debug, Default)]
-pub struct Steps {
+pub(crate) struct Steps {
     /// A signal has come.
-    pub shutting_down: CancellationToken,
+    pub(crate) shutting_down: CancellationToken,
     /// No connection is accepted any more.
-    pub stop_accepting: CancellationToken,
+    pub(crate) stop_accepting: CancellationToken,
     /// Connections end when their requests are answered.
-    pub closing: CancellationFlag,
+    pub(crate) closing: CancellationFlag,
     /// Watches end with a last bookmark.
-    pub end_of_watches: CancellationFlag,
+    pub(crate) end_of_watches: CancellationFlag,
     /// Turns requests away, and ends watches one by one, if that is wanted.
-    pub drain: Drain,
+    pub(crate) drain: Drain,
 }
 
 impl Signals {
@@ -60,7 +59,7 @@ impl Signals {
     ///
     /// # Errors
     /// The error of the operating system, which lets no handler be installed.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -69,7 +68,7 @@ impl Signals {
     }
 
     /// Waits for the next one that ends the server.
-    pub async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
@@ -87,7 +86,7 @@ impl Steps {
     /// Ends serving. `withdrawal` removes the server's address, and is waited for as the delay is; `listener` gives the
     /// open connections once it has stopped accepting; `end_watches` has the watch caches send last bookmarks and end
     /// their watches.
-    pub async fn take(
+    pub(crate) async fn take(
         &self,
         delay: Duration,
         withdrawal: impl Future<Output = ()>,
