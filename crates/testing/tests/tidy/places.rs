@@ -1,4 +1,5 @@
-//! The table of places in ARCHITECTURE.md names one file or folder a row, which exists, and so do the targets of links.
+//! The table of places in ARCHITECTURE.md names one file or folder a row, which exists, and so do the files that
+//! requests pass and the targets of links.
 
 use super::{files, package_folders, read, root};
 
@@ -17,6 +18,27 @@ fn the_places_of_features_exist() {
         named += 1;
     }
     assert!(named > 100, "ARCHITECTURE.md names {named} places");
+}
+
+#[test]
+fn the_files_that_requests_pass_exist() {
+    let text = read(&root().join("ARCHITECTURE.md"));
+    let section = text
+        .split("## ")
+        .find(|it| it.starts_with("Three requests"));
+    let rows = section
+        .expect("a section")
+        .lines()
+        .filter(|line| line.starts_with("| "));
+    let quoted: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+    for name in &quoted {
+        let place = match name.split_once('/').expect(name) {
+            ("storage", _) => format!("src/{name}"),
+            (package, file) => format!("crates/{package}/src/{file}"),
+        };
+        assert!(root().join(&place).exists(), "{place}");
+    }
+    assert!(quoted.len() > 20, "{quoted:?}");
 }
 
 #[test]
