@@ -27,6 +27,7 @@ extern crate self as tokio_util;
 mod engine {
     pub(super) mod ring;
 }
+#[cfg(test)]
 use engine::ring;
 pub use ringwatch_explore::loom::sync;
 

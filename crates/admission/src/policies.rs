@@ -10,6 +10,7 @@
 
 mod binding;
 mod evaluate;
+mod member;
 mod mutating;
 mod mutation;
 mod params;

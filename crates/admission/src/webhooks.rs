@@ -11,6 +11,7 @@
 
 mod answer;
 mod call;
+mod call_error;
 mod configuration;
 mod metrics;
 mod mutating;

@@ -1,5 +1,6 @@
 //! The audit policy: `audit.k8s.io/v1` Policy, read from the file of `--audit-policy-file`.
 
+mod file;
 mod matching;
 mod read;
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod address;
 mod backend;
+mod error;
 mod exchange;
 pub mod https_get;
 mod kept;
@@ -12,8 +13,9 @@ mod switched;
 mod throttle;
 
 pub use address::is_proxyable;
-pub use backend::{Backend, BackendStream, ExchangeError};
+pub use backend::Backend;
+pub use error::ExchangeError;
 pub use exchange::{BackendAnswer, exchange, fetch, fetch_stream, probe};
-pub use kept::KeptConnections;
+pub use kept::{BackendStream, KeptConnections};
 pub use switched::SwitchedConnection;
 pub use throttle::Throttle;

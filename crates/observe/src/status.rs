@@ -5,6 +5,7 @@
 //! [`findings`] says which of them an operator should look at first.
 
 mod document;
+mod finding;
 pub mod findings;
 pub mod thresholds;
 pub mod values;

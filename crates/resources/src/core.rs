@@ -34,7 +34,7 @@ use super::core::{
         warnings,
     },
     service::validation as service_checks,
-    volume::claim_validation,
+    volume::{claim_validation, persistent_volume_validation},
 };
 use super::events::{self, Events};
 use super::strategy::generic::Generic;
@@ -178,9 +178,9 @@ fn cluster() -> Vec<RowBuilder> {
                     .defaults(volume::defaults::PERSISTENT_VOLUME)
                     .hooks(PersistentVolumes)
                     .part("status", persistent_volume::status())
-                    .check(claim_validation::volume)
+                    .check(persistent_volume_validation::volume)
                     .warn_always(warnings::volume)
-                    .check_on_update(claim_validation::volume_update),
+                    .check_on_update(persistent_volume_validation::volume_update),
             ),
     ]
 }

@@ -5,6 +5,7 @@ mod class_validation;
 mod deallocation;
 mod defaults;
 mod device_validation;
+mod limits;
 mod slice;
 mod slice_validation;
 mod status_validation;

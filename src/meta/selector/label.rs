@@ -5,9 +5,7 @@
 
 use std::fmt;
 
-use super::ParseError;
 use super::demand::{Demand, FEW};
-use super::label_parser;
 use crate::meta::Labels;
 
 /// A label selector: all its requirements must hold. The default selects everything.
@@ -70,15 +68,8 @@ pub enum Operator {
 }
 
 impl LabelSelector {
-    /// Parses a selector. The empty text selects everything.
-    ///
-    /// # Errors
-    /// [`ParseError`] with kube-apiserver's text.
-    pub fn parse(text: &str) -> Result<Self, ParseError> {
-        Ok(Self::from_requirements(label_parser::parse(text)?))
-    }
-
-    fn from_requirements(mut requirements: Vec<Requirement>) -> Self {
+    /// Creates the selector of all these requirements.
+    pub(super) fn from_requirements(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|one, other| one.key.cmp(&other.key));
         let mut demands: Vec<(String, Demand)> = Vec::new();
         for same_key in requirements.chunk_by(|one, other| one.key == other.key) {

@@ -5,14 +5,24 @@
 
 use std::collections::BTreeSet;
 
-use super::label::{Operator, Requirement};
+use super::label::{LabelSelector, Operator, Requirement};
 use super::{ParseError, label_key_errors, label_value_errors};
 
 /// The operators between a key and values, as error messages list them.
 const BINARY_OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
+impl LabelSelector {
+    /// Parses a selector. The empty text selects everything.
+    ///
+    /// # Errors
+    /// [`ParseError`] with kube-apiserver's text.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        Ok(Self::from_requirements(requirements(text)?))
+    }
+}
+
 /// Parses the requirements of a selector in the order of the text.
-pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, ParseError> {
+fn requirements(text: &str) -> Result<Vec<Requirement>, ParseError> {
     let mut parser = Parser {
         tokens: tokens(text),
         at: 0,
@@ -283,7 +293,7 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        parse(text).expect_err(text).0
+        LabelSelector::parse(text).expect_err(text).0
     }
 
     #[test]

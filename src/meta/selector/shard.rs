@@ -7,7 +7,6 @@
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
-use super::{ParseError, shard_parser};
 use crate::meta::Attributes;
 
 /// The hash of the empty text.
@@ -80,15 +79,6 @@ impl ShardSelector {
             given: ranges.into(),
             joined: join(ranges.to_vec()).into(),
         })))
-    }
-
-    /// Parses a selector such as `shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')`, or
-    /// several of these with `||` between them.
-    ///
-    /// # Errors
-    /// [`ParseError`] with kube-apiserver's text, also for the empty text.
-    pub fn parse(text: &str) -> Result<Self, ParseError> {
-        shard_parser::parse(text)
     }
 
     /// Returns true if it selects everything because it has no range.

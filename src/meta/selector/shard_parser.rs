@@ -17,30 +17,36 @@ const SPACE_END: &str = "0x10000000000000000";
 /// The number of hexadecimal digits of every other bound.
 const DIGITS: usize = 16;
 
-/// See [`ShardSelector::parse`].
-pub(super) fn parse(text: &str) -> Result<ShardSelector, ParseError> {
-    let text = text.trim();
-    if text.is_empty() {
-        return error(
-            "empty shard selector is not allowed; omit the parameter for unfiltered lists",
-        );
+impl ShardSelector {
+    /// Parses a selector such as `shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')`, or
+    /// several of these with `||` between them.
+    ///
+    /// # Errors
+    /// [`ParseError`] with kube-apiserver's text, also for the empty text.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return error(
+                "empty shard selector is not allowed; omit the parameter for unfiltered lists",
+            );
+        }
+        let expression = shard_expression::parse(text)
+            .map_err(|why| ParseError(format!("CEL parse error: {}", why.0)))?;
+        let mut ranges = Vec::new();
+        collect(&expression, &mut ranges)?;
+        let Some((field, _)) = ranges.first().copied() else {
+            return error("expression has no shardRange() call");
+        };
+        if let Some((other, _)) = ranges.iter().find(|(it, _)| *it != field) {
+            return error(format!(
+                "all shard ranges must use the same field, got {:?} and {:?}",
+                field.path(),
+                other.path()
+            ));
+        }
+        let ranges: Vec<_> = ranges.into_iter().map(|(_, range)| range).collect();
+        Ok(Self::new(field, &ranges))
     }
-    let expression = shard_expression::parse(text)
-        .map_err(|why| ParseError(format!("CEL parse error: {}", why.0)))?;
-    let mut ranges = Vec::new();
-    collect(&expression, &mut ranges)?;
-    let Some((field, _)) = ranges.first().copied() else {
-        return error("expression has no shardRange() call");
-    };
-    if let Some((other, _)) = ranges.iter().find(|(it, _)| *it != field) {
-        return error(format!(
-            "all shard ranges must use the same field, got {:?} and {:?}",
-            field.path(),
-            other.path()
-        ));
-    }
-    let ranges: Vec<_> = ranges.into_iter().map(|(_, range)| range).collect();
-    Ok(ShardSelector::new(field, &ranges))
 }
 
 /// Collects the ranges of an expression, from left to right.
@@ -220,9 +226,13 @@ mod tests {
             // A call of a method has its arguments alone.
             (format!("x.{lower}"), lower),
         ] {
-            let selector = parse(&text).expect(&text);
+            let selector = ShardSelector::parse(&text).expect(&text);
             assert_eq!(selector.to_string(), written, "{text}");
-            assert_eq!(parse(&written).expect(&written), selector, "{text}");
+            assert_eq!(
+                ShardSelector::parse(&written).expect(&written),
+                selector,
+                "{text}"
+            );
         }
     }
 
@@ -414,7 +424,7 @@ mod tests {
             ),
             ("1e999", "CEL parse error: invalid double literal"),
         ] {
-            let error = parse(text).expect_err(text);
+            let error = ShardSelector::parse(text).expect_err(text);
             assert_eq!(error.to_string(), expected, "{text}");
         }
         let mixed = format!(
@@ -423,7 +433,7 @@ mod tests {
             of("object.metadata.namespace", HALF, SPACE_END)
         );
         assert_eq!(
-            parse(&mixed).expect_err("mixed").to_string(),
+            ShardSelector::parse(&mixed).expect_err("mixed").to_string(),
             "all shard ranges must use the same field, got \"object.metadata.uid\" and \"object.metadata.namespace\""
         );
     }
@@ -449,10 +459,12 @@ mod tests {
             &"!".repeat(100_000),
             &"[".repeat(100_000),
         ] {
-            let error = parse(text).expect_err("no expression").to_string();
+            let error = ShardSelector::parse(text)
+                .expect_err("no expression")
+                .to_string();
             assert!(error.starts_with("CEL parse error: "), "{error}");
         }
-        let ranges = parse(&long).expect("many ranges");
+        let ranges = ShardSelector::parse(&long).expect("many ranges");
         assert_eq!(ranges.ranges().len(), 1);
     }
 }

@@ -17,4 +17,5 @@ mod version;
 mod watch;
 
 pub use cluster::Etcd;
-pub use config::{AddMetadata, Config, TlsFiles};
+pub use config::{Config, TlsFiles};
+pub use endpoint::AddMetadata;

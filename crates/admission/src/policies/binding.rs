@@ -4,7 +4,7 @@ use ringwatch::meta::LabelSelector;
 use ringwatch_apimachinery::selector_text;
 use serde_json::Value;
 
-use super::policy::text;
+use super::member::text;
 use crate::matching::Criteria;
 
 /// A ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding.

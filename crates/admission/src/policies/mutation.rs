@@ -6,7 +6,7 @@ use ringwatch_cel::to_json;
 use ringwatch_registry::Resource;
 use serde_json::{Value, json};
 
-use super::policy::text;
+use super::member::text;
 use crate::expression::{PolicyExpression, Variables, compile};
 use crate::patching::{PatchFailure, check_types, patched, type_of};
 

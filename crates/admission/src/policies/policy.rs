@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ringwatch_cel::{Members, Program};
 use serde_json::Value;
 
+use super::member::text;
 use super::mutation::Mutation;
 use crate::conditions::Conditions;
 use crate::expression::{PolicyExpression, compile};
@@ -111,10 +112,4 @@ impl Annotation {
             text: source,
         }
     }
-}
-
-/// Returns a member that is text; empty if it is not there.
-pub(super) fn text(value: &Value, name: &str) -> String {
-    let text = value.get(name).and_then(Value::as_str);
-    text.unwrap_or_default().to_owned()
 }

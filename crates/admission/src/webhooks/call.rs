@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ringwatch::meta::Status;
 use ringwatch_apimachinery::Error;
 use ringwatch_offload::{Work, offload, offload_if_large};
 use ringwatch_registry::Resource;
@@ -13,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::Webhooks;
 use super::answer::{self, WebhookVerdict};
+use super::call_error::{CallError, CallOutcome, FailedCall, UNANSWERED, WRONG_CONFIGURATION};
 use super::configuration::{Configuration, Hook};
 use super::metrics::MeasuredCall;
 use crate::expression::Variables;
@@ -20,49 +20,6 @@ use crate::match_context::RequestNamespace;
 use crate::matching::is_exempt;
 use crate::review::{ConvertedObjects, describe};
 use crate::steps::AdmissionStep;
-
-/// The outcome of a call that does not refuse the request.
-#[derive(Debug)]
-pub(super) enum CallOutcome {
-    /// It allows the request, and may want a JSON patch of the object as it was sent.
-    Allowed(Option<(Vec<u8>, Value)>),
-    /// The call failed with this HTTP status, and the webhook's `failurePolicy` is `Ignore`.
-    Ignored(u16),
-}
-
-/// The reason why a call refuses the request.
-#[derive(Debug)]
-pub(super) enum CallError {
-    /// It is a dry run, which the webhook does not support.
-    Unsupported(Error),
-    /// The webhook refuses it, with this status.
-    Refused(Box<Status>),
-    /// The call failed, and the webhook's `failurePolicy` is `Fail`.
-    Failed(FailedCall),
-}
-
-/// A call without a valid answer.
-#[derive(Debug)]
-pub(super) struct FailedCall {
-    why: String,
-    /// The HTTP status of the webhook's answer; [`UNANSWERED`] if there was none, or no review in it.
-    pub(super) code: u16,
-}
-
-/// The code of a call without an answer, or with one that is no valid review, as in kube-apiserver.
-pub(super) const UNANSWERED: u16 = 503;
-/// The code of a call that was not made since the webhook's configuration is wrong.
-const WRONG_CONFIGURATION: u16 = 500;
-
-impl CallError {
-    fn into_error(self) -> Error {
-        match self {
-            Self::Unsupported(error) => error,
-            Self::Refused(status) => Error::Denied(status),
-            Self::Failed(failed) => Error::Internal(failed.why),
-        }
-    }
-}
 
 /// The names of the spans of calls, as in kube-apiserver.
 const VALIDATING_SPAN: &str = "Call validating webhook";

@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 use ringwatch_registry::Operation;
 use ringwatch_spans::TracedHistogram;
 
-use super::call::{CallError, CallOutcome};
+use super::call_error::{CallError, CallOutcome};
 use crate::steps::AdmissionStep;
 
 /// The code of a call that succeeded, and of one that this server did not make.

@@ -11,7 +11,7 @@ use ringwatch_registry::store::admitted_to_storage_version;
 use serde_json::{Value, json};
 
 use super::Webhooks;
-use super::call::CallOutcome;
+use super::call_error::CallOutcome;
 use super::configuration::Hook;
 use crate::chain::{Plugin, Round};
 use crate::patching::{self, PatchFailure, check_types, type_of};

@@ -7,7 +7,7 @@ use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
 use super::Webhooks;
-use super::call::CallOutcome;
+use super::call_error::CallOutcome;
 use crate::chain::Plugin;
 
 /// The webhooks of ValidatingWebhookConfigurations.

@@ -1,8 +1,7 @@
 //! The log backend: writes events to a file or to standard output, a line for each.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use ringwatch::clock::Clock;
@@ -19,8 +18,7 @@ use crate::rendering;
 /// The plugin that is counted with events that could not be written.
 const LOG: &str = "log";
 
-/// The access to the log, and to the folder that is made for it.
-const FILE_MODE: u32 = 0o600;
+/// The access to the folder that is made for the log.
 const FOLDER_MODE: u32 = 0o700;
 
 /// The form of the lines.
@@ -67,12 +65,6 @@ impl LogFile {
         let (file, housekeeping) = RotatedFile::open(path, rotation, clock)?;
         Ok((Self(LogOutput::File(file)), housekeeping))
     }
-}
-
-/// Opens a file at its end, and makes it if it is not there.
-pub(super) fn append(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(FILE_MODE).open(path)
 }
 
 impl Write for LogFile {

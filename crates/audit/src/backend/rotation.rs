@@ -3,8 +3,9 @@
 //! As `lumberjack` does for kube-apiserver: a full `audit.log` is renamed to `audit-2026-01-02T15-04-05.000.log`, by
 //! the time of the rotation in UTC, and perhaps compressed to `….log.gz`.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,11 +17,11 @@ use jiff::tz::TimeZone;
 use ringwatch::clock::Clock;
 use tokio::sync::mpsc;
 
-use super::log::append;
-
 /// The form of the time in the name of an old file.
 const TIME: &str = "%Y-%m-%dT%H-%M-%S%.3f";
 const COMPRESSED: &str = ".gz";
+/// The access to the log.
+const FILE_MODE: u32 = 0o600;
 
 /// The limits at which a file is rotated, and of the old files that are kept.
 #[derive(Clone, Copy, Debug)]
@@ -240,4 +241,10 @@ fn compress(path: &Path) -> io::Result<()> {
             Err(error)
         }
     }
+}
+
+/// Opens a file at its end, and makes it if it is not there.
+fn append(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(FILE_MODE).open(path)
 }

@@ -2,14 +2,12 @@
 //!
 //! `LoadPolicyFromFile` of Kubernetes 1.36 (`audit/policy/reader.go`), with its error texts.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use ringwatch_apimachinery::FieldError;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::file::{GroupResourcesFile, PolicyFile, RuleFile};
 use super::{GroupResources, Policy, PolicyRule, validation};
 
 /// The group and version of policies.
@@ -30,55 +28,6 @@ pub enum PolicyError {
     /// There are no rules.
     #[error("loaded illegal policy with 0 rules")]
     WithoutRules,
-}
-
-/// Fields that a type does not have.
-type Unknown = BTreeMap<String, IgnoredAny>;
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PolicyFile {
-    #[serde(default)]
-    api_version: String,
-    #[serde(default)]
-    kind: String,
-    #[serde(default, rename = "metadata")]
-    _metadata: Option<Value>,
-    rules: Option<Vec<RuleFile>>,
-    omit_stages: Option<Vec<String>>,
-    #[serde(default)]
-    omit_managed_fields: bool,
-    #[serde(flatten)]
-    unknown: Unknown,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RuleFile {
-    #[serde(default)]
-    pub(super) level: String,
-    users: Option<Vec<String>>,
-    user_groups: Option<Vec<String>>,
-    verbs: Option<Vec<String>>,
-    pub(super) resources: Option<Vec<GroupResourcesFile>>,
-    pub(super) namespaces: Option<Vec<String>>,
-    #[serde(rename = "nonResourceURLs")]
-    pub(super) non_resource_urls: Option<Vec<String>>,
-    pub(super) omit_stages: Option<Vec<String>>,
-    omit_managed_fields: Option<bool>,
-    #[serde(flatten)]
-    unknown: Unknown,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct GroupResourcesFile {
-    #[serde(default)]
-    pub(super) group: String,
-    pub(super) resources: Option<Vec<String>>,
-    pub(super) resource_names: Option<Vec<String>>,
-    #[serde(flatten)]
-    unknown: Unknown,
 }
 
 impl Policy {
@@ -150,26 +99,6 @@ fn check_type(file: &PolicyFile, text: &str) -> Result<(), PolicyError> {
         _ => format!("no kind {kind:?} is registered for version {version:?} of audit policies"),
     };
     Err(PolicyError::Undecoded(why))
-}
-
-impl PolicyFile {
-    fn unknown_fields(&self) -> Vec<String> {
-        let told = |at: String, unknown: &Unknown| -> Vec<String> {
-            let fields = unknown.keys();
-            fields
-                .map(|it| format!("unknown field \"{at}{it}\""))
-                .collect()
-        };
-        let mut found = told(String::new(), &self.unknown);
-        for (place, rule) in self.rules.iter().flatten().enumerate() {
-            found.extend(told(format!("rules[{place}]."), &rule.unknown));
-            for (inner, resources) in rule.resources.iter().flatten().enumerate() {
-                let at = format!("rules[{place}].resources[{inner}].");
-                found.extend(told(at, &resources.unknown));
-            }
-        }
-        found
-    }
 }
 
 impl From<RuleFile> for PolicyRule {

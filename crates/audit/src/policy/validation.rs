@@ -4,7 +4,7 @@ use ringwatch_apimachinery::validation::formats::dns_subdomain;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::json;
 
-use super::read::{GroupResourcesFile, RuleFile};
+use super::file::{GroupResourcesFile, RuleFile};
 use crate::level::{Level, Stage, Stages};
 
 /// Returns the errors of a policy with these members.

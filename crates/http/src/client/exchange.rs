@@ -10,7 +10,8 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use ringwatch_apimachinery::upgrade::is_upgrade;
 
-use super::backend::{Backend, ExchangeError};
+use super::backend::Backend;
+use super::error::ExchangeError;
 use super::kept::{KeptConnections, Line, UnansweredRequest};
 use super::switched::SwitchedConnection;
 use super::throttle::Throttle;
@@ -85,7 +86,7 @@ async fn answered(
             }
         }
     }
-    let mut line = Line::connect(backend).await?;
+    let mut line = Line::over(backend.connect().await?).await?;
     match line.send(request).await {
         Ok(answer) => Ok((answer, line)),
         Err(UnansweredRequest::Unsent(_)) => Err(ExchangeError::Closed),

@@ -17,8 +17,9 @@ use hyper::client::conn::http1::{self, Parts, SendRequest};
 use hyper_util::rt::TokioIo;
 use ringwatch::clock::{Clock, Instant};
 
-use super::backend::{Backend, BackendStream, ExchangeError};
+use super::error::ExchangeError;
 use crate::body::RequestBody;
+use crate::tunnel::Duplex;
 
 /// The buffer of a connection, which holds the head of a response and what is read of its body at once.
 const READ_BYTES_MAX: usize = 64 << 10;
@@ -26,6 +27,9 @@ const READ_BYTES_MAX: usize = 64 << 10;
 const KEPT_MAX: usize = 64;
 /// Maximum time for which a connection is kept: API servers close idle ones after 90 seconds.
 const KEPT_FOR: Duration = Duration::from_secs(30);
+
+/// The connection over which a request is sent.
+pub type BackendStream = Box<dyn Duplex>;
 
 type Connection = http1::Connection<TokioIo<BackendStream>, RequestBody>;
 
@@ -44,14 +48,14 @@ pub(super) enum UnansweredRequest {
 }
 
 impl Line {
-    /// Connects to a server.
+    /// Begins HTTP/1.1 over a stream.
     ///
     /// # Errors
-    /// As [`Backend::connect`].
-    pub(super) async fn connect(backend: &Backend) -> Result<Self, ExchangeError> {
-        let stream = TokioIo::new(backend.connect().await?);
+    /// [`ExchangeError::Http`]
+    pub(super) async fn over(stream: BackendStream) -> Result<Self, ExchangeError> {
         let mut builder = http1::Builder::new();
-        let handshake = builder.max_buf_size(READ_BYTES_MAX).handshake(stream);
+        let builder = builder.max_buf_size(READ_BYTES_MAX);
+        let handshake = builder.handshake(TokioIo::new(stream));
         let (sender, connection) = handshake.await?;
         Ok(Self {
             sender,
@@ -185,6 +189,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
     use tokio::sync::Notify;
 
+    use super::super::backend::Backend;
     use super::super::exchange::fetch;
     use super::*;
     use crate::body::full;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
-use super::backend::BackendStream;
+use super::kept::BackendStream;
 use super::throttle::Throttle;
 use crate::tunnel::{Duplex, ProtocolEnd, UpgradedProtocol};
 

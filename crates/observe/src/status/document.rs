@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::findings::Finding;
+use super::finding::Finding;
 use super::thresholds::{Severity, Thresholds};
 
 /// The path of the document.

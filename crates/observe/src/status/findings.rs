@@ -1,7 +1,6 @@
 //! Findings: what of a state an operator should look at first. Each rule names one thing that is not as it should be.
 
-use serde::{Deserialize, Serialize};
-
+pub use super::finding::{About, Finding, Section};
 use super::thresholds::{SLOW_SECONDS, Severity, Thresholds};
 use super::values::{bytes, seconds};
 use super::{ClientState, LevelState, ServerState, TypeState, Watcher, WebhookState};
@@ -31,45 +30,6 @@ const WATCHES: u64 = 60;
 /// The number of failed requests within a minute from which on a client is found, if nearly all of its requests fail:
 /// it is misled.
 const FAILURES: u64 = 60;
-
-/// Something that an operator should look at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// The severity of the finding.
-    pub level: Severity,
-    /// The sentence that says it, without a full stop.
-    pub text: String,
-    /// The part of the state that has more about it.
-    pub about: About,
-}
-
-/// The part of a state that a finding is about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum About {
-    /// A type, by its name.
-    Type(String),
-    /// A member of the state, by its name.
-    Section(Section),
-}
-
-/// A member of a state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Section {
-    /// The whole server: its feed, its store and its certificates.
-    Server,
-    /// [`ServerState::memory`].
-    Memory,
-    /// [`ServerState::fairness`].
-    Fairness,
-    /// [`ServerState::requests`].
-    Requests,
-    /// [`ServerState::clients`].
-    Clients,
-    /// [`ServerState::webhooks`].
-    Webhooks,
-}
 
 /// Returns the findings of a state, the worst first. The one before it, if there is one, makes rates.
 #[must_use]

@@ -4,5 +4,6 @@ pub(crate) mod claim_validation;
 pub(crate) mod data_source;
 pub(crate) mod defaults;
 pub(crate) mod persistent_volume;
+pub(crate) mod persistent_volume_validation;
 pub(crate) mod table;
 pub(crate) mod validation;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::class_validation::{configuration, selectors};
 use super::device_validation::{EFFECTS, qualified_name};
-use super::slice_validation::{has_too_many, set};
+use super::limits::{has_too_many, set};
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::labels;
 

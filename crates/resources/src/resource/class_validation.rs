@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::slice_validation::{has_too_many, too_long};
+use super::limits::{has_too_many, too_long};
 use crate::core::volume::validation::csi_driver;
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities::is_extended;

@@ -8,7 +8,7 @@ use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::validation::formats::mismatch;
 use serde_json::{Map, Value};
 
-use super::slice_validation::{has_too_many, set, too_long};
+use super::limits::{has_too_many, set, too_long};
 use crate::core::volume::validation::csi_driver;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::node_selector;

@@ -1,22 +1,19 @@
-//! The top-level modules of a crate import each other in one direction.
+//! The modules of a folder import each other in one direction.
 //!
-//! A graph is drawn for each crate, and for each folder of more than [`FILES_MAX`] files in and below it, out of the
-//! `crate::` and `super::` paths of its files. In a folder of rooms it is that of the rooms. Names that `lib.rs` or
-//! the file beside a folder re-exports count as their module's. Modules that reach each other form a knot.
+//! A graph is drawn for each folder of each crate, out of the `crate::` and `super::` paths of its files. In a folder
+//! of rooms it is that of the rooms. Names that `lib.rs` or the file beside a folder re-exports count as their
+//! module's. Modules that reach each other form a knot.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{imports, module_of, package_folders, read, relative, sources, without_tests};
 
-/// The number of files in and below a folder above which its own modules are looked at as well.
-const FILES_MAX: usize = 10;
-
 #[test]
 fn no_modules_import_each_other_in_a_circle() {
     let mut circles = Vec::new();
-    let folders = package_folders().into_iter().map(|it| it.join("src"));
-    for folder in folders.flat_map(|it| large_folders(&it)) {
+    let crates = package_folders().into_iter().map(|it| it.join("src"));
+    for folder in crates.flat_map(|it| folders(&it)) {
         let graph = Graph::read(&folder);
         for knot in graph.knots() {
             circles.push(format!("{}:\n{}", relative(&folder), graph.circle(&knot)));
@@ -139,20 +136,18 @@ impl Graph {
     }
 }
 
-/// Returns the folder of a crate's sources, and those within it that have more than [`FILES_MAX`] files in and below
-/// them.
-fn large_folders(crate_folder: &Path) -> BTreeSet<PathBuf> {
-    let mut files: BTreeMap<PathBuf, usize> = BTreeMap::new();
-    for file in sources(crate_folder) {
-        let folders = file.ancestors().skip(1);
-        for folder in folders.take_while(|it| it.starts_with(crate_folder)) {
-            *files.entry(folder.to_owned()).or_default() += 1;
-        }
-    }
-    let large = files
-        .into_iter()
-        .filter(|(folder, files)| *files > FILES_MAX || folder == crate_folder);
-    large.map(|(folder, _)| folder).collect()
+/// Returns the folder of a crate's sources, and those within it.
+fn folders(crate_folder: &Path) -> BTreeSet<PathBuf> {
+    let files = sources(crate_folder).into_iter();
+    files
+        .flat_map(|file| {
+            file.ancestors()
+                .skip(1)
+                .map(Path::to_owned)
+                .collect::<Vec<_>>()
+        })
+        .filter(|folder| folder.starts_with(crate_folder))
+        .collect()
 }
 
 /// Returns the modules that are compiled for tests alone.

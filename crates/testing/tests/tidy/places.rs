@@ -30,7 +30,9 @@ fn the_files_that_requests_pass_exist() {
         .expect("a section")
         .lines()
         .filter(|line| line.starts_with("| "));
-    let quoted: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+    let quoted: Vec<&str> = rows
+        .flat_map(|row| row.split('`').skip(1).step_by(2))
+        .collect();
     for name in &quoted {
         let place = match name.split_once('/').expect(name) {
             ("storage", _) => format!("src/{name}"),

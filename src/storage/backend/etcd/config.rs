@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcd_client::{Certificate, Identity, TlsOptions};
-use tonic::metadata::MetadataMap;
 use tonic::transport;
 
-use super::endpoint::Endpoint;
+use super::endpoint::{AddMetadata, Endpoint};
 use crate::storage::backend::BackendError;
 
 /// The time limit of establishing a connection; that of kube-apiserver.
@@ -23,9 +22,6 @@ const STREAM_WINDOW_BYTES: u32 = 1 << 18;
 /// Maximum number of bytes of all responses of a connection that may be in flight: the protocol's limit, so that it
 /// takes thousands of unread watches to stop the others.
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
-
-/// A function that adds metadata to a request to etcd. It runs in the task that makes the request.
-pub type AddMetadata = fn(&mut MetadataMap);
 
 /// The connection settings of an etcd cluster.
 #[derive(Clone, Debug)]

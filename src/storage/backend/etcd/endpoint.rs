@@ -13,13 +13,15 @@ use tonic::transport;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt};
 
-use super::config::AddMetadata;
 use super::version;
 use crate::storage::backend::BackendError;
 use crate::sync::{Mutex, MutexGuard};
 
 /// The largest message in bytes. A list without a limit is one message.
 const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;
+
+/// A function that adds metadata to a request to etcd. It runs in the task that makes the request.
+pub type AddMetadata = fn(&mut MetadataMap);
 
 /// A channel to which something is added.
 type CustomChannel = BoxCloneSyncService<Request<Body>, Response<Body>, BoxError>;

@@ -1,4 +1,4 @@
-//! Checks of PersistentVolumeClaims and PersistentVolumes.
+//! Checks of PersistentVolumeClaims.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
@@ -7,9 +7,8 @@ use ringwatch_apimachinery::validation::formats;
 use serde_json::{Value, json};
 
 use super::data_source::normalize;
-use super::validation::{capacity, source};
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::{node_selector, selector};
+use crate::validation::labels::selector;
 use crate::validation::quantities::{is_native, positive};
 
 const ACCESS_MODES: &[&str] = &[
@@ -26,19 +25,7 @@ const RESIZE_STATUSES: &[&str] = &[
     "NodeResizeInfeasible",
     "NodeResizePending",
 ];
-const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
-/// The members of a volume's spec that do not say where it comes from.
-const BESIDE_THE_SOURCE: &[&str] = &[
-    "accessModes",
-    "capacity",
-    "claimRef",
-    "mountOptions",
-    "nodeAffinity",
-    "persistentVolumeReclaimPolicy",
-    "storageClassName",
-    "volumeAttributesClassName",
-    "volumeMode",
-];
+pub(super) const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
 /// Checks a PersistentVolumeClaim. Follows `ValidatePersistentVolumeClaim`.
 pub(crate) fn claim(claim: &Field<'_, '_>, errors: &mut Errors) {
@@ -90,7 +77,7 @@ pub(super) fn claim_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
         .may_conform(formats::dns_subdomain, errors);
 }
 
-fn access_modes(modes: &Field<'_, '_>, errors: &mut Errors) {
+pub(super) fn access_modes(modes: &Field<'_, '_>, errors: &mut Errors) {
     let mut alone = 0;
     for mode in modes.items("") {
         if !ACCESS_MODES.contains(&mode.text()) {
@@ -200,77 +187,6 @@ pub(crate) fn claim_update(claim: &Field<'_, '_>, old: &Field<'_, '_>, errors: &
     if mode.value() != old.at("spec.volumeMode").value() {
         let mut error = mode.invalid("field is immutable");
         error.field = "volumeMode".to_owned();
-        errors.push(error);
-    }
-}
-
-/// Checks a PersistentVolume. Follows `ValidatePersistentVolume`.
-pub(crate) fn volume(volume: &Field<'_, '_>, errors: &mut Errors) {
-    let spec = volume.at("spec");
-    let modes = spec.at("accessModes");
-    modes.must_be_set(errors);
-    access_modes(&modes, errors);
-    capacity(&spec.at("capacity"), errors);
-    let policy = spec.at("persistentVolumeReclaimPolicy");
-    policy.may_be_one_of(&["Delete", "Recycle", "Retain"], errors);
-    let affinity = spec.at("nodeAffinity");
-    if affinity.is_set() {
-        if affinity.at("required").is_set() {
-            node_selector(&affinity.at("required"), errors);
-        } else {
-            let why = "must specify required node constraints";
-            errors.push(affinity.at("required").required(why));
-        }
-    }
-    source(&spec, errors);
-    if spec.at("local").is_set() && !affinity.is_set() {
-        errors.push(affinity.required("Local volume requires node affinity"));
-    }
-    let root = spec.at("hostPath.path").text();
-    if !root.is_empty() && root.trim_matches('/').is_empty() && policy.text() == "Recycle" {
-        errors.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
-    }
-    spec.at("volumeAttributesClassName")
-        .may_conform(formats::dns_subdomain, errors);
-    spec.at("storageClassName")
-        .may_conform(formats::dns_subdomain, errors);
-    spec.at("volumeMode").may_be_one_of(VOLUME_MODES, errors);
-    let class = spec.at("volumeAttributesClassName");
-    if class.is_set() && !spec.at("csi").is_set() {
-        let why = "has to be specified when using volumeAttributesClassName";
-        errors.push(spec.at("csi").required(why));
-    }
-}
-
-/// Checks an update of a PersistentVolume: its source is immutable. Follows `ValidatePersistentVolumeUpdate`.
-pub(crate) fn volume_update(volume: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
-    let source = |at: &Field<'_, '_>| {
-        let mut spec = at.at("spec").value().clone();
-        for member in BESIDE_THE_SOURCE {
-            drop(remove(&mut spec, member));
-        }
-        spec
-    };
-    let (mut now, before) = (source(volume), source(old));
-    let secret = "csi.controllerExpandSecretRef";
-    if get(&before, secret).is_none() {
-        drop(remove(&mut now, secret));
-    }
-    if now != before {
-        let why = "spec.persistentvolumesource is immutable after creation\n";
-        errors.push(volume.at("spec.persistentvolumesource").forbidden(why));
-    }
-    let mode = volume.at("spec.volumeMode");
-    if mode.value() != old.at("spec.volumeMode").value() {
-        let mut error = mode.invalid("field is immutable");
-        error.field = "volumeMode".to_owned();
-        errors.push(error);
-    }
-    let affinity = volume.at("spec.nodeAffinity");
-    let was = old.at("spec.nodeAffinity");
-    if was.is_set() && was.value() != affinity.value() {
-        let mut error = affinity.invalid("field is immutable");
-        error.field = "nodeAffinity".to_owned();
         errors.push(error);
     }
 }

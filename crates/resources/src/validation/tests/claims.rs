@@ -69,7 +69,7 @@ fn claims_change_little() {
     let volume = json!({"spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
         "hostPath": {"path": "/x", "type": ""}, "persistentVolumeReclaimPolicy": "Retain"}});
     refused(
-        crate::core::volume::claim_validation::volume,
+        crate::core::volume::persistent_volume_validation::volume,
         &volume,
         &[
             (
@@ -91,7 +91,7 @@ fn claims_change_little() {
     set(&mut moved, "spec.hostPath.path", json!("/y"));
     assert_eq!(
         messages(&found_in_change(
-            crate::core::volume::claim_validation::volume_update,
+            crate::core::volume::persistent_volume_validation::volume_update,
             &moved,
             &volume
         )),
