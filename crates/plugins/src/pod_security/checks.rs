@@ -49,8 +49,26 @@ pub(super) struct PodCheck {
 struct Revision {
     /// The minor version with which it begins.
     since: u64,
+    /// Returns true for pods that are not looked at.
+    exempts: fn(CheckedPod<'_>) -> bool,
     /// Returns the violation of a pod; `None` if it is allowed.
     run: fn(CheckedPod<'_>) -> Option<Violation>,
+}
+
+impl Revision {
+    /// Makes the form of all pods that begins with a minor version.
+    const fn since(since: u64, run: fn(CheckedPod<'_>) -> Option<Violation>) -> Self {
+        Self {
+            since,
+            exempts: |_| false,
+            run,
+        }
+    }
+
+    /// Leaves out the pods for which this holds.
+    const fn unless(self, exempts: fn(CheckedPod<'_>) -> bool) -> Self {
+        Self { exempts, ..self }
+    }
 }
 
 /// The checks in the order in which violations are told: by level, then by name.
@@ -103,5 +121,6 @@ pub(super) fn violations(
         .iter()
         .filter(|it| it.level <= level && !it.is_replaced(level, version));
     let revisions = included.filter_map(|it| it.revision(version));
+    let revisions = revisions.filter(|it| !(it.exempts)(pod));
     revisions.filter_map(|it| (it.run)(pod)).collect()
 }

@@ -10,24 +10,10 @@ pub(super) const CHECK: PodCheck = PodCheck {
     level: Level::Restricted,
     replaces: None,
     revisions: &[
-        Revision {
-            since: 8,
-            run: check,
-        },
-        Revision {
-            since: 25,
-            run: check_unless_windows,
-        },
+        Revision::since(8, check),
+        Revision::since(25, check).unless(|pod| pod.is_for_windows()),
     ],
 };
-
-fn check_unless_windows(pod: CheckedPod<'_>) -> Option<Violation> {
-    if pod.is_for_windows() {
-        None
-    } else {
-        check(pod)
-    }
-}
 
 fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let bad = pod.containers_where(|it| it.setting("allowPrivilegeEscalation") != false);

@@ -12,10 +12,7 @@ pub(super) const CHECK: PodCheck = PodCheck {
     id: "appArmorProfile",
     level: Level::Baseline,
     replaces: None,
-    revisions: &[Revision {
-        since: 0,
-        run: check,
-    }],
+    revisions: &[Revision::since(0, check)],
 };
 
 /// The beginning of the keys of annotations; the container's name follows.

@@ -13,10 +13,7 @@ pub(super) const CHECK: PodCheck = PodCheck {
     id: ID,
     level: Level::Baseline,
     replaces: None,
-    revisions: &[Revision {
-        since: 0,
-        run: check,
-    }],
+    revisions: &[Revision::since(0, check)],
 };
 
 const ALLOWED: [&str; 13] = [

@@ -12,24 +12,10 @@ pub(super) const CHECK: PodCheck = PodCheck {
     level: Level::Restricted,
     replaces: Some(capabilities_baseline::ID),
     revisions: &[
-        Revision {
-            since: 22,
-            run: check,
-        },
-        Revision {
-            since: 25,
-            run: check_unless_windows,
-        },
+        Revision::since(22, check),
+        Revision::since(25, check).unless(|pod| pod.is_for_windows()),
     ],
 };
-
-fn check_unless_windows(pod: CheckedPod<'_>) -> Option<Violation> {
-    if pod.is_for_windows() {
-        None
-    } else {
-        check(pod)
-    }
-}
 
 fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let keeping = pod.containers_where(|container| {

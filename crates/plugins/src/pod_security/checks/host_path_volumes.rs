@@ -11,10 +11,7 @@ pub(super) const CHECK: PodCheck = PodCheck {
     id: ID,
     level: Level::Baseline,
     replaces: None,
-    revisions: &[Revision {
-        since: 0,
-        run: check,
-    }],
+    revisions: &[Revision::since(0, check)],
 };
 
 fn check(pod: CheckedPod<'_>) -> Option<Violation> {

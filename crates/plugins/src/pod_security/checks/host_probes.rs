@@ -13,10 +13,7 @@ pub(super) const CHECK: PodCheck = PodCheck {
     id: "hostProbesAndHostLifecycle",
     level: Level::Baseline,
     replaces: None,
-    revisions: &[Revision {
-        since: 34,
-        run: check,
-    }],
+    revisions: &[Revision::since(34, check)],
 };
 
 fn check(pod: CheckedPod<'_>) -> Option<Violation> {

@@ -14,24 +14,10 @@ pub(super) const CHECK: PodCheck = PodCheck {
     level: Level::Baseline,
     replaces: None,
     revisions: &[
-        Revision {
-            since: 0,
-            run: check,
-        },
-        Revision {
-            since: 35,
-            run: check_unless_own_users,
-        },
+        Revision::since(0, check),
+        Revision::since(35, check).unless(|pod| pod.has_own_users()),
     ],
 };
-
-fn check_unless_own_users(pod: CheckedPod<'_>) -> Option<Violation> {
-    if pod.has_own_users() {
-        None
-    } else {
-        check(pod)
-    }
-}
 
 /// Refuses every mount but the default one.
 pub(super) fn check(pod: CheckedPod<'_>) -> Option<Violation> {

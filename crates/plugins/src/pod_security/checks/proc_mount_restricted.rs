@@ -8,8 +8,5 @@ pub(super) const CHECK: PodCheck = PodCheck {
     id: "procMount_restricted",
     level: Level::Restricted,
     replaces: Some(proc_mount_baseline::ID),
-    revisions: &[Revision {
-        since: 35,
-        run: proc_mount_baseline::check,
-    }],
+    revisions: &[Revision::since(35, proc_mount_baseline::check)],
 };

@@ -14,10 +14,7 @@ pub(super) const CHECK: PodCheck = PodCheck {
     id: "restrictedVolumes",
     level: Level::Restricted,
     replaces: Some(host_path_volumes::ID),
-    revisions: &[Revision {
-        since: 0,
-        run: check,
-    }],
+    revisions: &[Revision::since(0, check)],
 };
 
 const ALLOWED: [&str; 9] = [

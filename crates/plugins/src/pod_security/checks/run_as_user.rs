@@ -10,24 +10,10 @@ pub(super) const CHECK: PodCheck = PodCheck {
     level: Level::Restricted,
     replaces: None,
     revisions: &[
-        Revision {
-            since: 23,
-            run: check,
-        },
-        Revision {
-            since: 35,
-            run: check_unless_own_users,
-        },
+        Revision::since(23, check),
+        Revision::since(35, check).unless(|pod| pod.has_own_users()),
     ],
 };
-
-fn check_unless_own_users(pod: CheckedPod<'_>) -> Option<Violation> {
-    if pod.has_own_users() {
-        None
-    } else {
-        check(pod)
-    }
-}
 
 fn check(pod: CheckedPod<'_>) -> Option<Violation> {
     let settings = pod.settings("runAsUser");

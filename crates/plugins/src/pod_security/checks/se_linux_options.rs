@@ -12,14 +12,8 @@ pub(super) const CHECK: PodCheck = PodCheck {
     level: Level::Baseline,
     replaces: None,
     revisions: &[
-        Revision {
-            since: 0,
-            run: |pod| check(pod, &SINCE_0),
-        },
-        Revision {
-            since: 31,
-            run: |pod| check(pod, &SINCE_31),
-        },
+        Revision::since(0, |pod| check(pod, &SINCE_0)),
+        Revision::since(31, |pod| check(pod, &SINCE_31)),
     ],
 };
 

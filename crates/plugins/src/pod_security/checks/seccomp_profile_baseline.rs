@@ -15,14 +15,8 @@ pub(super) const CHECK: PodCheck = PodCheck {
     level: Level::Baseline,
     replaces: None,
     revisions: &[
-        Revision {
-            since: 0,
-            run: check_annotations,
-        },
-        Revision {
-            since: 19,
-            run: forbidden_types,
-        },
+        Revision::since(0, check_annotations),
+        Revision::since(19, forbidden_types),
     ],
 };
 

@@ -9,22 +9,10 @@ pub(super) const CHECK: PodCheck = PodCheck {
     level: Level::Baseline,
     replaces: None,
     revisions: &[
-        Revision {
-            since: 0,
-            run: |pod| check(pod, 0),
-        },
-        Revision {
-            since: 27,
-            run: |pod| check(pod, 27),
-        },
-        Revision {
-            since: 29,
-            run: |pod| check(pod, 29),
-        },
-        Revision {
-            since: 32,
-            run: |pod| check(pod, 32),
-        },
+        Revision::since(0, |pod| check(pod, 0)),
+        Revision::since(27, |pod| check(pod, 27)),
+        Revision::since(29, |pod| check(pod, 29)),
+        Revision::since(32, |pod| check(pod, 32)),
     ],
 };
 
