@@ -8,18 +8,14 @@
 //! reference each; the store asks for its own items before it reads them. The list's share is held until its body is
 //! sent.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use http::Response;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::budget::{Account, Exceeded, Ledger, Share};
 use ringwatch_apimachinery::User;
 use ringwatch_flowcontrol::Requester;
-use ringwatch_http::{BoxError, ResponseBody};
+use ringwatch_http::ResponseBody;
 use ringwatch_offload::LARGE_BYTES;
 use ringwatch_webhook::shares::{SharePermit, Shares};
 
@@ -151,14 +147,9 @@ impl MemoryGate {
                 .admit(held.bytes)
                 .map_err(|exceeded| self.refuse_list(exceeded))?;
         }
-        Ok(response.map(|inner| {
-            AdmittedBody {
-                inner,
-                _share: share,
-                _objects: held.and_then(|held| held.objects),
-            }
-            .boxed_unsync()
-        }))
+        let shares = (share, held.and_then(|held| held.objects));
+        // The body drops them with the closure.
+        Ok(response.map(|body| body.inspect_frame(move |_| _ = &shares).boxed_unsync()))
     }
 
     /// Returns the ledger that a list asks for the memory of the objects that it reads.
@@ -175,35 +166,6 @@ impl MemoryGate {
         self.metrics.count_shed(kind);
         tracing::debug!(%exceeded, ?kind, "refused: the memory budget is spent");
         Failure::out_of_memory()
-    }
-}
-
-/// A body that holds its share of the memory budget.
-struct AdmittedBody {
-    inner: ResponseBody,
-    /// Held for its drop.
-    _share: Share,
-    /// Held for its drop: the share that covers the objects.
-    _objects: Option<Arc<Share>>,
-}
-
-impl Body for AdmittedBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.inner).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }
 

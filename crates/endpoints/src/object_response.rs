@@ -111,7 +111,7 @@ pub(super) async fn list(
             Format::Json | Format::PrettyJson | Format::Yaml => head(0),
         };
         let body = GzipListBody::new(encoder, list.items, head);
-        let mut response = respond(StatusCode::OK, media_type, body.boxed_unsync());
+        let mut response = respond(StatusCode::OK, media_type, body.into_body());
         mark_compressed(&mut response);
         response
     } else {

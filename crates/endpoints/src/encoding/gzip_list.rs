@@ -12,16 +12,14 @@
 //! Each part is a run of deflate blocks that ends at a whole byte and refers to nothing before it.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use crc32fast::Hasher;
 use flate2::{Compress, Compression, FlushCompress};
-use hyper::body::{Body, Frame};
+use futures::stream;
 use ringwatch::meta::Object;
-use ringwatch_http::BoxError;
+use ringwatch_http::{BoxError, ResponseBody, streamed};
 use sha2::{Digest, Sha256};
 
 use super::cache::ListRoom;
@@ -93,6 +91,15 @@ impl GzipListBody {
             checksum: Hasher::new(),
             length: 0,
         }
+    }
+
+    /// Sends the list chunk by chunk.
+    pub(crate) fn into_body(mut self) -> ResponseBody {
+        let chunks = std::iter::from_fn(move || match self.next_chunk() {
+            Ok(chunk) => (!chunk.is_empty()).then(|| Ok(chunk.into())),
+            Err(error) => Some(Err(error)),
+        });
+        streamed(stream::iter(chunks))
     }
 
     /// Returns the next compressed bytes; empty at the end. At most one block is compressed for them.
@@ -243,22 +250,6 @@ fn deflate(text: &[u8]) -> io::Result<Vec<u8>> {
             return Ok(out);
         }
         out.reserve(out.len());
-    }
-}
-
-impl Body for GzipListBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Poll::Ready(match self.next_chunk() {
-            Ok(chunk) if chunk.is_empty() => None,
-            Ok(chunk) => Some(Ok(Frame::data(chunk.into()))),
-            Err(error) => Some(Err(error)),
-        })
     }
 }
 

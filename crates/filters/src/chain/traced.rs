@@ -3,19 +3,15 @@
 //! Ported from `endpoints/filters/traces.go` of Kubernetes 1.36: `WithTracing`, `getSpanNameFromRequestInfo` and
 //! `notSystemPrivilegedGroup`. The attributes are those of OpenTelemetry's semantic conventions for HTTP servers.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, Version};
 use http_body_util::BodyExt;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Frame;
 use ringwatch_apimachinery::User;
 use ringwatch_endpoints::RequestInfo;
 use ringwatch_endpoints::audit_id::AUDIT_ID;
-use ringwatch_http::{BoxError, ResponseBody};
 use ringwatch_spans::{Attribute, Incoming, Span, number, text};
 
 use super::audit::{FORWARDED_FOR, source_ips};
@@ -66,9 +62,10 @@ pub(super) fn traced<'a>(
             span.fail("");
         }
         response.map(|held| {
-            held.wrapped(|inner| {
-                let bytes = 0;
-                TracedBody { inner, span, bytes }.boxed_unsync()
+            let mut counted = CountedSpan { span, bytes: 0 };
+            held.wrapped(|body| {
+                body.inspect_frame(move |it| counted.count(it))
+                    .boxed_unsync()
             })
         })
     })
@@ -167,45 +164,24 @@ fn version(version: Version) -> &'static str {
     }
 }
 
-/// A body that is counted in the span of its request, which ends with it.
-struct TracedBody {
-    inner: ResponseBody,
+/// The span of a request, which ends with the body whose bytes it counts.
+struct CountedSpan {
     span: Span,
     bytes: u64,
 }
 
-impl Drop for TracedBody {
+impl CountedSpan {
+    fn count(&mut self, frame: &Frame<Bytes>) {
+        self.bytes += frame.data_ref().map_or(0, Bytes::len) as u64;
+    }
+}
+
+impl Drop for CountedSpan {
     fn drop(&mut self) {
         if self.bytes > 0 {
             self.span
                 .set(|| [number("http.response.body.size", self.bytes)]);
         }
-    }
-}
-
-impl HttpBody for TracedBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = Pin::new(&mut self.inner).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &frame
-            && let Some(data) = frame.data_ref()
-        {
-            self.bytes += data.len() as u64;
-        }
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }
 
