@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use ringwatch::codec;
 use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::{GetOptions, Interface};
 use ringwatch_apimachinery::Error;
+use serde_json::Value;
 
 /// Returns the object of a key; `None` if there is none.
 pub async fn find(storage: &dyn Interface, key: &str) -> Result<Option<Arc<Object>>, Error> {
@@ -20,4 +22,10 @@ pub async fn find(storage: &dyn Interface, key: &str) -> Result<Option<Arc<Objec
         }
     }
     Ok(None)
+}
+
+/// Returns the object of a key as a tree; `None` if there is none.
+pub async fn find_tree(storage: &dyn Interface, key: &str) -> Result<Option<Value>, Error> {
+    let found = find(storage, key).await?;
+    Ok(found.map(|it| codec::tree(&it)).transpose()?)
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ringwatch::codec;
 use ringwatch::storage::Interface;
 use ringwatch_apimachinery::Error;
 use ringwatch_authorization::Authorizer;
@@ -10,7 +9,7 @@ use ringwatch_registry::Resource;
 use ringwatch_registry::admission::{Operation, Request};
 use serde_json::Value;
 
-use super::lookup::find;
+use super::lookup::find_tree;
 use super::matching::{Criteria, labels_of};
 use super::served_types::ServedTypes;
 
@@ -43,13 +42,8 @@ impl MatchContext {
 
     async fn namespace(&self, name: &str) -> Result<Value, Error> {
         let key = format!("/namespaces/{name}");
-        if let Some(found) = find(&*self.namespaces, &key).await? {
-            return codec::tree(&found).map_err(|error| Error::Internal(error.to_string()));
-        }
-        Err(Error::NotFound {
-            resource: "namespaces".to_owned(),
-            name: name.to_owned(),
-        })
+        let found = find_tree(&*self.namespaces, &key).await?;
+        found.ok_or_else(|| Error::not_found("namespaces", name))
     }
 }
 

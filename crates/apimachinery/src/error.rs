@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use ringwatch::meta::Status;
-use ringwatch::storage::StorageError;
+use ringwatch::storage::{ObjectError, StorageError};
 
 use crate::go_text;
 
@@ -149,6 +149,24 @@ pub enum Error {
     /// A failure inside the server.
     #[error("{0}")]
     Internal(String),
+}
+
+impl Error {
+    /// Makes the error of an object that does not exist.
+    #[must_use]
+    pub fn not_found(resource: impl Into<String>, name: impl Into<String>) -> Self {
+        Self::NotFound {
+            resource: resource.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl From<ObjectError> for Error {
+    /// Makes the error of a stored object that cannot be read.
+    fn from(error: ObjectError) -> Self {
+        Self::Internal(error.to_string())
+    }
 }
 
 /// Bytes of field paths and details after which no further error of an object is reported. The object is refused all

@@ -37,8 +37,7 @@ impl ClaimResize {
         let key = format!("/storageclasses/{name}");
         match self.classes.get(&key, GetOptions::default()).await {
             Ok(class) => {
-                let class = codec::tree(&class);
-                let class = class.map_err(|error| Error::Internal(error.to_string()))?;
+                let class = codec::tree(&class)?;
                 Ok(get(&class, "allowVolumeExpansion") == Some(&Value::Bool(true)))
             }
             Err(error) if error.is_absent() => Ok(false),

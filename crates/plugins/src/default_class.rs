@@ -11,7 +11,7 @@ use ringwatch::storage::{Interface, ListOptions};
 use ringwatch_admission::Plugin;
 use ringwatch_apimachinery::path::{get, set};
 use ringwatch_apimachinery::{Error, accessor};
-use ringwatch_registry::{Operation, Request};
+use ringwatch_registry::Request;
 use serde_json::{Value, json};
 
 /// A type whose objects get a default class, and where the class is written.
@@ -82,7 +82,7 @@ impl DefaultClass {
         let found = self.classes.get_list(self.form.keys, cached).await;
         let mut defaults = Vec::new();
         for object in found.map_err(Error::Storage)?.items {
-            let class = codec::tree(&object).map_err(|error| Error::Internal(error.to_string()))?;
+            let class = codec::tree(&object)?;
             let annotations = &class["metadata"]["annotations"];
             if self
                 .form
@@ -109,7 +109,7 @@ impl Plugin for DefaultClass {
         let (path, annotation) = self.form.class;
         let named = get(object, path).is_some_and(|class| !class.is_null())
             || object["metadata"]["annotations"].get(annotation).is_some();
-        if request.operation != Operation::Create || !request.is_of(group, plural) || named {
+        if !request.creates(group, plural) || named {
             return Ok(());
         }
         if let Some(class) = self.default().await? {

@@ -80,7 +80,7 @@ impl LimitRanger {
 }
 
 fn limits_of(range: &Object) -> Result<Vec<Limit>, Error> {
-    let range = codec::tree(range).map_err(|error| Error::Internal(error.to_string()))?;
+    let range = codec::tree(range)?;
     let limits = list(&range, "spec.limits").iter();
     Ok(limits.map(Limit::read).collect())
 }

@@ -85,14 +85,11 @@ impl NamespaceLifecycle {
         let found = match self.get(namespace).await {
             Ok(found) => found,
             Err(StorageError::KeyNotFound { .. }) => {
-                return Err(Error::NotFound {
-                    resource: "namespaces".to_owned(),
-                    name: namespace.to_owned(),
-                });
+                return Err(Error::not_found("namespaces", namespace));
             }
             Err(error) => return Err(Error::Storage(error)),
         };
-        let found = codec::tree(&found).map_err(|error| Error::Internal(error.to_string()))?;
+        let found = codec::tree(&found)?;
         if found["status"]["phase"] != "Terminating" {
             return Ok(());
         }

@@ -10,10 +10,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ringwatch::codec;
 use ringwatch::storage::Interface;
 use ringwatch_admission::Plugin;
-use ringwatch_admission::lookup::find;
+use ringwatch_admission::lookup::find_tree;
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::path::{get, list, remove, text};
 use ringwatch_authorization::node_of;
@@ -69,8 +68,8 @@ impl NodeRestriction {
     /// Returns a pod, which has to exist.
     async fn pod(&self, namespace: &str, name: &str) -> Result<Value, Error> {
         let key = format!("/pods/{namespace}/{name}");
-        let pod = tree(&*self.storages.pods, &key).await?;
-        pod.ok_or_else(|| absent("pod", name))
+        let pod = find_tree(&*self.storages.pods, &key).await?;
+        pod.ok_or_else(|| Error::not_found("pod", name))
     }
 
     /// Returns why a kubelet may not write a pod, or something below one.
@@ -113,8 +112,8 @@ impl NodeRestriction {
         if let Some(why) = mirror_pods::refuse(node, pod) {
             return Ok(Some(why));
         }
-        let stored = tree(&*self.storages.nodes, &format!("/minions/{node}")).await?;
-        let stored = stored.ok_or_else(|| absent("node", node))?;
+        let stored = find_tree(&*self.storages.nodes, &format!("/minions/{node}")).await?;
+        let stored = stored.ok_or_else(|| Error::not_found("node", node))?;
         let uid = text(&stored, "metadata.uid");
         let claimed = list(pod, "metadata.ownerReferences").first();
         let claimed = claimed.map_or("", |owner| text(owner, "uid"));
@@ -155,23 +154,6 @@ impl NodeRestriction {
             return Ok(Some(why.to_owned()));
         }
         audiences::refuse(&self.storages, request, &pod, object).await
-    }
-}
-
-/// Returns an object as a tree; `None` if there is none of this key.
-async fn tree(storage: &dyn Interface, key: &str) -> Result<Option<Value>, Error> {
-    let Some(found) = find(storage, key).await? else {
-        return Ok(None);
-    };
-    let tree = codec::tree(&found);
-    tree.map(Some)
-        .map_err(|error| Error::Internal(error.to_string()))
-}
-
-fn absent(kind: &str, name: &str) -> Error {
-    Error::NotFound {
-        resource: kind.to_owned(),
-        name: name.to_owned(),
     }
 }
 

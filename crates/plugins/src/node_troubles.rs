@@ -22,7 +22,7 @@ impl Plugin for NodeTaint {
     }
 
     async fn admit(&self, request: &Request<'_>, node: &mut Value) -> Result<(), Error> {
-        if request.operation != Operation::Create || !request.is_of("", "nodes") {
+        if !request.creates("", "nodes") {
             return Ok(());
         }
         let mut taints = list(node, "spec.taints").to_vec();

@@ -262,10 +262,7 @@ impl PodSecurity {
     async fn namespace(&self, request: &Request<'_>) -> Result<Arc<Object>, Error> {
         let name = request.namespace;
         let found = find(&*self.namespaces, &format!("/namespaces/{name}")).await?;
-        found.ok_or_else(|| Error::NotFound {
-            resource: "namespaces".to_owned(),
-            name: name.to_owned(),
-        })
+        found.ok_or_else(|| Error::not_found("namespaces", name))
     }
 
     fn policy(&self, namespace: &Object) -> (Policy, Vec<FieldError>) {

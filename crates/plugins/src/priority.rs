@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use ringwatch::codec;
-use ringwatch::meta::{Object, ResourceVersion};
+use ringwatch::meta::ResourceVersion;
 use ringwatch::storage::{Interface, ListOptions};
 use ringwatch_admission::Plugin;
-use ringwatch_admission::lookup::find;
+use ringwatch_admission::lookup::find_tree;
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::path::{get, set, text};
 use ringwatch_registry::{Operation, Request};
@@ -55,8 +55,8 @@ impl Priority {
 
     async fn named(&self, name: &str) -> Result<Option<Class>, Error> {
         let key = format!("{CLASSES}{name}");
-        let class = find(&*self.classes, &key).await?;
-        class.map(|class| Class::read(&class)).transpose()
+        let class = find_tree(&*self.classes, &key).await?;
+        Ok(class.map(|class| Class::from_tree(&class)))
     }
 
     /// Returns the default class; of several, the one with the lowest value.
@@ -73,7 +73,7 @@ impl Priority {
         if known.0 != revisions {
             let mut default: Option<Class> = None;
             for object in &list.items {
-                let tree = tree(object)?;
+                let tree = codec::tree(object)?;
                 let class = Class::from_tree(&tree);
                 let less = default.as_ref().is_none_or(|it| class.value < it.value);
                 if get(&tree, "globalDefault") == Some(&Value::Bool(true)) && less {
@@ -130,10 +130,6 @@ impl Priority {
 }
 
 impl Class {
-    fn read(object: &Object) -> Result<Self, Error> {
-        tree(object).map(|tree| Self::from_tree(&tree))
-    }
-
     fn from_tree(tree: &Value) -> Self {
         Self {
             name: text(tree, "metadata.name").to_owned(),
@@ -143,10 +139,6 @@ impl Class {
     }
 }
 
-fn tree(object: &Object) -> Result<Value, Error> {
-    codec::tree(object).map_err(|error| Error::Internal(error.to_string()))
-}
-
 #[async_trait]
 impl Plugin for Priority {
     fn name(&self) -> &'static str {
@@ -154,7 +146,7 @@ impl Plugin for Priority {
     }
 
     async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
-        if request.operation == Operation::Create && request.is_of("", "pods") {
+        if request.creates("", "pods") {
             return self.admit_pod(request, object).await;
         }
         Ok(())

@@ -6,7 +6,7 @@
 
 use async_trait::async_trait;
 use ringwatch::codec;
-use ringwatch::meta::{Object, ResourceVersion};
+use ringwatch::meta::ResourceVersion;
 use ringwatch::storage::ListOptions;
 use ringwatch_admission::Plugin;
 use ringwatch_apimachinery::quantity::Quantity;
@@ -53,10 +53,8 @@ impl ResourceQuota {
         if list.items.is_empty() {
             self.without.insert(namespace, now);
         }
-        let tree = |object: &std::sync::Arc<Object>| {
-            codec::tree(object).map_err(|error| Error::Internal(error.to_string()))
-        };
-        list.items.iter().map(tree).collect()
+        let trees = list.items.iter().map(|object| codec::tree(object));
+        Ok(trees.collect::<Result<_, _>>()?)
     }
 
     /// Charges a quota with what a write adds.

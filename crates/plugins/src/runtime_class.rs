@@ -4,13 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ringwatch::codec;
 use ringwatch::storage::Interface;
 use ringwatch_admission::Plugin;
-use ringwatch_admission::lookup::find;
+use ringwatch_admission::lookup::find_tree;
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::path::{get, list, set, text};
-use ringwatch_registry::{Operation, Request};
+use ringwatch_registry::Request;
 use ringwatch_resources::ResourceList;
 use serde_json::{Map, Value, json};
 
@@ -38,11 +37,8 @@ impl RuntimeClass {
             return Ok(None);
         };
         let key = format!("/runtimeclasses/{name}");
-        if let Some(class) = find(&*self.classes, &key).await? {
-            let tree = codec::tree(&class);
-            return tree
-                .map(Some)
-                .map_err(|error| Error::Internal(error.to_string()));
+        if let Some(class) = find_tree(&*self.classes, &key).await? {
+            return Ok(Some(class));
         }
         let message = format!("pod rejected: RuntimeClass {name:?} not found");
         Err(request.forbid(pod, message))
@@ -56,7 +52,7 @@ impl Plugin for RuntimeClass {
     }
 
     async fn admit(&self, request: &Request<'_>, pod: &mut Value) -> Result<(), Error> {
-        if !is_new_pod(request) {
+        if !request.creates("", "pods") {
             return Ok(());
         }
         let Some(class) = self.class(request, pod).await? else {
@@ -76,7 +72,7 @@ impl Plugin for RuntimeClass {
 
     /// Checks that the overhead of the pod is that of its class.
     async fn validate(&self, request: &Request<'_>, pod: &Value) -> Result<(), Error> {
-        if !is_new_pod(request) {
+        if !request.creates("", "pods") {
             return Ok(());
         }
         let class = self.class(request, pod).await?;
@@ -92,10 +88,6 @@ impl Plugin for RuntimeClass {
 }
 
 const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
-
-fn is_new_pod(request: &Request<'_>) -> bool {
-    request.operation == Operation::Create && request.is_of("", "pods")
-}
 
 /// Returns the overhead of a RuntimeClass, if it has one.
 fn overhead(class: &Value) -> Option<&Value> {

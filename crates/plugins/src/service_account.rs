@@ -8,14 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ringwatch::codec;
 use ringwatch::storage::Interface;
 use ringwatch_admission::Plugin;
-use ringwatch_admission::lookup::find;
+use ringwatch_admission::lookup::find_tree;
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::names::generate_name;
 use ringwatch_apimachinery::path::{get, get_mut, list, set, text};
-use ringwatch_registry::{Operation, Request};
+use ringwatch_registry::Request;
 use serde_json::{Value, json};
 
 const DEFAULT: &str = "default";
@@ -54,12 +53,13 @@ impl ServiceAccount {
     /// Returns the account of a pod.
     async fn account(&self, request: &Request<'_>, pod: &Value) -> Result<Value, Error> {
         let (namespace, name) = (request.namespace, text(pod, "spec.serviceAccountName"));
+        let key = format!("/serviceaccounts/{namespace}/{name}");
         let looks = if name == DEFAULT { LOOKS_MAX } else { 1 };
         for look in 0..looks {
             if look > 0 {
                 request.context.clock.sleep(LOOK_PERIOD).await;
             }
-            if let Some(account) = self.stored(namespace, name).await? {
+            if let Some(account) = find_tree(&*self.accounts, &key).await? {
                 return Ok(account);
             }
         }
@@ -84,16 +84,6 @@ impl ServiceAccount {
              run it, create the account, or start with --disable-admission-plugins=ServiceAccount"
         );
     }
-
-    async fn stored(&self, namespace: &str, name: &str) -> Result<Option<Value>, Error> {
-        let key = format!("/serviceaccounts/{namespace}/{name}");
-        let Some(account) = find(&*self.accounts, &key).await? else {
-            return Ok(None);
-        };
-        let tree = codec::tree(&account);
-        tree.map(Some)
-            .map_err(|error| Error::Internal(error.to_string()))
-    }
 }
 
 #[async_trait]
@@ -103,7 +93,7 @@ impl Plugin for ServiceAccount {
     }
 
     async fn admit(&self, request: &Request<'_>, pod: &mut Value) -> Result<(), Error> {
-        if !is_new_pod(request) || is_mirror(pod) {
+        if !request.creates("", "pods") || is_mirror(pod) {
             return Ok(());
         }
         if text(pod, "spec.serviceAccountName").is_empty() {
@@ -123,7 +113,7 @@ impl Plugin for ServiceAccount {
     }
 
     async fn validate(&self, request: &Request<'_>, pod: &Value) -> Result<(), Error> {
-        if !is_new_pod(request) {
+        if !request.creates("", "pods") {
             return Ok(());
         }
         if is_mirror(pod) {
@@ -134,10 +124,6 @@ impl Plugin for ServiceAccount {
         }
         self.account(request, pod).await.map(drop)
     }
-}
-
-fn is_new_pod(request: &Request<'_>) -> bool {
-    request.operation == Operation::Create && request.is_of("", "pods")
 }
 
 /// Returns true if a pod is the mirror of a static pod, which the node would not have changed.
@@ -230,7 +216,7 @@ fn token_volume(name: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use ringwatch_registry::testing::{MemoryStorage, context};
-    use ringwatch_registry::{CreateOptions, Store};
+    use ringwatch_registry::{CreateOptions, Operation, Store};
 
     use super::*;
 

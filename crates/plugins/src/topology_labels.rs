@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ringwatch::codec;
 use ringwatch::storage::Interface;
 use ringwatch_admission::Plugin;
-use ringwatch_admission::lookup::find;
+use ringwatch_admission::lookup::find_tree;
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::path::{get, get_mut, set, text};
 use ringwatch_registry::{Operation, Request};
@@ -34,10 +33,9 @@ impl TopologyLabels {
 
     /// Gives an object the labels of a node, but none that it has already. A node that is not known has none.
     async fn label(&self, node: &str, object: &mut Value) -> Result<(), Error> {
-        let Some(node) = find(&*self.nodes, &format!("/minions/{node}")).await? else {
+        let Some(node) = find_tree(&*self.nodes, &format!("/minions/{node}")).await? else {
             return Ok(());
         };
-        let node = codec::tree(&node).map_err(|error| Error::Internal(error.to_string()))?;
         for name in LABELS {
             let Some(label) = node["metadata"]["labels"].get(name) else {
                 continue;

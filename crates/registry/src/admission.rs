@@ -87,6 +87,12 @@ impl Request<'_> {
             && resource.group_version.group == group
     }
 
+    /// Returns true if the request creates an object of this group and plural.
+    #[must_use]
+    pub fn creates(&self, group: &str, plural: &str) -> bool {
+        self.operation == Operation::Create && self.is_of(group, plural)
+    }
+
     /// Returns the version and kind of what is written: the resource's, or those of the subresource.
     #[must_use]
     pub fn kind(&self) -> (&GroupVersion, &str) {

@@ -38,7 +38,7 @@ async fn make_way(slices: &Store, wanted: &Value, clock: &Clock) -> Result<(), E
         Err(Error::NotFound { .. }) => return Ok(()),
         Err(error) => return Err(error),
     };
-    let found = codec::tree(&found).map_err(|error| Error::Internal(error.to_string()))?;
+    let found = codec::tree(&found)?;
     if found["addressType"] == wanted["addressType"] {
         return Ok(());
     }

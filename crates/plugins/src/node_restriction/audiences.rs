@@ -1,13 +1,14 @@
 //! Checks the audiences of the ServiceAccount tokens that a kubelet requests for its pods: those that the pod's volumes
 //! name, and those that a role allows.
 
+use ringwatch_admission::lookup::find_tree;
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_authorization::Attributes;
 use ringwatch_registry::Request;
 use serde_json::Value;
 
-use super::{NodeStorages, tree};
+use super::NodeStorages;
 
 /// The verb that allows tokens for an audience, which is the resource of the check, of an account, which is its name.
 const VERB: &str = "request-serviceaccounts-token-audience";
@@ -98,7 +99,8 @@ async fn uses_audience(
                 continue;
             }
         };
-        let Some(stored) = tree(&*storages.drivers, &format!("/csidrivers/{driver}")).await? else {
+        let Some(stored) = find_tree(&*storages.drivers, &format!("/csidrivers/{driver}")).await?
+        else {
             missing.push(format!("csidriver.storage.k8s.io {driver:?} not found"));
             continue;
         };
@@ -126,13 +128,13 @@ async fn driver(
     }
     let namespace = text(pod, "metadata.namespace");
     let key = format!("/persistentvolumeclaims/{namespace}/{claim}");
-    let Some(stored) = tree(&*storages.claims, &key).await? else {
+    let Some(stored) = find_tree(&*storages.claims, &key).await? else {
         return Ok(Err(format!("persistentvolumeclaim {claim:?} not found")));
     };
     let name = text(&stored, "spec.volumeName");
     let bound = match name {
         "" => None,
-        name => tree(&*storages.volumes, &format!("/persistentvolumes/{name}")).await?,
+        name => find_tree(&*storages.volumes, &format!("/persistentvolumes/{name}")).await?,
     };
     Ok(match bound {
         None => Err(format!("persistentvolume {name:?} not found")),

@@ -109,10 +109,9 @@ impl Escalation {
                 };
                 Ok(Arc::from(role.resolve(&others)))
             }
-            Err(StorageError::KeyNotFound { .. }) => Err(Error::NotFound {
-                resource: format!("{plural}.{GROUP}"),
-                name: name.to_owned(),
-            }),
+            Err(StorageError::KeyNotFound { .. }) => {
+                Err(Error::not_found(format!("{plural}.{GROUP}"), name))
+            }
             Err(error) => Err(Error::Storage(error)),
         }
     }
@@ -129,7 +128,7 @@ impl Escalation {
 }
 
 fn stored(role: &Object) -> Result<Role, Error> {
-    let role = codec::tree(role).map_err(|error| Error::Internal(error.to_string()))?;
+    let role = codec::tree(role)?;
     read(&role)
 }
 

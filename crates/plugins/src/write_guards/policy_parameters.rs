@@ -111,8 +111,7 @@ impl PolicyParameters {
         match self.policies.get(&key, GetOptions::default()).await {
             Ok(found) => {
                 offload_if_large(Work::Object, found.stored()).await;
-                let tree = codec::tree(&found);
-                let mut policy = tree.map_err(|error| Error::Internal(error.to_string()))?;
+                let mut policy = codec::tree(&found)?;
                 Ok(policy["spec"]["paramKind"].take())
             }
             Err(error) if error.is_absent() => Ok(Value::Null),

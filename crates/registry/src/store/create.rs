@@ -208,10 +208,10 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use ringwatch::codec;
     use serde_json::json;
 
     use super::*;
-    use crate::store::read::value_of;
     use crate::testing::{Fixture, NOW, TestStrategy, config_map};
 
     async fn refused(fixture: &Fixture, namespace: &str, object: Value) -> Error {
@@ -274,7 +274,7 @@ mod tests {
                 "canonicalize"
             ]
         );
-        let created = value_of(&created.expect("created")).expect("an object");
+        let created = codec::tree(&created.expect("created")).expect("an object");
         assert_eq!(
             (&created["defaulted"], &created["canonical"]),
             (&json!(true), &json!(true))
@@ -382,7 +382,7 @@ mod tests {
         let created = store
             .create(&fixture.context, "ns", object.clone(), &options)
             .await;
-        let created = value_of(&created.expect("it could be created")).expect("an object");
+        let created = codec::tree(&created.expect("it could be created")).expect("an object");
         assert!(created["metadata"]["resourceVersion"].is_null());
         assert!(created["metadata"]["uid"].is_string());
         assert_eq!(created["canonical"], true);
@@ -432,7 +432,10 @@ mod tests {
         let created = created.expect("created");
         assert_eq!(fixture.stored("a").await.expect("stored")["data"]["k"], "v");
         let served = fixture.store.to_served(created).expect("convertible");
-        assert_eq!(value_of(&served).expect("an object")["content"]["k"], "v");
+        assert_eq!(
+            codec::tree(&served).expect("an object")["content"]["k"],
+            "v"
+        );
         assert_eq!(served.revision(), 2);
     }
 

@@ -81,7 +81,7 @@ impl Store {
         if !strategy.converts() {
             return Ok(object);
         }
-        let served = strategy.to_served(value_of(&object)?);
+        let served = strategy.to_served(codec::tree(&object)?);
         Object::from_value(&served, object.revision(), &self.resource.schema)
             .map(Arc::new)
             .map_err(|error| Error::Internal(error.to_string()))
@@ -92,7 +92,7 @@ impl Store {
     /// # Errors
     /// [`Error::Internal`] when it cannot be converted or read.
     pub fn served_value(&self, object: &Object) -> Result<serde_json::Value, Error> {
-        value_of(object).map(|stored| self.strategy().to_served(stored))
+        Ok(self.strategy().to_served(codec::tree(object)?))
     }
 
     /// Returns the narrowest key that holds all a predicate can select, and whether it is that of a list.
@@ -125,12 +125,7 @@ impl Store {
 /// Returns a stored object as a tree. Parses a large object on the threads for large work.
 pub(super) async fn tree_of(object: &Object) -> Result<serde_json::Value, Error> {
     offload_if_large(Work::Object, object.stored()).await;
-    value_of(object)
-}
-
-/// Returns a stored object as a tree.
-pub(super) fn value_of(object: &Object) -> Result<serde_json::Value, Error> {
-    codec::tree(object).map_err(|error| Error::Internal(error.to_string()))
+    Ok(codec::tree(object)?)
 }
 
 #[cfg(test)]
@@ -156,7 +151,7 @@ mod tests {
             .get("ns", "a", GetOptions::default())
             .await
             .expect("found");
-        assert_eq!(value_of(&found).expect("an object"), created);
+        assert_eq!(codec::tree(&found).expect("an object"), created);
         let error = fixture
             .store
             .get("ns", "b", GetOptions::default())

@@ -131,7 +131,7 @@ impl Addresses {
     pub(super) async fn give_back(&self, address: IpAddr, owner: &Owner) -> Result<(), Error> {
         let name = address.to_string();
         match self.objects.get("", &name, GetOptions::default()).await {
-            Ok(object) => match taken(&tree(&object)?) {
+            Ok(object) => match taken(&codec::tree(&object)?) {
                 Some(taken) if taken.owner == *owner => self.forget(&taken).await,
                 _ => Ok(()),
             },
@@ -160,10 +160,9 @@ impl Addresses {
     /// Returns all that are taken.
     pub(super) async fn all(&self) -> Result<Vec<AllocatedAddress>, Error> {
         let list = self.objects.list("", ListOptions::default()).await?;
-        let trees = list.items.iter().map(|object| tree(object));
-        trees
-            .filter_map(|tree| tree.map(|tree| taken(&tree)).transpose())
-            .collect()
+        let trees = list.items.iter().map(|object| codec::tree(object));
+        let taken = trees.filter_map(|tree| tree.map(|tree| taken(&tree)).transpose());
+        Ok(taken.collect::<Result<_, _>>()?)
     }
 
     /// Returns the ranges out of which addresses are given now.
@@ -171,7 +170,7 @@ impl Addresses {
         let list = self.ranges.list("", ListOptions::default()).await?;
         let mut ranges = Vec::new();
         for object in &list.items {
-            let object = tree(object)?;
+            let object = codec::tree(object)?;
             if is_ready(&object) {
                 let all = object["spec"]["cidrs"].as_array().into_iter().flatten();
                 ranges.extend(all.filter_map(|range| Range::parse(range.as_str()?)));
@@ -187,10 +186,6 @@ impl Addresses {
             self.clock.clone(),
         )
     }
-}
-
-fn tree(object: &ringwatch::meta::Object) -> Result<Value, Error> {
-    codec::tree(object).map_err(|error| Error::Internal(error.to_string()))
 }
 
 /// Returns the address that an IPAddress records; `None` if another component manages it.

@@ -246,8 +246,7 @@ impl Repair {
         loop {
             let list = self.services.list("", options.clone()).await?;
             for object in &list.items {
-                let service =
-                    codec::tree(object).map_err(|error| Error::Internal(error.to_string()))?;
+                let service = codec::tree(object)?;
                 had.ports.extend(service::node_ports_of(&service));
                 let addresses = service::addresses_of(&service).into_iter();
                 had.addresses

@@ -107,10 +107,10 @@ pub async fn publish_custom_apis(
 /// Lists the stored APIServices by name.
 async fn stored(store: &Store) -> Result<BTreeMap<String, Value>, Error> {
     let list = store.list("", ListOptions::default()).await?;
-    let read = list.items.iter().map(|object| {
-        let value = codec::tree(object).map_err(|error| Error::Internal(error.to_string()))?;
-        Ok((object.name().to_owned(), value))
-    });
+    let read = list
+        .items
+        .iter()
+        .map(|object| Ok((object.name().to_owned(), codec::tree(object)?)));
     read.collect()
 }
 

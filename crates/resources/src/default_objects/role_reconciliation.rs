@@ -88,7 +88,7 @@ async fn reconcile(
         Err(Error::NotFound { .. }) => return ensure(store, &namespace, wanted, clock).await,
         Err(error) => return Err(error),
     };
-    let found = codec::tree(&found).map_err(|error| Error::Internal(error.to_string()))?;
+    let found = codec::tree(&found)?;
     if found["metadata"]["annotations"][AUTO_UPDATE] == "false" {
         return Ok(());
     }

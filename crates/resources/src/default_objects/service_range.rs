@@ -37,7 +37,7 @@ pub async fn ensure_service_range(
     let (written, _) = store
         .update(&context, "", NAME, &mut change, &options)
         .await?;
-    let written = codec::tree(&written).map_err(|error| Error::Internal(error.to_string()))?;
+    let written = codec::tree(&written)?;
     let found = &written["spec"]["cidrs"];
     if *found != json!(cidrs) {
         tracing::warn!(

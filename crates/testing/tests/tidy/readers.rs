@@ -41,7 +41,7 @@ const HAS_OFFLOADED: &[&str] = &[
 /// One stored object at a time, which is no larger than a store takes: some milliseconds (PERF.md). Lists and watches
 /// give way between two.
 const ONE_OBJECT: &[&str] = &[
-    "admission/src/match_context.rs",
+    "admission/src/lookup.rs",
     "endpoints/src/encoding/encoder.rs",
     "endpoints/src/encoding/frame.rs",
     "endpoints/src/encoding/piecewise.rs",
@@ -56,12 +56,8 @@ const ONE_OBJECT: &[&str] = &[
     "plugins/src/default_class.rs",
     "plugins/src/limit_ranger.rs",
     "plugins/src/namespace_lifecycle.rs",
-    "plugins/src/node_restriction.rs",
     "plugins/src/priority.rs",
     "plugins/src/resource_quota.rs",
-    "plugins/src/runtime_class.rs",
-    "plugins/src/service_account.rs",
-    "plugins/src/topology_labels.rs",
     "plugins/src/write_guards/escalation.rs",
     "relay/src/event.rs",
     "relay/src/object_head.rs",

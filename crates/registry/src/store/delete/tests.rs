@@ -1,10 +1,10 @@
 //! Tests of deletions: grace periods, finalizers, dependents and preconditions.
 
+use ringwatch::codec;
 use ringwatch_apimachinery::accessor::{later, time};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::store::read::value_of;
 use crate::testing::{Fixture, NOW, OtherWrite, TestStrategy, config_map, patch};
 use crate::{GarbageCollection, PropagationPolicy};
 
@@ -15,7 +15,7 @@ impl Fixture {
 }
 
 fn metadata(deleted: &DeletionResult) -> Value {
-    value_of(&deleted.object).expect("an object")["metadata"].take()
+    codec::tree(&deleted.object).expect("an object")["metadata"].take()
 }
 
 fn grace(seconds: i64) -> DeleteOptions {
@@ -185,7 +185,7 @@ async fn a_grace_period_is_waited_for() {
         .await
         .expect("it begins");
     assert!(!deleted.finished && deleted.returns_object);
-    let object = value_of(&deleted.object).expect("an object");
+    let object = codec::tree(&deleted.object).expect("an object");
     assert!(time(&object, "deletionTimestamp").unwrap() >= later(NOW.parse().unwrap(), 30));
     assert_eq!(object["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(object["metadata"]["generation"], 2);
@@ -211,7 +211,7 @@ async fn a_grace_period_only_becomes_shorter() {
     }
     let shorter = fixture.delete("a", grace(10)).await.expect("it goes on");
     assert!(!shorter.finished && shorter.returns_object);
-    let object = value_of(&shorter.object).expect("an object");
+    let object = codec::tree(&shorter.object).expect("an object");
     assert_eq!(time(&object, "deletionTimestamp"), Some(later(end, -20)));
     assert_eq!(object["metadata"]["deletionGracePeriodSeconds"], 10);
     assert_eq!(object["metadata"]["generation"], 2, "it rises once");
@@ -389,7 +389,7 @@ async fn a_held_object_is_marked_until_it_is_let_go() {
         .await
         .expect("it begins");
     assert!(!deleted.finished && deleted.returns_object);
-    let marked = value_of(&deleted.object).expect("an object");
+    let marked = codec::tree(&deleted.object).expect("an object");
     assert_eq!(marked["status"]["phase"], "Terminating");
     assert!(marked["metadata"]["deletionTimestamp"].is_string());
     assert!(marked["metadata"]["deletionGracePeriodSeconds"].is_null());

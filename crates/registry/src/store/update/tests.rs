@@ -4,7 +4,6 @@ use ringwatch::codec;
 use serde_json::json;
 
 use super::*;
-use crate::store::read::value_of;
 use crate::testing::{Fixture, OtherWrite, Put, TestStrategy, config_map, patch};
 
 impl Fixture {
@@ -18,7 +17,7 @@ impl Fixture {
             .store
             .update(&self.context, "ns", name, updated, &options)
             .await;
-        result.map(|(object, created)| (value_of(&object).expect("an object"), created))
+        result.map(|(object, created)| (codec::tree(&object).expect("an object"), created))
     }
 }
 
@@ -311,7 +310,7 @@ async fn an_update_is_tried_again_when_somebody_else_was_faster() {
         .store
         .update(&fixture.context, "ns", "a", &mut racing, &options)
         .await;
-    let updated = value_of(&result.expect("updated").0).expect("an object");
+    let updated = codec::tree(&result.expect("updated").0).expect("an object");
     assert_eq!(racing.calls, 2);
     assert_eq!(
         updated["data"],
@@ -487,7 +486,7 @@ async fn a_dry_run_updates_nothing() {
         .store
         .update(&fixture.context, "ns", "a", &mut change, &options)
         .await;
-    let updated = value_of(&result.expect("it could be").0).expect("an object");
+    let updated = codec::tree(&result.expect("it could be").0).expect("an object");
     assert_eq!(
         (
             &updated["data"]["k"],
