@@ -14,6 +14,7 @@ mod patch;
 mod pod_container;
 mod pod_log;
 mod pod_stream;
+mod posted;
 mod proxy;
 mod reviews;
 mod scale;

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response};
 use ringwatch_apimachinery::Error;
 use ringwatch_apply::Manager;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{RequestContext, Resource, UpdateOptions, UpdatedObject};
 use serde_json::Value;
 
-use super::update::check_name;
+use super::update::{check_name, write};
 use crate::call::Call;
 use crate::decode::{self, BODY_BYTES_MAX, ExpectedKind};
 use crate::errors::Failure;
-use crate::object_response;
 use crate::params::{FieldValidation, WriteKind, WriteParams};
 
 /// The media type of configurations.
@@ -58,23 +57,7 @@ pub(crate) async fn apply(
         dry_run: params.dry_run,
         force_allow_create: true,
     };
-    let (object, created) = call
-        .store
-        .update(
-            &call.context,
-            call.namespace(),
-            call.name(),
-            &mut applied,
-            &options,
-        )
-        .await
-        .map_err(|error| call.fail(error))?;
-    let code = if created {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    };
-    object_response::object(code, output, call, object).await
+    write(call, output, &mut applied, &options).await
 }
 
 /// Reads the configuration in a body. Unlike other objects it must name its version, and unknown fields are refused

@@ -1,21 +1,19 @@
 //! The `binding` subresource of pods: the scheduler's decision, written into the pod.
 
 use async_trait::async_trait;
-use http::{Response, StatusCode};
-use ringwatch::meta::Status;
+use http::Response;
 use ringwatch_apimachinery::{Error, FieldError};
 use ringwatch_http::{RequestBody, ResponseBody};
-use ringwatch_registry::{Operation, SubresourceCall};
 use ringwatch_registry::{RequestContext, UpdatedObject};
 use ringwatch_resources::bind_pod;
 use serde_json::Value;
 
+use super::posted;
 use super::update::update_options;
 use crate::call::Call;
 use crate::decode::BINDING_BYTES_MAX;
 use crate::errors::Failure;
 use crate::params::{WriteKind, WriteParams};
-use crate::response;
 
 /// Assigns the pod to the node that the Binding in the body names.
 ///
@@ -35,20 +33,7 @@ pub(crate) async fn bind(
         .map_err(|error| call.fail(error))?;
     let name = pod_name(call, &binding)?;
     check_target(&binding, &name).map_err(|error| call.fail(error))?;
-    call.store
-        .admit_other(
-            &call.context,
-            SubresourceCall {
-                namespace: call.namespace(),
-                name: &name,
-                operation: Operation::Create,
-                old: None,
-                dry_run: params.dry_run,
-            },
-            &mut binding,
-        )
-        .await
-        .map_err(|error| call.fail(error))?;
+    posted::admit(call, &name, &mut binding, params.dry_run).await?;
     let mut bound = Bound {
         name: name.clone(),
         binding,
@@ -64,10 +49,7 @@ pub(crate) async fn bind(
         )
         .await
         .map_err(|error| call.fail(error))?;
-    let mut status = Status::success(ringwatch::meta::StatusDetails::default());
-    status.details = None;
-    status.code = Some(StatusCode::CREATED.as_u16());
-    response::serialized(StatusCode::CREATED, output.format, &status)
+    posted::created(output)
 }
 
 /// Returns the name of the pod to bind: that in the path, which the Binding must repeat, or else that in the Binding.
@@ -123,12 +105,7 @@ impl UpdatedObject for Bound {
         context: &RequestContext,
         existing: Option<&Value>,
     ) -> Result<Value, Error> {
-        let Some(existing) = existing else {
-            return Err(Error::NotFound {
-                resource: "pods".to_owned(),
-                name: self.name.clone(),
-            });
-        };
+        let existing = existing.ok_or_else(|| Error::not_found("pods", &self.name))?;
         let mut pod = existing.clone();
         bind_pod(&mut pod, &self.binding, context.clock.wall())?;
         Ok(pod)

@@ -4,22 +4,20 @@
 mod budget;
 mod condition;
 
-use http::{Response, StatusCode};
-use ringwatch::meta::Status;
+use http::Response;
 use ringwatch_apimachinery::{Error, GroupVersion};
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::DeleteOptions;
-use ringwatch_registry::{Operation, SubresourceCall};
 use ringwatch_resources::can_ignore_budgets;
 use ringwatch_resources::disruption_budget::still_processed;
 use serde_json::{Value, json};
 
 use self::budget::Permission;
+use super::posted;
 use crate::call::Call;
 use crate::decode::REVIEW_BYTES_MAX;
 use crate::errors::Failure;
 use crate::params::{WriteKind, WriteParams, read_delete_options};
-use crate::response;
 
 /// Maximum number of attempts to delete a pod that others change meanwhile, as in kube-apiserver.
 const ATTEMPTS_MAX: u32 = 20;
@@ -48,29 +46,13 @@ pub(crate) async fn evict(
             "name in URL does not match name in Eviction object",
         ));
     }
-    call.store
-        .admit_other(
-            &call.context,
-            SubresourceCall {
-                namespace: call.namespace(),
-                name: call.name(),
-                operation: Operation::Create,
-                old: None,
-                dry_run: params.dry_run,
-            },
-            &mut eviction,
-        )
-        .await
-        .map_err(|error| call.fail(error))?;
+    posted::admit(call, call.name(), &mut eviction, params.dry_run).await?;
     let options = eviction.get("deleteOptions").filter(|it| !it.is_null());
     let options = options.cloned().unwrap_or_else(|| json!({}));
     let mut options = read_delete_options(call.query, Some(options), false)?;
     options.dry_run |= params.dry_run;
     evict_pod(call, &params, options).await?;
-    let mut status = Status::success(ringwatch::meta::StatusDetails::default());
-    status.details = None;
-    status.code = Some(StatusCode::CREATED.as_u16());
-    response::serialized(StatusCode::CREATED, output.format, &status)
+    posted::created(output)
 }
 
 async fn evict_pod(

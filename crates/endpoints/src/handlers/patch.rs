@@ -4,17 +4,16 @@
 //! other writers unless it carries a resource version itself.
 
 use async_trait::async_trait;
-use http::{Response, StatusCode};
+use http::Response;
 use ringwatch_apimachinery::Error;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{RequestContext, UpdatedObject};
 use serde_json::Value;
 
-use super::update::{check_name, update_options};
+use super::update::{check_name, update_options, write};
 use crate::call::Call;
 use crate::decode::{self, BODY_BYTES_MAX, DecodedBody};
 use crate::errors::Failure;
-use crate::object_response;
 use crate::params::{FieldValidation, WriteKind, WriteParams};
 use crate::patches::{Patch, Syntax};
 
@@ -43,23 +42,7 @@ pub(crate) async fn patch(
         patch,
         validation: params.field_validation,
     };
-    let (object, created) = call
-        .store
-        .update(
-            &call.context,
-            call.namespace(),
-            call.name(),
-            &mut patched,
-            &update_options(&params),
-        )
-        .await
-        .map_err(|error| call.fail(error))?;
-    let code = if created {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    };
-    object_response::object(code, output, call, object).await
+    write(call, output, &mut patched, &update_options(&params)).await
 }
 
 /// Reads the patch in the body, and the query parameters.
@@ -106,12 +89,12 @@ impl UpdatedObject for PatchUpdate<'_> {
         _context: &RequestContext,
         existing: Option<&Value>,
     ) -> Result<Value, Error> {
-        let Some(existing) = existing else {
-            return Err(Error::NotFound {
-                resource: self.call.store.resource().qualified_name(),
-                name: self.call.name().to_owned(),
-            });
-        };
+        let existing = existing.ok_or_else(|| {
+            Error::not_found(
+                self.call.store.resource().qualified_name(),
+                self.call.name(),
+            )
+        })?;
         let mut object = self.patch.apply(existing)?;
         self.call
             .check_patched(&mut object, &self.patch, existing, self.validation)?;

@@ -323,12 +323,7 @@ impl UpdatedObject for AdmittedScale<'_> {
         existing: Option<&Value>,
     ) -> Result<Value, Error> {
         let scaled = &self.scaled;
-        let Some(existing) = existing else {
-            return Err(Error::NotFound {
-                resource: scaled.resource.clone(),
-                name: scaled.name.clone(),
-            });
-        };
+        let existing = existing.ok_or_else(|| Error::not_found(&scaled.resource, &scaled.name))?;
         let base = scaled.base(context, existing)?;
         let mut scale = scaled.scale(context, &base)?;
         let before = scale_of(existing, &scaled.paths)?;

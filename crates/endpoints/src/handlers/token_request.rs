@@ -9,9 +9,9 @@ use ringwatch_apply::Manager;
 use ringwatch_authentication::service_accounts::{BoundObject, Grant, Reference, TokenIssuer};
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::Store;
-use ringwatch_registry::{Operation, SubresourceCall};
 use serde_json::{Value, json};
 
+use super::posted;
 use crate::call::Call;
 use crate::decode::REVIEW_BYTES_MAX;
 use crate::errors::Failure;
@@ -66,17 +66,7 @@ async fn answer(
     note_manager(call, version, request);
     complete_metadata(call, &account, request).map_err(fail)?;
     check_seconds(seconds).map_err(fail)?;
-    let admitted = SubresourceCall {
-        namespace: call.namespace(),
-        name: call.name(),
-        operation: Operation::Create,
-        old: None,
-        dry_run,
-    };
-    call.store
-        .admit_other(&call.context, admitted, request)
-        .await
-        .map_err(fail)?;
+    posted::admit(call, call.name(), request, dry_run).await?;
     let issuer = call.token_issuer.ok_or_else(Failure::no_such_resource)?;
     let mut audiences = texts(&request["spec"]["audiences"]);
     if audiences.is_empty() {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::decode::BODY_BYTES_MAX;
 use crate::errors::Failure;
+use crate::negotiation::Output;
 use crate::object_response;
 use crate::params::{WriteKind, WriteParams};
 
@@ -34,17 +35,21 @@ pub(crate) async fn update(
         content: &content,
         params: &params,
     };
-    let (object, created) = call
+    write(call, output, &mut replacement, &update_options(&params)).await
+}
+
+/// Stores the object that an update makes, and answers with it.
+pub(super) async fn write(
+    call: &Call<'_>,
+    output: Output,
+    update: &mut dyn UpdatedObject,
+    options: &UpdateOptions,
+) -> Result<Response<ResponseBody>, Failure> {
+    let (namespace, name) = (call.namespace(), call.name());
+    let written = call
         .store
-        .update(
-            &call.context,
-            call.namespace(),
-            call.name(),
-            &mut replacement,
-            &update_options(&params),
-        )
-        .await
-        .map_err(|error| call.fail(error))?;
+        .update(&call.context, namespace, name, update, options);
+    let (object, created) = written.await.map_err(|error| call.fail(error))?;
     let code = if created {
         StatusCode::CREATED
     } else {

@@ -90,7 +90,7 @@ async fn budgets_of(budgets: &Store, pod: &Object) -> Result<Vec<Value>, Error> 
         .await?;
     let mut found = Vec::new();
     for budget in all.items {
-        let tree = codec::tree(&budget).map_err(|error| Error::Internal(error.to_string()))?;
+        let tree = codec::tree(&budget)?;
         if covers(&tree, pod.attributes().labels()) {
             found.push(tree);
         }
@@ -111,10 +111,9 @@ impl UpdatedObject for DisruptionUpdate<'_> {
         context: &RequestContext,
         existing: Option<&Value>,
     ) -> Result<Value, Error> {
-        let mut budget = existing.cloned().ok_or_else(|| Error::NotFound {
-            resource: "poddisruptionbudgets.policy".to_owned(),
-            name: self.budget.to_owned(),
-        })?;
+        let existing = existing.cloned();
+        let mut budget =
+            existing.ok_or_else(|| Error::not_found("poddisruptionbudgets.policy", self.budget))?;
         take(&mut budget, self.pod, context.clock.wall())?;
         Ok(budget)
     }

@@ -50,12 +50,7 @@ impl UpdatedObject for ConditionUpdate {
         context: &RequestContext,
         existing: Option<&Value>,
     ) -> Result<Value, Error> {
-        let Some(existing) = existing else {
-            return Err(Error::NotFound {
-                resource: "pods".to_owned(),
-                name: self.name.clone(),
-            });
-        };
+        let existing = existing.ok_or_else(|| Error::not_found("pods", &self.name))?;
         let version = existing.pointer("/metadata/resourceVersion");
         let version = version.and_then(Value::as_str).unwrap_or_default();
         if let Some(wanted) = &self.options.precondition_resource_version
