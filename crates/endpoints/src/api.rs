@@ -3,17 +3,15 @@
 //! [`Api::handle`] takes the same steps for every request: it finds the handler, calls it, adds the parts common to all
 //! answers (audit id, warnings, compression), and counts the request.
 
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use http::{HeaderMap, Method, Request, Response};
+use http::{Method, Request, Response};
 use hyper::body::Body;
 use ringwatch_apimachinery::User;
-use ringwatch_audit::Recording;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_openapi::{Documents, OpenApi};
 use ringwatch_registry::{Resource, Store, Verb};
@@ -27,14 +25,14 @@ use super::handler::{Caller, Handler};
 use super::handlers;
 use super::memory_gate::MemoryGate;
 use super::metrics::{RequestKind, RequestOutcome};
-use super::negotiation::{self, status_format};
+use super::negotiation;
 use super::openapi::{OpenApiEndpoint, describe, is_compressed};
 use super::params::Query;
+use super::request_head::RequestHead;
 use super::request_info::RequestInfo;
 use super::response;
 use super::routes::{NoRoute, Route, Routes};
 use super::spans::HandlingSpan;
-use super::warnings::warning_headers;
 use crate::audit_id::{AUDIT_ID, audit_id};
 
 /// The resource to which a Binding is posted that names its pod in the body.
@@ -43,6 +41,12 @@ const BINDINGS: &str = "bindings";
 /// The time that admission webhooks took of a request; beside its response until that is counted.
 #[derive(Clone, Copy, Debug)]
 struct WebhookTime(Duration);
+
+/// A response, with the labels under which its request is counted.
+struct CountedResponse {
+    response: Response<ResponseBody>,
+    kind: RequestKind,
+}
 
 /// The API: everything below `/api` and `/apis`, and the documents that describe it.
 #[derive(Debug)]
@@ -108,19 +112,6 @@ fn expect_watches(config: &ApiConfig, stores: &[Arc<Store>]) {
     }
 }
 
-/// The head of a request: everything but its body.
-struct RequestHead<'a> {
-    method: &'a Method,
-    info: &'a RequestInfo,
-    query: &'a Query,
-    headers: &'a HeaderMap,
-    pretty: bool,
-    /// The address of the client, or of the last proxy before this server.
-    address: Option<SocketAddr>,
-    /// The record of the request, if there is one.
-    recording: Option<&'a Arc<Recording>>,
-}
-
 impl Api {
     /// Creates the API of these resources.
     #[must_use]
@@ -178,7 +169,7 @@ impl Api {
             address: caller.address,
             recording: caller.recording.as_ref(),
         };
-        let (mut response, kind) = if let Some(server) = served.servers.serving(parts.uri.path()) {
+        let counted = if let Some(server) = served.servers.serving(parts.uri.path()) {
             let path = parts.uri.path_and_query();
             let head = aggregation::RequestHead {
                 method: &parts.method,
@@ -186,11 +177,15 @@ impl Api {
                 headers: &parts.headers,
                 clock: &self.config.clock,
             };
-            let response = aggregation::proxy(&served.servers, server, head, body, &user).await;
-            (response, RequestKind::unknown(&info))
+            let proxied = aggregation::proxy(&served.servers, server, head, body, &user);
+            CountedResponse {
+                response: proxied.await,
+                kind: RequestKind::unknown(&info),
+            }
         } else {
             self.answer(&served, &head, body, user).await
         };
+        let CountedResponse { mut response, kind } = counted;
         response
             .headers_mut()
             .insert(AUDIT_ID, audit_id(&parts.headers));
@@ -213,18 +208,20 @@ impl Api {
         head: &RequestHead<'_>,
         body: RequestBody,
         user: User,
-    ) -> (Response<ResponseBody>, RequestKind) {
+    ) -> CountedResponse {
         let info = head.info;
-        let (mut response, kind) = if info.is_resource {
+        let mut counted = if info.is_resource {
             self.resource(served, head, body, user).await
         } else {
-            let response = self.document(served, head).await;
-            (response, RequestKind::unknown(info))
+            CountedResponse {
+                response: self.document(served, head).await,
+                kind: RequestKind::unknown(info),
+            }
         };
         if matches!(info.verb.name(), "get" | "list") && is_compressed(&info.path) {
-            response = response::compress(head.headers, response);
+            counted.response = response::compress(head.headers, counted.response);
         }
-        (response, kind)
+        counted
     }
 
     /// Answers a request for a document about the API.
@@ -248,11 +245,10 @@ impl Api {
         head: &RequestHead<'_>,
         body: RequestBody,
         user: User,
-    ) -> (Response<ResponseBody>, RequestKind) {
-        let format = status_format(head.headers, head.pretty);
-        let refused = match served.routes.find(head.info) {
+    ) -> CountedResponse {
+        let response = match served.routes.find(head.info) {
             Ok(Route::Stored(store, _)) if is_refused_head(head, store.resource()) => {
-                response::failure(format, &Failure::method_not_allowed())
+                head.failure(&Failure::method_not_allowed())
             }
             Ok(Route::Stored(store, verb)) => {
                 return self
@@ -268,9 +264,12 @@ impl Api {
                     .await;
             }
             Err(NoRoute::Nothing) => response::page_not_found(),
-            Err(NoRoute::Refused(failure)) => response::failure(format, &failure),
+            Err(NoRoute::Refused(failure)) => head.failure(&failure),
         };
-        (refused, RequestKind::unknown(head.info))
+        CountedResponse {
+            response,
+            kind: RequestKind::unknown(head.info),
+        }
     }
 
     /// Handles a Binding posted to the collection: binds the pod that the body names, like the subresource of pods.
@@ -280,13 +279,13 @@ impl Api {
         head: &RequestHead<'_>,
         body: RequestBody,
         user: User,
-    ) -> (Response<ResponseBody>, RequestKind) {
+    ) -> CountedResponse {
         let kind = RequestKind::new(head.info, true);
         let pods = match routes.needed("", "v1", "pods") {
             Ok(pods) => pods,
             Err(failure) => {
-                let format = status_format(head.headers, head.pretty);
-                return (response::failure(format, &failure), kind);
+                let response = head.failure(&failure);
+                return CountedResponse { response, kind };
             }
         };
         let info = RequestInfo {
@@ -299,8 +298,10 @@ impl Api {
             ..*head
         };
         let answered = self.stored(routes, &head, pods, Verb::Create, body, user);
-        let (response, _) = answered.await;
-        (response, kind)
+        CountedResponse {
+            kind,
+            ..answered.await
+        }
     }
 
     /// Answers an access or token review.
@@ -311,34 +312,25 @@ impl Api {
         resource: &Resource,
         body: RequestBody,
         user: User,
-    ) -> (Response<ResponseBody>, RequestKind) {
-        let RequestHead {
-            info,
-            query,
-            headers,
-            pretty,
-            recording,
-            ..
-        } = *head;
-        let mut context = Call::context(info, query, headers, user, &self.config);
-        context.recording = recording.cloned();
+    ) -> CountedResponse {
+        let context = head.context(user, &self.config);
         let review = handlers::Review {
             routes,
             resource,
-            query,
-            headers,
+            query: head.query,
+            headers: head.headers,
             context: &context,
             authorizer: &self.config.authorizer,
             memory: &self.memory,
             authenticator: &self.config.authenticator,
-            namespace: &info.namespace,
-            pretty,
+            namespace: &head.info.namespace,
+            pretty: head.pretty,
         };
         let answer = handlers::review(review, body).await;
-        let format = status_format(headers, pretty);
-        let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
-        warning_headers(&context.warnings(), response.headers_mut());
-        (response, RequestKind::new(info, resource.namespaced))
+        CountedResponse {
+            response: head.response(answer, &context),
+            kind: RequestKind::new(head.info, resource.namespaced),
+        }
     }
 
     /// Answers a request about a resource that has a store.
@@ -350,19 +342,7 @@ impl Api {
         verb: Verb,
         body: RequestBody,
         user: User,
-    ) -> (Response<ResponseBody>, RequestKind) {
-        let format = status_format(head.headers, head.pretty);
-        let RequestHead {
-            info,
-            query,
-            headers,
-            pretty,
-            method,
-            address,
-            recording,
-        } = *head;
-        let mut context = Call::context(info, query, headers, user, &self.config);
-        context.recording = recording.cloned();
+    ) -> CountedResponse {
         let call = Call {
             routes,
             verb,
@@ -371,21 +351,21 @@ impl Api {
             memory: &self.memory,
             kubelets: &self.config.kubelets,
             token_issuer: self.config.token_issuer.as_ref(),
-            method,
-            info,
-            query,
-            headers,
-            address,
-            context,
-            pretty,
+            method: head.method,
+            info: head.info,
+            query: head.query,
+            headers: head.headers,
+            address: head.address,
+            context: head.context(user, &self.config),
+            pretty: head.pretty,
             features: self.config.features,
         };
         if let Some(text) = store.resource().deprecation() {
             call.context.warn(text);
             call.context.annotate("k8s.io/deprecated", || "true");
         }
-        let mut kind = RequestKind::new(info, store.resource().namespaced);
-        if verb == Verb::Patch && handlers::is_apply(headers) {
+        let mut kind = RequestKind::new(head.info, store.resource().namespaced);
+        if verb == Verb::Patch && handlers::is_apply(head.headers) {
             kind.verb = "APPLY";
         }
         let answer = {
@@ -400,11 +380,10 @@ impl Api {
                 None => dispatched.await,
             }
         };
-        let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
-        warning_headers(&call.context.warnings(), response.headers_mut());
+        let mut response = head.response(answer, &call.context);
         let webhooks = WebhookTime(call.context.webhook_time());
         response.extensions_mut().insert(webhooks);
-        (response, kind)
+        CountedResponse { response, kind }
     }
 
     /// Passes a request to the handler of its verb or subresource.

@@ -36,6 +36,7 @@ mod params;
 #[cfg(any(test, feature = "testing"))]
 pub mod parsers;
 mod patches;
+mod request_head;
 mod request_info;
 mod request_kind;
 mod respond;
