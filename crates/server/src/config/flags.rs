@@ -84,17 +84,11 @@ const MEMORY_BUDGET_MIB_MAX: u64 = 1 << 30;
 pub struct ServeFlags {
     // It comes first, since each of the others takes its own values away when it is read.
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub values: FlagValues,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub configuration: ConfigFlags,
 
     /// Directory of the database, the generated certificates and the admin's kubeconfig. Created if it does not exist.
@@ -123,10 +117,7 @@ pub struct ServeFlags {
     pub encryption_provider_config_automatic_reload: bool,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub etcd: EtcdFlags,
 
     /// Serve reads and watches from memory.
@@ -140,31 +131,19 @@ pub struct ServeFlags {
     pub watch_cache_sizes: Vec<WatchCacheSize>,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub serving: ServingFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub cluster: ClusterFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub tls: TlsFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub identity: IdentityFlags,
 
     #[command(flatten)]
@@ -175,31 +154,19 @@ pub struct ServeFlags {
     pub authorization: AuthorizationFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub admission: AdmissionFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub service_accounts: ServiceAccountFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub oidc: OidcFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub limits: LimitFlags,
 
     /// Queue requests by the stored FlowSchemas and PriorityLevelConfigurations. Reads and writes together have as many
@@ -209,38 +176,23 @@ pub struct ServeFlags {
     pub enable_priority_and_fairness: bool,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub kubelets: KubeletFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub aggregation: AggregationFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub audit: AuditFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub services: ServiceFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub runtime_config: RuntimeConfigFlags,
 
     /// Allow privileged containers in pods. If false, they are refused, as by kube-apiserver.
@@ -261,10 +213,7 @@ pub struct ServeFlags {
     pub version: VersionFlag,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub inventory: InventoryFlags,
 
     /// A TracingConfiguration with the collector to which spans of requests are sent (OTLP over gRPC), and the rate at

@@ -26,10 +26,7 @@ pub struct AggregationFlags {
     pub aggregator_reject_forwarding_redirect: bool,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub request_header: RequestHeaderFlags,
 }
 

@@ -25,17 +25,11 @@ pub struct AuditFlags {
     pub audit_policy_file: Option<PathBuf>,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub log: AuditLogFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub webhook: AuditWebhookFlags,
 }
 

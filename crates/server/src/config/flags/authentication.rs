@@ -41,10 +41,7 @@ pub struct IdentityFlags {
     pub anonymous_auth: Option<bool>,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub token_webhook: TokenWebhookFlags,
 }
 

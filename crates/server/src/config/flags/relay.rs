@@ -18,10 +18,7 @@ use super::{
 #[command(next_line_help = true, args_override_self = true)]
 pub struct RelayFlags {
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub configuration: ConfigFlags,
 
     /// Kubeconfig of the API server whose objects are served, with this relay's own credentials there: it needs to get,
@@ -45,17 +42,11 @@ pub struct RelayFlags {
     pub data_dir: PathBuf,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub serving: ServingFlags,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub tls: TlsFlags,
 
     /// Certificate authorities of client certificates, besides the generated one. The common name is the user, the
@@ -64,10 +55,7 @@ pub struct RelayFlags {
     pub client_ca_file: Option<PathBuf>,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub request_header: RequestHeaderFlags,
 
     /// Time for which the upstream's answer is kept whose a token is. A revoked token is accepted for as long.
@@ -84,10 +72,7 @@ pub struct RelayFlags {
     pub authorization_webhook_cache_unauthorized_ttl: Duration,
 
     #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
+    #[allow(missing_docs, reason = "it would replace the command's help")]
     pub limits: LimitFlags,
 
     /// A TracingConfiguration with the collector to which spans of requests are sent (OTLP over gRPC), and the rate at
