@@ -16,6 +16,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
+use ringwatch_apimachinery::accessor::type_name;
 use ringwatch_apimachinery::{GroupVersion, User};
 use ringwatch_http::RequestBody;
 use ringwatch_offload::{Work, offload_if_large};
@@ -227,7 +228,7 @@ pub(super) fn checked(
 
 /// Returns the error about a document that is no object.
 pub(super) fn no_object(document: &Value) -> String {
-    let found = go_json::kind_of(document);
+    let found = type_name(document);
     format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of \
          type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \

@@ -1,5 +1,6 @@
 //! The messages of Go's `encoding/json` about malformed or misplaced JSON, for the common cases.
 
+use ringwatch_apimachinery::accessor::type_name;
 use serde_json::Value;
 use serde_json::error::Category;
 
@@ -41,26 +42,14 @@ pub(super) fn message(error: &serde_json::Error, content: &[u8]) -> String {
 
 /// Returns the words for a value of the wrong type in a field of a kind.
 pub(super) fn wrong(value: &Value, kind: &str, field: &str, expected: &str) -> String {
-    let found = kind_of(value);
+    let found = type_name(value);
     format!("json: cannot unmarshal {found} into Go struct field {kind}.{field} of type {expected}")
 }
 
 /// Returns the words for a value of the wrong type that is in no field.
 pub(super) fn not_of_type(value: &Value, go_type: &str) -> String {
-    let found = kind_of(value);
+    let found = type_name(value);
     format!("json: cannot unmarshal {found} into Go value of type {go_type}")
-}
-
-/// Returns Go's name for the kind of a value.
-pub(super) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 /// Returns the letter at which the error was noticed.

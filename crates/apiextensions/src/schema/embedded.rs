@@ -25,11 +25,7 @@ pub(super) fn validate(
             }
             for (name, value) in members {
                 if let Some(inner) = node.member(name) {
-                    let mark = if node.properties.contains_key(name) {
-                        path.member(name)
-                    } else {
-                        path.key(name)
-                    };
+                    let mark = path.member_of(node, name);
                     validate(inner, value, path, outcome);
                     path.leave(mark);
                 }

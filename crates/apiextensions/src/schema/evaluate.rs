@@ -121,11 +121,7 @@ impl Run<'_> {
             let Some(inner) = node.member(name).filter(|inner| inner.ruled) else {
                 continue;
             };
-            let mark = if node.properties.contains_key(name) {
-                self.path.member(name)
-            } else {
-                self.path.key(name)
-            };
+            let mark = self.path.member_of(node, name);
             let old = old.and_then(|old| old.get(name));
             let flow = self.node(inner, value, old, unchanged);
             self.path.leave(mark);

@@ -39,11 +39,7 @@ pub(super) fn validate(
                 let Some(inner) = node.member(name) else {
                     continue;
                 };
-                let mark = if node.properties.contains_key(name) {
-                    path.member(name)
-                } else {
-                    path.key(name)
-                };
+                let mark = path.member_of(node, name);
                 validate(inner, value, path, outcome);
                 path.leave(mark);
             }

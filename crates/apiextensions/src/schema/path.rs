@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use ringwatch_apimachinery::FieldError;
 
+use super::node::SchemaNode;
+
 /// The path of the whole object, as kube-apiserver prints it.
 pub(super) const ROOT: &str = "<nil>";
 
@@ -54,6 +56,15 @@ impl Path {
         let mark = Mark(self.text.len());
         self.text.extend(["[", name, "]"]);
         mark
+    }
+
+    /// Goes into a member of an object: by its name if the schema has it, and else as into a map.
+    pub(super) fn member_of(&mut self, node: &SchemaNode, name: &str) -> Mark {
+        if node.properties.contains_key(name) {
+            self.member(name)
+        } else {
+            self.key(name)
+        }
     }
 
     /// Goes into an item of a list.

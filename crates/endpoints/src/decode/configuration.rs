@@ -1,9 +1,10 @@
 //! Decodes the configuration of a server-side apply: YAML, which JSON is too.
 
+use ringwatch_apimachinery::accessor::type_name;
 use serde_json::Map;
 
 use super::strict::DecodedBody;
-use super::{go_json, yaml};
+use super::yaml;
 use crate::errors::Failure;
 
 /// Parses the configuration. Its version and kind are not checked.
@@ -19,7 +20,7 @@ pub(crate) fn configuration(content: &[u8]) -> Result<DecodedBody, Failure> {
     if decoded.value.is_object() {
         return Ok(decoded);
     }
-    let found = go_json::kind_of(&decoded.value);
+    let found = type_name(&decoded.value);
     Err(refuse(&format!(
         "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of \
          type map[string]interface {{}}"
