@@ -4,14 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use ringwatch::clock::Clock;
 use ringwatch::meta::Object;
 use ringwatch_apimachinery::{Error, User};
 use ringwatch_flowcontrol::Fairness;
 use ringwatch_flowcontrol::{FlowTable, Level, Schema, with_dangling_condition};
 use ringwatch_registry::{
-    Informer, ListWatch, RequestContext, Store, Stores, UpdateOptions, UpdatedObject,
+    FunctionUpdate, Informer, ListWatch, RequestContext, Store, Stores, UpdateOptions,
 };
 use serde_json::Value;
 
@@ -85,21 +84,23 @@ impl FlowStores {
         let levels = levels
             .iter()
             .filter_map(|it| it["metadata"]["name"].as_str());
-        let mut references = References {
-            levels: levels.collect(),
-            clock,
-        };
-        let mut context = RequestContext::new(User::default(), MANAGER.to_owned(), clock.clone());
-        "status".clone_into(&mut context.subresource);
+        let levels: BTreeSet<&str> = levels.collect();
+        let next = |schema: &Value| with_dangling_condition(schema, &levels, clock.wall());
+        let mut tell = FunctionUpdate::new(|schema| {
+            if let Some(next) = next(schema) {
+                *schema = next;
+            }
+            Ok(())
+        });
+        let context = RequestContext::new(User::default(), MANAGER.to_owned(), clock.clone());
+        let context = context.on_subresource("status");
         for schema in schemas {
             let name = schema["metadata"]["name"].as_str().unwrap_or_default();
-            if references.next(schema).is_none() {
+            if next(schema).is_none() {
                 continue;
             }
             let options = UpdateOptions::default();
-            let updated = self
-                .schemas
-                .update(&context, "", name, &mut references, &options);
+            let updated = self.schemas.update(&context, "", name, &mut tell, &options);
             match updated.await {
                 Ok(_) | Err(Error::NotFound { .. }) => {}
                 Err(error) => {
@@ -107,32 +108,6 @@ impl FlowStores {
                 }
             }
         }
-    }
-}
-
-/// An update of a schema's status.
-struct References<'a> {
-    /// The names of all levels.
-    levels: BTreeSet<&'a str>,
-    clock: &'a Clock,
-}
-
-impl References<'_> {
-    fn next(&self, schema: &Value) -> Option<Value> {
-        with_dangling_condition(schema, &self.levels, self.clock.wall())
-    }
-}
-
-#[async_trait]
-impl UpdatedObject for References<'_> {
-    async fn updated(
-        &mut self,
-        _context: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let existing =
-            existing.ok_or_else(|| Error::Internal("an update of nothing".to_owned()))?;
-        Ok(self.next(existing).unwrap_or_else(|| existing.clone()))
     }
 }
 

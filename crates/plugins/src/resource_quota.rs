@@ -10,9 +10,9 @@ use ringwatch::meta::ResourceVersion;
 use ringwatch::storage::ListOptions;
 use ringwatch_admission::Plugin;
 use ringwatch_apimachinery::quantity::Quantity;
-use ringwatch_apimachinery::{Error, User, accessor};
-use ringwatch_registry::{Operation, Request};
-use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
+use ringwatch_apimachinery::{Error, accessor};
+use ringwatch_registry::{FunctionUpdate, Operation, Request};
+use ringwatch_registry::{RequestContext, Store, UpdateOptions};
 use ringwatch_resources::ResourceList;
 use serde_json::Value;
 
@@ -65,14 +65,13 @@ impl ResourceQuota {
         quota: &Value,
         added: &ResourceList,
     ) -> Result<(), Error> {
-        let clock = request.context.clock.clone();
-        let mut context = RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock);
-        "status".clone_into(&mut context.subresource);
-        let mut charge = Charge {
-            request,
-            object,
-            added,
-        };
+        let context = RequestContext::of_server(&request.context.clock).on_subresource("status");
+        // There has to be room when it is written.
+        let mut charge = FunctionUpdate::new(|quota| {
+            let after = refuse_exceeding(request, object, quota, added)?;
+            quota["status"]["used"] = after.to_value();
+            Ok(())
+        });
         let name = accessor::text(quota, "name");
         let options = UpdateOptions::default();
         let namespace = request.namespace;
@@ -231,25 +230,4 @@ fn refuse_exceeding(
         of(&limited)
     );
     Err(request.forbid(object, message))
-}
-
-/// Adds to what is used of a quota, if there is room when it is written.
-struct Charge<'a> {
-    request: &'a Request<'a>,
-    object: &'a Value,
-    added: &'a ResourceList,
-}
-
-#[async_trait]
-impl UpdatedObject for Charge<'_> {
-    async fn updated(
-        &mut self,
-        _: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let mut quota = existing.cloned().unwrap_or_default();
-        let after = refuse_exceeding(self.request, self.object, &quota, self.added)?;
-        quota["status"]["used"] = after.to_value();
-        Ok(quota)
-    }
 }

@@ -59,6 +59,21 @@ impl RequestContext {
         }
     }
 
+    /// Makes the context of the server's own writes, with `kube-apiserver` as field manager.
+    #[must_use]
+    pub fn of_server(clock: &Clock) -> Self {
+        Self::new(User::default(), "kube-apiserver".to_owned(), clock.clone())
+    }
+
+    /// Makes the context that of a write to a subresource.
+    #[must_use]
+    pub fn on_subresource(self, subresource: &str) -> Self {
+        Self {
+            subresource: subresource.to_owned(),
+            ..self
+        }
+    }
+
     /// Checks that the user may do something that the write needs besides the request itself, such as approving
     /// certificates of a signer.
     ///

@@ -10,6 +10,7 @@ mod allocator;
 pub mod context;
 mod defaults_on_read;
 mod deletion_settings;
+mod function_update;
 pub mod human_duration;
 pub mod informer;
 mod json_path;
@@ -37,6 +38,7 @@ pub use allocator::{Allocation, Allocator, WriteResult};
 pub use context::RequestContext;
 pub use defaults_on_read::DefaultsOnRead;
 pub use deletion_settings::DeletionSettings;
+pub use function_update::FunctionUpdate;
 pub use informer::{Informer, ListWatch};
 
 pub use object_names::check_names;

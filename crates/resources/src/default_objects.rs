@@ -14,7 +14,7 @@ pub use self::role_reconciliation::{RolesAndBindings, ensure_default_roles};
 pub use self::service_range::ensure_service_range;
 use ringwatch::clock::Clock;
 use ringwatch::storage::GetOptions;
-use ringwatch_apimachinery::{Error, User};
+use ringwatch_apimachinery::Error;
 use ringwatch_registry::{CreateOptions, RequestContext, Store};
 
 use super::scheduling::SYSTEM_PRIORITIES;
@@ -107,17 +107,17 @@ pub async fn ensure(
     }
     let options = CreateOptions::default();
     match store
-        .create(&own_context(clock), namespace, object, &options)
+        .create(
+            &RequestContext::of_server(clock),
+            namespace,
+            object,
+            &options,
+        )
         .await
     {
         Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-/// Returns the context of the server's own writes, with `kube-apiserver` as field manager.
-fn own_context(clock: &Clock) -> RequestContext {
-    RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock.clone())
 }
 
 #[cfg(test)]

@@ -6,13 +6,11 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
 use ringwatch::meta::Object;
-use ringwatch_apimachinery::{Error, User};
-use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
-use serde_json::{Value, json};
+use ringwatch_registry::{FunctionUpdate, RequestContext, Store, UpdateOptions};
+use serde_json::json;
 
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 
@@ -57,12 +55,13 @@ impl LastUses {
         let Some(_writing) = self.begin(secret.uid()) else {
             return;
         };
-        let manager = "kube-apiserver".to_owned();
-        let context = RequestContext::new(User::default(), manager, clock.clone());
-        let mut used = LastUseLabel {
-            uid: secret.uid().to_owned(),
-            today,
-        };
+        let context = RequestContext::of_server(clock);
+        let mut used = FunctionUpdate::new(|object| {
+            if object["metadata"]["uid"] == secret.uid() {
+                object["metadata"]["labels"][LAST_USED] = json!(today);
+            }
+            Ok(())
+        });
         let (namespace, name) = (secret.namespace(), secret.name());
         let options = UpdateOptions::default();
         let update = secrets.update(&context, namespace, name, &mut used, &options);
@@ -95,27 +94,6 @@ impl LastUses {
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
         self.uses.under_way().remove(self.uid);
-    }
-}
-
-/// The label of the last use of a Secret with a uid.
-struct LastUseLabel {
-    uid: String,
-    today: String,
-}
-
-#[async_trait]
-impl UpdatedObject for LastUseLabel {
-    async fn updated(
-        &mut self,
-        _: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let mut secret = existing.cloned().unwrap_or_default();
-        if secret["metadata"]["uid"] == self.uid {
-            secret["metadata"]["labels"][LAST_USED] = json!(self.today);
-        }
-        Ok(secret)
     }
 }
 

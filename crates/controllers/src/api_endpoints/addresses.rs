@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch::storage::GetOptions;
-use ringwatch_apimachinery::{Error, User};
+use ringwatch_apimachinery::Error;
 use ringwatch_registry::{DeleteOptions, RequestContext, Store, UpdateOptions, UpdatedObject};
 use serde_json::{Value, json};
 
@@ -42,14 +42,9 @@ async fn make_way(slices: &Store, wanted: &Value, clock: &Clock) -> Result<(), E
     if found["addressType"] == wanted["addressType"] {
         return Ok(());
     }
-    let (context, options) = (context(clock), DeleteOptions::default());
+    let (context, options) = (RequestContext::of_server(clock), DeleteOptions::default());
     let deleted = slices.delete(&context, NAMESPACE, NAME, options).await;
     deleted.map(|_| ())
-}
-
-/// Returns the context of the server's own writes, with `kube-apiserver` as field manager.
-fn context(clock: &Clock) -> RequestContext {
-    RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock.clone())
 }
 
 /// Builds the Endpoints object, labelled so that no controller mirrors it into EndpointSlices: the server writes its
@@ -78,7 +73,7 @@ fn slice_of(addresses: &BTreeSet<String>, port: u16) -> Value {
 }
 
 async fn write(store: &Store, wanted: Value, clock: &Clock) -> Result<(), Error> {
-    let context = context(clock);
+    let context = RequestContext::of_server(clock);
     let options = UpdateOptions {
         force_allow_create: true,
         ..UpdateOptions::default()

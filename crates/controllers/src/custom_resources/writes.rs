@@ -2,17 +2,15 @@
 //!
 //! A write that fails is logged and repeated later. It does not hold up other definitions.
 
-use async_trait::async_trait;
 use ringwatch::storage::ListOptions;
 use ringwatch_apiextensions::{CLEAN_UP, Definition, accept};
-use ringwatch_apimachinery::{Error, User};
-use ringwatch_registry::{DeleteOptions, RequestContext, Store, UpdateOptions, UpdatedObject};
+use ringwatch_apimachinery::Error;
+use ringwatch_registry::{
+    DeleteOptions, FunctionUpdate, RequestContext, Store, UpdateOptions, UpdatedObject,
+};
 use serde_json::Value;
 
 use super::{ControllerState, CustomResources};
-
-/// The field manager of writes of definitions' status.
-const MANAGER: &str = "kube-apiserver";
 
 impl CustomResources {
     /// Writes the status of definitions whose names are accepted, or refused, now.
@@ -28,9 +26,13 @@ impl CustomResources {
                 state.retries.forget(&name);
                 continue;
             }
-            let mut change = DefinitionChange(|object: &Value| {
+            let mut change = FunctionUpdate::new(|object| {
                 let definition = Definition::new(object.clone());
-                accept(&definition, state.definitions.values(), self.clock.wall())
+                let all = state.definitions.values();
+                if let Some(next) = accept(&definition, all, self.clock.wall()) {
+                    *object = next;
+                }
+                Ok(())
             });
             match self.update(&name, "status", &mut change).await {
                 Ok(changed) => {
@@ -45,7 +47,7 @@ impl CustomResources {
     /// Deletes the objects of a definition, and removes its finalizer if it has none left.
     pub(super) async fn clean_up(&self, name: &str, objects: Option<Store>) -> Result<(), Error> {
         if let Some(store) = objects {
-            let context = self.context("");
+            let context = RequestContext::of_server(&self.clock);
             let options = DeleteOptions::default();
             store
                 .delete_collection(&context, "", options, ListOptions::default())
@@ -55,12 +57,12 @@ impl CustomResources {
                 return Ok(());
             }
         }
-        let mut change = DefinitionChange(|object: &Value| {
-            let mut next = object.clone();
-            let finalizers = next.pointer_mut("/metadata/finalizers");
-            let finalizers = finalizers.and_then(Value::as_array_mut)?;
-            finalizers.retain(|it| it != CLEAN_UP);
-            Some(next)
+        let mut change = FunctionUpdate::new(|object| {
+            let finalizers = object.pointer_mut("/metadata/finalizers");
+            if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
+                finalizers.retain(|it| it != CLEAN_UP);
+            }
+            Ok(())
         });
         self.update(name, "", &mut change).await.map(drop)
     }
@@ -82,7 +84,7 @@ impl CustomResources {
         subresource: &str,
         change: &mut dyn UpdatedObject,
     ) -> Result<Option<Definition>, Error> {
-        let context = self.context(subresource);
+        let context = RequestContext::of_server(&self.clock).on_subresource(subresource);
         let options = UpdateOptions::default();
         let updated = self
             .definitions
@@ -92,28 +94,5 @@ impl CustomResources {
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    fn context(&self, subresource: &str) -> RequestContext {
-        let user = User::default();
-        let mut context = RequestContext::new(user, MANAGER.to_owned(), self.clock.clone());
-        subresource.clone_into(&mut context.subresource);
-        context
-    }
-}
-
-/// A change of a definition as it is when it is written; nothing if there is nothing to change.
-struct DefinitionChange<F>(F);
-
-#[async_trait]
-impl<F: Fn(&Value) -> Option<Value> + Send> UpdatedObject for DefinitionChange<F> {
-    async fn updated(
-        &mut self,
-        _context: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let existing =
-            existing.ok_or_else(|| Error::Internal("an update of nothing".to_owned()))?;
-        Ok((self.0)(existing).unwrap_or_else(|| existing.clone()))
     }
 }

@@ -3,12 +3,11 @@
 //!
 //! Servers that share a store write it together, so none removes the entries of another one.
 
-use async_trait::async_trait;
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
-use ringwatch_apimachinery::{Error, User};
+use ringwatch_apimachinery::Error;
 use ringwatch_authentication::ExtensionAuthentication;
-use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
+use ringwatch_registry::{FunctionUpdate, RequestContext, Store, UpdateOptions};
 use ringwatch_resources::default_objects::ensure;
 use serde_json::{Map, Value, json};
 use x509_parser::pem::Pem;
@@ -29,11 +28,17 @@ pub async fn publish_extension_authentication(
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": NAME, "namespace": NAMESPACE}});
     ensure(config_maps, NAMESPACE, object, clock).await?;
-    let server = "kube-apiserver".to_owned();
-    let context = RequestContext::new(User::default(), server, clock.clone());
-    let options = UpdateOptions::default();
-    let mut said = Said(entries);
-    let written = config_maps.update(&context, NAMESPACE, NAME, &mut said, &options);
+    let (context, options) = (RequestContext::of_server(clock), UpdateOptions::default());
+    let mut merge = FunctionUpdate::new(|object| {
+        let mut data = match object["data"].take() {
+            Value::Object(data) => data,
+            _ => Map::new(),
+        };
+        write(entries, &mut data, clock.wall());
+        object["data"] = data.into();
+        Ok(())
+    });
+    let written = config_maps.update(&context, NAMESPACE, NAME, &mut merge, &options);
     written.await.map(|_| ())
 }
 
@@ -85,26 +90,6 @@ fn pem(der: &[u8]) -> String {
         rest = after;
     }
     pem + "-----END CERTIFICATE-----\n"
-}
-
-struct Said<'a>(&'a ExtensionAuthentication);
-
-#[async_trait]
-impl UpdatedObject for Said<'_> {
-    async fn updated(
-        &mut self,
-        context: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let mut object = existing.cloned().unwrap_or_default();
-        let mut data = match object["data"].take() {
-            Value::Object(data) => data,
-            _ => Map::new(),
-        };
-        write(self.0, &mut data, context.clock.wall());
-        object["data"] = data.into();
-        Ok(object)
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch::meta::ResourceVersion;
 use ringwatch::storage::{GetOptions, ListOptions};
-use ringwatch_apimachinery::{Error, User};
+use ringwatch_apimachinery::Error;
 use ringwatch_registry::{CreateOptions, DeleteOptions, RequestContext, Store};
 use serde_json::{Value, json};
 
@@ -180,11 +180,7 @@ impl Addresses {
     }
 
     fn context(&self) -> RequestContext {
-        RequestContext::new(
-            User::default(),
-            "kube-apiserver".to_owned(),
-            self.clock.clone(),
-        )
+        RequestContext::of_server(&self.clock)
     }
 }
 

@@ -6,15 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use async_trait::async_trait;
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt};
 use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch::storage::ListOptions;
 use ringwatch_apimachinery::accessor::format_time;
-use ringwatch_apimachinery::{Error, GroupVersion, User};
-use ringwatch_registry::{DeleteOptions, RequestContext, Store, UpdateOptions, UpdatedObject};
+use ringwatch_apimachinery::{Error, GroupVersion};
+use ringwatch_registry::{DeleteOptions, FunctionUpdate, RequestContext, Store, UpdateOptions};
 use serde_json::{Value, json};
 
 use crate::default_objects::ensure;
@@ -305,7 +304,10 @@ async fn change(
     clock: &Clock,
 ) -> Result<(), Error> {
     let (context, options) = (context(clock, subresource), UpdateOptions::default());
-    let mut changed = FunctionUpdate(change);
+    let mut changed = FunctionUpdate::new(|object| {
+        change(object);
+        Ok(())
+    });
     match store
         .update(&context, "", name, &mut changed, &options)
         .await
@@ -316,26 +318,7 @@ async fn change(
 }
 
 fn context(clock: &Clock, subresource: &str) -> RequestContext {
-    let server = "kube-apiserver".to_owned();
-    let mut context = RequestContext::new(User::default(), server, clock.clone());
-    subresource.clone_into(&mut context.subresource);
-    context
-}
-
-/// An update that applies a function to the existing object.
-struct FunctionUpdate<'a>(&'a mut (dyn FnMut(&mut Value) + Send));
-
-#[async_trait]
-impl UpdatedObject for FunctionUpdate<'_> {
-    async fn updated(
-        &mut self,
-        _context: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let mut object = existing.cloned().unwrap_or_default();
-        (self.0)(&mut object);
-        Ok(object)
-    }
+    RequestContext::of_server(clock).on_subresource(subresource)
 }
 
 #[cfg(test)]

@@ -3,15 +3,14 @@
 //! Missing parts are added: the object, rules that its own do not cover, subjects, labels. Additions of users stay. An
 //! object that says so in an annotation is left alone.
 
-use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch::storage::GetOptions;
-use ringwatch_apimachinery::{Error, User};
+use ringwatch_apimachinery::Error;
 use ringwatch_authorization::default_roles::{AUTO_UPDATE, DefaultRoles};
 use ringwatch_authorization::{Rule, missing_rules};
-use ringwatch_registry::{DeleteOptions, RequestContext, Store, UpdateOptions, UpdatedObject};
+use ringwatch_registry::{DeleteOptions, FunctionUpdate, RequestContext, Store, UpdateOptions};
 use serde_json::{Value, json};
 
 use super::ensure;
@@ -92,7 +91,7 @@ async fn reconcile(
     if found["metadata"]["annotations"][AUTO_UPDATE] == "false" {
         return Ok(());
     }
-    let context = RequestContext::new(User::default(), "kube-apiserver".to_owned(), clock.clone());
+    let context = RequestContext::of_server(clock);
     if found["roleRef"] != wanted["roleRef"] {
         // What a binding is of cannot be changed.
         let deleted = store
@@ -106,31 +105,19 @@ async fn reconcile(
     if completed == found {
         return Ok(());
     }
-    let mut update = CompletingUpdate { wanted, complete };
+    // Whatever there is by then.
+    let mut update = FunctionUpdate::new(|object| {
+        if object.is_null() {
+            *object = wanted.clone();
+        }
+        complete(object, &wanted);
+        Ok(())
+    });
     let options = UpdateOptions::default();
     let updated = store
         .update(&context, &namespace, &name, &mut update, &options)
         .await;
     updated.map(|_| ())
-}
-
-/// An update that adds what is missing, whatever there is by then.
-struct CompletingUpdate {
-    wanted: Value,
-    complete: Complete,
-}
-
-#[async_trait]
-impl UpdatedObject for CompletingUpdate {
-    async fn updated(
-        &mut self,
-        _: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let mut object = existing.cloned().unwrap_or_else(|| self.wanted.clone());
-        (self.complete)(&mut object, &self.wanted);
-        Ok(object)
-    }
 }
 
 fn complete_role(role: &mut Value, wanted: &Value) {

@@ -1,14 +1,14 @@
 //! The range out of which services have their addresses from the start.
 
-use async_trait::async_trait;
+use jiff::Timestamp;
 use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::accessor::format_time;
-use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
+use ringwatch_registry::{FunctionUpdate, RequestContext, Store, UpdateOptions};
 use serde_json::{Value, json};
 
-use super::{ensure, own_context};
+use super::ensure;
 use crate::service_ranges::ServiceRanges;
 
 const NAME: &str = "kubernetes";
@@ -31,8 +31,13 @@ pub async fn ensure_service_range(
     let range = json!({"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
         "metadata": {"name": NAME}, "spec": {"cidrs": cidrs}});
     ensure(store, "", range, clock).await?;
-    let context = own_context(clock);
-    let mut change = SecondRange { cidrs: &cidrs };
+    let context = RequestContext::of_server(clock);
+    let mut change = FunctionUpdate::new(|range| {
+        if range["spec"]["cidrs"] == json!(cidrs[..1]) {
+            range["spec"]["cidrs"] = json!(cidrs);
+        }
+        Ok(())
+    });
     let options = UpdateOptions::default();
     let (written, _) = store
         .update(&context, "", NAME, &mut change, &options)
@@ -45,63 +50,32 @@ pub async fn ensure_service_range(
              addresses of the former"
         );
     }
-    let mut context = own_context(clock);
+    let mut context = RequestContext::of_server(clock).on_subresource("status");
     MANAGER.clone_into(&mut context.field_manager);
-    "status".clone_into(&mut context.subresource);
-    let mut change = RangeReady { cidrs: &cidrs };
+    let mut change = FunctionUpdate::new(|range| {
+        say_ready(range, &cidrs, clock.wall());
+        Ok(())
+    });
     let updated = store
         .update(&context, "", NAME, &mut change, &options)
         .await;
     updated.map(|_| ())
 }
 
-/// Adds the second range to an object that has the first alone.
-struct SecondRange<'a> {
-    cidrs: &'a [String],
-}
-
-#[async_trait]
-impl UpdatedObject for SecondRange<'_> {
-    async fn updated(
-        &mut self,
-        _: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let mut range = existing.cloned().unwrap_or_default();
-        if range["spec"]["cidrs"] == json!(self.cidrs[..1]) {
-            range["spec"]["cidrs"] = json!(self.cidrs);
-        }
-        Ok(range)
-    }
-}
-
-/// Says that the range is ready.
-struct RangeReady<'a> {
-    cidrs: &'a [String],
-}
-
-#[async_trait]
-impl UpdatedObject for RangeReady<'_> {
-    async fn updated(
-        &mut self,
-        context: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let mut range = existing.cloned().unwrap_or_default();
-        let conditions = range["status"]["conditions"].as_array();
-        let says = |it: &Value| it["type"] == "Ready" && it["status"] != "Unknown";
-        let is_said = conditions.is_some_and(|all| all.iter().any(says));
-        let is_ours = range["spec"]["cidrs"] == json!(self.cidrs);
-        if !is_said && is_ours && range["metadata"]["deletionTimestamp"].is_null() {
-            let others = conditions.into_iter().flatten();
-            let others = others.filter(|it| it["type"] != "Ready").cloned();
-            let ready = json!({"type": "Ready", "status": "True", "reason": "",
-                "message": "Kubernetes default Service CIDR is ready",
-                "lastTransitionTime": format_time(context.clock.wall())});
-            let all: Vec<Value> = others.chain([ready]).collect();
-            range["status"]["conditions"] = Value::Array(all);
-        }
-        Ok(range)
+/// Says that the range is ready, unless it says something about that already.
+fn say_ready(range: &mut Value, cidrs: &[String], now: Timestamp) {
+    let conditions = range["status"]["conditions"].as_array();
+    let says = |it: &Value| it["type"] == "Ready" && it["status"] != "Unknown";
+    let is_said = conditions.is_some_and(|all| all.iter().any(says));
+    let is_ours = range["spec"]["cidrs"] == json!(cidrs);
+    if !is_said && is_ours && range["metadata"]["deletionTimestamp"].is_null() {
+        let others = conditions.into_iter().flatten();
+        let others = others.filter(|it| it["type"] != "Ready").cloned();
+        let ready = json!({"type": "Ready", "status": "True", "reason": "",
+            "message": "Kubernetes default Service CIDR is ready",
+            "lastTransitionTime": format_time(now)});
+        let all: Vec<Value> = others.chain([ready]).collect();
+        range["status"]["conditions"] = Value::Array(all);
     }
 }
 

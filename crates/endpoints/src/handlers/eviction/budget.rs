@@ -1,19 +1,15 @@
 //! Checks and updates the PodDisruptionBudget of a pod that is to be evicted.
 
-use async_trait::async_trait;
 use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch::storage::ListOptions;
-use ringwatch_apimachinery::{Error, User};
-use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject, Verb};
+use ringwatch_apimachinery::Error;
+use ringwatch_registry::{FunctionUpdate, RequestContext, Store, UpdateOptions, Verb};
 use ringwatch_resources::disruption_budget::{covers, spares, take};
 use serde_json::Value;
 
 use crate::call::Call;
 use crate::errors::{About, Failure};
-
-/// The field manager of writes of a PodDisruptionBudget's status.
-const MANAGER: &str = "kube-apiserver";
 
 /// The decision of the PodDisruptionBudget of a pod that is to be evicted.
 pub(super) enum Permission {
@@ -66,17 +62,13 @@ pub(super) async fn ask(
             version: pod.revision().to_string(),
         });
     }
-    let (user, clock) = (User::default(), call.context.clock.clone());
-    let mut context = RequestContext::new(user, MANAGER.to_owned(), clock);
-    "status".clone_into(&mut context.subresource);
+    let clock = &call.context.clock;
+    let context = RequestContext::of_server(clock).on_subresource("status");
     let options = UpdateOptions {
         dry_run,
         ..UpdateOptions::default()
     };
-    let mut taken = DisruptionUpdate {
-        budget: name,
-        pod: pod.name(),
-    };
+    let mut taken = FunctionUpdate::new(|budget| take(budget, pod.name(), clock.wall()));
     let updated = budgets.update(&context, pod.namespace(), name, &mut taken, &options);
     let updated = updated.await;
     updated.map_err(|error| fail(error, name))?;
@@ -96,25 +88,4 @@ async fn budgets_of(budgets: &Store, pod: &Object) -> Result<Vec<Value>, Error> 
         }
     }
     Ok(found)
-}
-
-/// The update of a PodDisruptionBudget that counts one disruption.
-struct DisruptionUpdate<'a> {
-    budget: &'a str,
-    pod: &'a str,
-}
-
-#[async_trait]
-impl UpdatedObject for DisruptionUpdate<'_> {
-    async fn updated(
-        &mut self,
-        context: &RequestContext,
-        existing: Option<&Value>,
-    ) -> Result<Value, Error> {
-        let existing = existing.cloned();
-        let mut budget =
-            existing.ok_or_else(|| Error::not_found("poddisruptionbudgets.policy", self.budget))?;
-        take(&mut budget, self.pod, context.clock.wall())?;
-        Ok(budget)
-    }
 }
