@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use loom::future::block_on;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
-use loom::thread;
+use loom::thread::{self, JoinHandle};
 use ringwatch_explore::loom::{Seen, explore};
 
 use crate::ring::channel::{PushOutcome, Receiver, Sender, Signal, channel};
@@ -33,6 +33,12 @@ fn wake<const N: usize>(sender: &mut Sender<N>, outcome: PushOutcome) {
     }
 }
 
+/// Ends the watch with a last bookmark, or without one.
+fn end<const N: usize>(sender: &mut Sender<N>, last: Option<u64>) {
+    let outcome = sender.end(last);
+    wake(sender, outcome);
+}
+
 /// The watcher's part: what it has delivered, and how it came by it.
 struct Watcher<const N: usize> {
     receiver: Receiver<N>,
@@ -44,6 +50,7 @@ struct Watcher<const N: usize> {
     /// event found no room.
     signalled: usize,
     lagged: usize,
+    has_resumed: bool,
 }
 
 impl<const N: usize> Watcher<N> {
@@ -55,7 +62,19 @@ impl<const N: usize> Watcher<N> {
             bookmarks: Vec::new(),
             signalled: 0,
             lagged: 0,
+            has_resumed: false,
         }
+    }
+
+    /// Follows until the end on a thread of its own, and has what it came to looked at there.
+    fn spawn(mut self, look: impl FnOnce(&Self) + Send + 'static) -> JoinHandle<()> {
+        thread::spawn(move || {
+            if !self.has_resumed {
+                self.catch_up();
+            }
+            self.follow();
+            look(&self);
+        })
     }
 
     fn read_window(&mut self) {
@@ -68,6 +87,7 @@ impl<const N: usize> Watcher<N> {
     fn catch_up(&mut self) {
         self.read_window();
         self.receiver.resume();
+        self.has_resumed = true;
         self.read_window();
     }
 
@@ -100,6 +120,17 @@ impl<const N: usize> Watcher<N> {
         }
     }
 
+    fn assert_bookmarks_come_late(&self) {
+        for (revision, cursor) in &self.bookmarks {
+            assert!(cursor >= revision, "a bookmark came too early");
+        }
+    }
+
+    fn has_bookmark(&self) -> &'static str {
+        let none = self.bookmarks.is_empty();
+        if none { "no bookmark" } else { "bookmark" }
+    }
+
     fn path(&self) -> &'static str {
         match (self.signalled > 0, self.lagged > 0) {
             (false, false) => "read",
@@ -110,11 +141,17 @@ impl<const N: usize> Watcher<N> {
     }
 }
 
-/// Returns a watcher that has resumed before anything happens.
-fn resumed<const N: usize>() -> (Sender<N>, Watcher<N>, Window) {
+/// Returns a watcher that begins overflowed.
+fn overflowed<const N: usize>() -> (Sender<N>, Watcher<N>, Window) {
     let (sender, receiver) = channel::<N>();
     let window = Window::default();
-    let mut watcher = Watcher::new(receiver, &window);
+    let watcher = Watcher::new(receiver, &window);
+    (sender, watcher, window)
+}
+
+/// Returns a watcher that has resumed before anything happens.
+fn resumed<const N: usize>() -> (Sender<N>, Watcher<N>, Window) {
+    let (sender, mut watcher, window) = overflowed();
     watcher.catch_up();
     (sender, watcher, window)
 }
@@ -123,83 +160,54 @@ fn look_once<const N: usize>(receiver: &mut Receiver<N>) -> Poll<Signal> {
     receiver.poll(&mut Context::from_waker(Waker::noop()))
 }
 
+/// Publishes so many events to a watcher, which misses none.
+fn misses_nothing<const N: usize>(
+    (mut sender, watcher, window): (Sender<N>, Watcher<N>, Window),
+    events: u64,
+    seen: &Seen,
+) {
+    let noted = seen.clone();
+    let watching = watcher.spawn(move |watcher| {
+        assert_eq!(watcher.cursor, events, "an event was missed");
+        noted.note(watcher.path());
+    });
+    for number in 0..events {
+        let _ = publish(&mut sender, &window, number);
+    }
+    end(&mut sender, None);
+    watching.join().expect("the watcher ends");
+}
+
 #[test]
 fn a_full_channel_overflows_and_is_resumed_without_a_gap() {
     let paths = ["signalled", "signalled and overflowed"];
-    explore(1000, &paths, |seen: &Seen| {
-        let (mut sender, mut watcher, window) = resumed::<1>();
-        let noted = seen.clone();
-        let watching = thread::spawn(move || {
-            watcher.follow();
-            assert_eq!(watcher.cursor, 3, "an event was missed");
-            noted.note(watcher.path());
-        });
-        for number in 0..3 {
-            let _ = publish(&mut sender, &window, number);
-        }
-        let outcome = sender.end(None);
-        wake(&mut sender, outcome);
-        watching.join().expect("the watcher ends");
-    });
+    explore(1000, &paths, |seen| misses_nothing(resumed::<1>(), 3, seen));
 }
 
 #[test]
 fn a_watcher_that_begins_overflowed_misses_nothing() {
     let paths = ["read", "signalled", "signalled and overflowed"];
-    explore(1000, &paths, |seen: &Seen| {
-        let (mut sender, receiver) = channel::<1>();
-        let window = Window::default();
-        let mut watcher = Watcher::new(receiver, &window);
-        let noted = seen.clone();
-        let watching = thread::spawn(move || {
-            watcher.catch_up();
-            watcher.follow();
-            assert_eq!(watcher.cursor, 2, "an event was missed");
-            noted.note(watcher.path());
-        });
-        for number in 0..2 {
-            let _ = publish(&mut sender, &window, number);
-        }
-        let outcome = sender.end(None);
-        wake(&mut sender, outcome);
-        watching.join().expect("the watcher ends");
+    explore(1000, &paths, |seen| {
+        misses_nothing(overflowed::<1>(), 2, seen)
     });
 }
 
 #[test]
 fn slots_are_used_again_once_they_are_taken() {
     let paths = ["signalled", "signalled and overflowed"];
-    explore(1000, &paths, |seen: &Seen| {
-        let (mut sender, mut watcher, window) = resumed::<2>();
-        let noted = seen.clone();
-        let watching = thread::spawn(move || {
-            watcher.follow();
-            assert_eq!(watcher.cursor, 4, "an event was missed");
-            noted.note(watcher.path());
-        });
-        for number in 0..4 {
-            let _ = publish(&mut sender, &window, number);
-        }
-        let outcome = sender.end(None);
-        wake(&mut sender, outcome);
-        watching.join().expect("the watcher ends");
-    });
+    explore(1000, &paths, |seen| misses_nothing(resumed::<2>(), 4, seen));
 }
 
 #[test]
 fn a_bookmark_follows_what_it_covers_or_is_dropped() {
     let outcomes = ["queued", "dropped", "bookmark", "no bookmark"];
     explore(1000, &outcomes, |seen: &Seen| {
-        let (mut sender, mut watcher, window) = resumed::<2>();
+        let (mut sender, watcher, window) = resumed::<2>();
         let noted = seen.clone();
-        let watching = thread::spawn(move || {
-            watcher.follow();
+        let watching = watcher.spawn(move |watcher| {
             assert_eq!(watcher.cursor, 3, "an event was missed");
-            for (revision, cursor) in &watcher.bookmarks {
-                assert!(cursor >= revision, "a bookmark came too early");
-            }
-            let none = watcher.bookmarks.is_empty();
-            noted.note(if none { "no bookmark" } else { "bookmark" });
+            watcher.assert_bookmarks_come_late();
+            noted.note(watcher.has_bookmark());
         });
         let _ = publish(&mut sender, &window, 0);
         let _ = publish(&mut sender, &window, 1);
@@ -211,8 +219,7 @@ fn a_bookmark_follows_what_it_covers_or_is_dropped() {
             "queued"
         });
         let _ = publish(&mut sender, &window, 2);
-        let outcome = sender.end(None);
-        wake(&mut sender, outcome);
+        end(&mut sender, None);
         watching.join().expect("the watcher ends");
     });
 }
@@ -221,24 +228,16 @@ fn a_bookmark_follows_what_it_covers_or_is_dropped() {
 fn a_bookmark_of_a_resumed_channel_covers_what_was_missed() {
     let outcomes = ["bookmark", "no bookmark"];
     explore(500, &outcomes, |seen: &Seen| {
-        let (mut sender, receiver) = channel::<1>();
-        let window = Window::default();
-        let mut watcher = Watcher::new(receiver, &window);
+        let (mut sender, watcher, window) = overflowed::<1>();
         let noted = seen.clone();
-        let watching = thread::spawn(move || {
-            watcher.catch_up();
-            watcher.follow();
-            for (revision, cursor) in &watcher.bookmarks {
-                assert!(cursor >= revision, "a bookmark came too early");
-            }
-            let none = watcher.bookmarks.is_empty();
-            noted.note(if none { "no bookmark" } else { "bookmark" });
+        let watching = watcher.spawn(move |watcher| {
+            watcher.assert_bookmarks_come_late();
+            noted.note(watcher.has_bookmark());
         });
         let _ = publish(&mut sender, &window, 0);
         let outcome = sender.bookmark(1);
         wake(&mut sender, outcome);
-        let outcome = sender.end(None);
-        wake(&mut sender, outcome);
+        end(&mut sender, None);
         watching.join().expect("the watcher ends");
     });
 }
@@ -247,18 +246,16 @@ fn a_bookmark_of_a_resumed_channel_covers_what_was_missed() {
 fn the_last_bookmark_comes_after_everything_else() {
     let paths = ["signalled", "signalled and overflowed"];
     explore(500, &paths, |seen: &Seen| {
-        let (mut sender, mut watcher, window) = resumed::<1>();
+        let (mut sender, watcher, window) = resumed::<1>();
         let noted = seen.clone();
-        let watching = thread::spawn(move || {
-            watcher.follow();
+        let watching = watcher.spawn(move |watcher| {
             assert_eq!(watcher.bookmarks, [(50, 2)], "events first, then the last");
             noted.note(watcher.path());
         });
         for number in 0..2 {
             let _ = publish(&mut sender, &window, number);
         }
-        let outcome = sender.end(Some(50));
-        wake(&mut sender, outcome);
+        end(&mut sender, Some(50));
         // The end has been signalled, and is not signalled once more.
         drop(sender);
         watching.join().expect("the watcher ends");
@@ -268,19 +265,12 @@ fn the_last_bookmark_comes_after_everything_else() {
 #[test]
 fn a_sender_that_goes_ends_the_watch() {
     explore(20, &["read", "signalled"], |seen: &Seen| {
-        let (mut sender, receiver) = channel::<1>();
-        let window = Window::default();
-        let mut watcher = Watcher::new(receiver, &window);
+        let (mut sender, watcher, window) = overflowed::<1>();
         let noted = seen.clone();
-        let watching = thread::spawn(move || {
-            watcher.catch_up();
-            watcher.follow();
+        let watching = watcher.spawn(move |watcher| {
             assert_eq!(watcher.cursor, 1, "an event was missed");
-            noted.note(if watcher.signalled > 0 {
-                "signalled"
-            } else {
-                "read"
-            });
+            let signalled = watcher.signalled > 0;
+            noted.note(if signalled { "signalled" } else { "read" });
         });
         let _ = publish(&mut sender, &window, 0);
         drop(sender);

@@ -64,18 +64,27 @@ fn a_reader_sees_what_was_written_before_the_publish() {
     });
 }
 
+/// Publishes the two values after `before` in some way, beside a reader that sees both of them or none.
+fn is_seen_whole(
+    seen: &Seen,
+    (mut writer, log): (Writer<u64, u64>, Log<u64, u64>),
+    before: u64,
+    publish: impl FnOnce(&mut Writer<u64, u64>),
+) {
+    let noted = seen.clone();
+    let reader = thread::spawn(move || match check(&log.read()) {
+        newest if newest == before => noted.note("before"),
+        newest if newest == before + 2 => noted.note("after"),
+        newest => panic!("a batch of two ends with {newest}"),
+    });
+    publish(&mut writer);
+    reader.join().expect("the reader ends");
+}
+
 #[test]
 fn a_batch_is_seen_whole_or_not_at_all() {
-    explore(15, &["nothing", "both"], |seen: &Seen| {
-        let (mut writer, log) = log(0);
-        let noted = seen.clone();
-        let reader = thread::spawn(move || match check(&log.read()) {
-            0 => noted.note("nothing"),
-            2 => noted.note("both"),
-            newest => panic!("a batch of two ends with {newest}"),
-        });
-        publish(&mut writer, [1, 2]);
-        reader.join().expect("the reader ends");
+    explore(15, &["before", "after"], |seen: &Seen| {
+        is_seen_whole(seen, log(0), 0, |writer| publish(writer, [1, 2]));
     });
 }
 
@@ -85,14 +94,7 @@ fn a_batch_in_a_listed_segment_is_seen_whole_or_not_at_all() {
     explore(5, &["before", "after"], |seen: &Seen| {
         let (mut writer, log) = log(0);
         publish(&mut writer, [1]);
-        let noted = seen.clone();
-        let reader = thread::spawn(move || match check(&log.read()) {
-            1 => noted.note("before"),
-            3 => noted.note("after"),
-            newest => panic!("a batch of two ends with {newest}"),
-        });
-        publish(&mut writer, [2, 3]);
-        reader.join().expect("the reader ends");
+        is_seen_whole(seen, (writer, log), 1, |writer| publish(writer, [2, 3]));
     });
 }
 
@@ -101,16 +103,11 @@ fn a_batch_over_two_segments_is_seen_whole_or_not_at_all() {
     explore(15, &["before", "after"], |seen: &Seen| {
         let (mut writer, log) = log(0);
         publish(&mut writer, [1]);
-        let noted = seen.clone();
-        let reader = thread::spawn(move || match check(&log.read()) {
-            1 => noted.note("before"),
-            3 => noted.note("after"),
-            newest => panic!("a batch of two ends with {newest}"),
+        is_seen_whole(seen, (writer, log), 1, |writer| {
+            writer.append(2);
+            writer.seal();
+            publish(writer, [3]);
         });
-        writer.append(2);
-        writer.seal();
-        publish(&mut writer, [3]);
-        reader.join().expect("the reader ends");
     });
 }
 
