@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
+use ::shuttle::future::block_on;
 use ::shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use ::shuttle::{Config, MaxSteps, Runner};
 
@@ -89,6 +90,30 @@ pub fn explore<M>(schedules: usize, outcomes: &[&'static str], model: M)
 where
     M: Fn(&Seen) + Sync + Send + 'static,
 {
+    explore_named(name_of::<M>(), schedules, outcomes, model);
+}
+
+/// Runs a model that is a future in the same way.
+///
+/// # Panics
+///
+/// As [`explore`].
+pub fn explore_future<M, F>(schedules: usize, outcomes: &[&'static str], model: M)
+where
+    M: Fn(Seen) -> F + Sync + Send + 'static,
+    F: Future<Output = ()>,
+{
+    explore_named(name_of::<M>(), schedules, outcomes, move |seen: &Seen| {
+        block_on(model(seen.clone()));
+    });
+}
+
+fn explore_named(
+    name: &'static str,
+    schedules: usize,
+    outcomes: &[&'static str],
+    model: impl Fn(&Seen) + Sync + Send + 'static,
+) {
     assert!(
         schedules >= SCHEDULES_OF_A_NEW_SEED,
         "{schedules} schedules"
@@ -97,20 +122,20 @@ where
     let model = Arc::new(model);
     let given = env::var(GIVEN_SEED).ok();
     let given: Option<u64> = given.map(|seed| seed.parse().expect("a number"));
-    try_seed(given.unwrap_or(SEED), schedules, &seen, &model);
+    try_seed(name, given.unwrap_or(SEED), schedules, &seen, &model);
     let saw = seen.outcomes().clone();
     println!("{schedules} schedules saw {saw:?}");
     for outcome in outcomes {
         assert!(saw.contains_key(outcome), "no schedule saw {outcome:?}");
     }
     if given.is_none() {
-        try_new_seeds(&model);
+        try_new_seeds(name, &model);
     }
 }
 
 /// Runs a model under schedules of new seeds until its time is over.
 #[allow(clippy::disallowed_methods, reason = "the time that a run may take")]
-fn try_new_seeds<M>(model: &Arc<M>)
+fn try_new_seeds<M>(name: &'static str, model: &Arc<M>)
 where
     M: Fn(&Seen) + Sync + Send + 'static,
 {
@@ -122,20 +147,17 @@ where
         // Each state hashes with random keys of its own.
         let seed = RandomState::new().build_hasher().finish();
         println!("new seed {seed}");
-        try_seed(seed, SCHEDULES_OF_A_NEW_SEED, &Seen::default(), model);
+        try_seed(name, seed, SCHEDULES_OF_A_NEW_SEED, &Seen::default(), model);
     }
 }
 
 /// Runs a model under so many schedules of a seed: half of them choose the next task at random, half let
 /// the task of the highest random priority go on.
-fn try_seed<M>(seed: u64, schedules: usize, seen: &Seen, model: &Arc<M>)
+fn try_seed<M>(name: &'static str, seed: u64, schedules: usize, seen: &Seen, model: &Arc<M>)
 where
     M: Fn(&Seen) + Sync + Send + 'static,
 {
-    let _attempt = Attempt {
-        model: name_of::<M>(),
-        seed,
-    };
+    let _attempt = Attempt { model: name, seed };
     let half = schedules / 2;
     let random = RandomScheduler::new_from_seed(seed, schedules - half);
     run(random, seen, Arc::clone(model));

@@ -2,10 +2,10 @@
 //! resumed in another history.
 
 use futures::StreamExt;
-use ringwatch_explore::shuttle::explore;
-use shuttle::future::{block_on, spawn, yield_now};
+use ringwatch_explore::shuttle::explore_future;
+use shuttle::future::{spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
-use shuttle_tests::storage::cacher::{CacheDelegator, WindowLimits};
+use shuttle_tests::storage::cacher::CacheDelegator;
 use shuttle_tests::storage::{Interface, StorageError, WatchStream};
 use shuttle_tests::sync::Arc;
 
@@ -31,12 +31,7 @@ const LISTS_MAX: usize = 10_000;
 
 /// Returns a server of a pod at revision 2, where time is too slow for any read to time out.
 async fn start() -> (Arc<World>, Running) {
-    let store = Store::new();
-    store.write(&[("/pods/d/a", Some("x"))]);
-    let limits = WindowLimits::default();
-    let (world, running) = World::start_at(Pace::Slow, store, limits);
-    world.pods.cacher().ready().await.expect("listed");
-    (world, running)
+    World::ready(Pace::Slow, Store::of_a_pod()).await
 }
 
 /// Opens a watch of everything after a revision.
@@ -53,32 +48,29 @@ async fn watch_since(
 /// A watch that begins while the feed stops is ended by the feed, or sees that it must not begin.
 #[test]
 fn a_watch_that_begins_while_the_feed_stops_does_not_hang() {
-    explore(600, &["ended", "refused"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let (world, running) = start().await;
-            let mut clients = Vec::new();
-            for _ in 0..CLIENTS {
-                let (world, seen) = (Arc::clone(&world), seen.clone());
-                clients.push(spawn(async move {
-                    match watch_since(&world.pods, "/pods/", 2).await {
-                        Ok(watch) => {
-                            watch.for_each(|_| async {}).await;
-                            seen.note("ended");
-                        }
-                        Err(StorageError::NotReady { .. }) => seen.note("refused"),
-                        Err(error) => panic!("{error}"),
+    explore_future(600, &["ended", "refused"], |seen| async move {
+        let (world, running) = start().await;
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            let (world, seen) = (Arc::clone(&world), seen.clone());
+            clients.push(spawn(async move {
+                match watch_since(&world.pods, "/pods/", 2).await {
+                    Ok(watch) => {
+                        watch.for_each(|_| async {}).await;
+                        seen.note("ended");
                     }
-                }));
-            }
-            for _ in 0..thread_rng().gen_range(0..LOOKS) {
-                yield_now().await;
-            }
-            running.stop().await;
-            for client in clients {
-                client.await.expect("a client ends");
-            }
-        });
+                    Err(StorageError::NotReady { .. }) => seen.note("refused"),
+                    Err(error) => panic!("{error}"),
+                }
+            }));
+        }
+        for _ in 0..thread_rng().gen_range(0..LOOKS) {
+            yield_now().await;
+        }
+        running.stop().await;
+        for client in clients {
+            client.await.expect("a client ends");
+        }
     });
 }
 
@@ -86,54 +78,47 @@ fn a_watch_that_begins_while_the_feed_stops_does_not_hang() {
 /// them. One that waits for the type to be ready waits for its next cache.
 #[test]
 fn a_store_that_is_put_back_tells_its_watches_that_they_are_too_old() {
-    explore(200, &["too old"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let (world, running) = start().await;
-            world.store.write(&[("/pods/d/b", Some("x"))]);
-            let mut clients = Vec::new();
-            for _ in 0..CLIENTS {
-                let watch = watch_since(&world.pods, "/pods/", 2).await;
-                let mut watch = watch.expect("ready");
-                assert!(matches!(watch.next().await, Some(Ok(_))), "b is delivered");
-                let seen = seen.clone();
-                clients.push(spawn(async move {
-                    match watch.next().await {
-                        Some(Err(StorageError::WatchExpired)) => seen.note("too old"),
-                        other => panic!("instead of an error: {other:?}"),
-                    }
-                }));
-            }
-            let patient = Arc::clone(&world);
+    explore_future(200, &["too old"], |seen| async move {
+        let (world, running) = start().await;
+        world.store.write(&[("/pods/d/b", Some("x"))]);
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            let watch = watch_since(&world.pods, "/pods/", 2).await;
+            let mut watch = watch.expect("ready");
+            assert!(matches!(watch.next().await, Some(Ok(_))), "b is delivered");
+            let seen = seen.clone();
             clients.push(spawn(async move {
-                for _ in 0..LOOKS {
-                    let ready = patient.pods.cacher().ready().await;
-                    ready.expect("the type of one history or the other");
-                    yield_now().await;
+                match watch.next().await {
+                    Some(Err(StorageError::WatchExpired)) => seen.note("too old"),
+                    other => panic!("instead of an error: {other:?}"),
                 }
             }));
-            world.store.roll_back(2);
-            for client in clients {
-                client.await.expect("a client ends");
+        }
+        let patient = Arc::clone(&world);
+        clients.push(spawn(async move {
+            for _ in 0..LOOKS {
+                let ready = patient.pods.cacher().ready().await;
+                ready.expect("the type of one history or the other");
+                yield_now().await;
             }
-            running.stop().await;
-        });
+        }));
+        world.store.roll_back(2);
+        running.finish(clients).await;
     });
 }
 
 /// Clients keep their copies over it: none takes a change of one history for one of the other.
 #[test]
 fn informers_of_a_store_that_is_put_back_come_to_its_new_history() {
-    explore(300, &["put back", "streamed the state"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
+    explore_future(
+        300,
+        &["put back", "streamed the state"],
+        |seen| async move {
             let store = Store::new();
             for _ in 0..WRITES_BEFORE {
                 store.write(&changes());
             }
-            let limits = WindowLimits::default();
-            let (world, running) = World::start_at(Pace::Slow, store, limits);
-            world.pods.cacher().ready().await.expect("listed");
+            let (world, running) = World::ready(Pace::Slow, store).await;
             let newest = Selection::All.options(None);
             let list = world.pods.get_list("/pods/", newest).await;
             list.expect("the feed is there");
@@ -160,99 +145,82 @@ fn informers_of_a_store_that_is_put_back_come_to_its_new_history() {
                 yield_now().await;
             }
             world.store.write_last(&[("/pods/d/a", Some("x"))]);
-            for client in clients {
-                client.await.expect("a client ends");
-            }
-            running.stop().await;
-        });
-    });
+            running.finish(clients).await;
+        },
+    );
 }
 
 /// A drain meets watches that begin, a type that is added and a store that is put back: whatever comes first, each
 /// watch is refused or ends.
 #[test]
 fn every_watch_that_begins_around_a_drain_ends() {
-    explore(600, &["ended", "refused"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let (world, running) = start().await;
-            let mut tasks = Vec::new();
-            for number in 0..CLIENTS {
-                let (world, seen) = (Arc::clone(&world), seen.clone());
-                tasks.push(spawn(async move {
-                    let new = (number == 0).then(|| world.add_type("services"));
-                    let (server, key) = match &new {
-                        Some(services) => (services, "/services/"),
-                        None => (&world.pods, "/pods/"),
-                    };
-                    // Of a type that never becomes ready again, every watch is refused.
-                    for _ in 0..LOOKS {
-                        match watch_since(server, key, 1).await {
-                            Ok(watch) => {
-                                watch.for_each(|_| async {}).await;
-                                seen.note("ended");
-                            }
-                            Err(StorageError::NotReady { .. }) => seen.note("refused"),
-                            Err(error) => panic!("{error}"),
+    explore_future(600, &["ended", "refused"], |seen| async move {
+        let (world, running) = start().await;
+        let mut tasks = Vec::new();
+        for number in 0..CLIENTS {
+            let (world, seen) = (Arc::clone(&world), seen.clone());
+            tasks.push(spawn(async move {
+                let new = (number == 0).then(|| world.add_type("services"));
+                let (server, key) = match &new {
+                    Some(services) => (services, "/services/"),
+                    None => (&world.pods, "/pods/"),
+                };
+                // Of a type that never becomes ready again, every watch is refused.
+                for _ in 0..LOOKS {
+                    match watch_since(server, key, 1).await {
+                        Ok(watch) => {
+                            watch.for_each(|_| async {}).await;
+                            seen.note("ended");
                         }
-                        yield_now().await;
+                        Err(StorageError::NotReady { .. }) => seen.note("refused"),
+                        Err(error) => panic!("{error}"),
                     }
-                }));
-            }
-            let back = Arc::clone(&world);
-            tasks.push(spawn(async move { back.store.roll_back(1) }));
-            let draining = Arc::clone(&world);
-            tasks.push(spawn(async move { draining.feed.drain() }));
-            for task in tasks {
-                task.await.expect("a task ends");
-            }
-            running.stop().await;
-        });
+                    yield_now().await;
+                }
+            }));
+        }
+        let back = Arc::clone(&world);
+        tasks.push(spawn(async move { back.store.roll_back(1) }));
+        let draining = Arc::clone(&world);
+        tasks.push(spawn(async move { draining.feed.drain() }));
+        running.finish(tasks).await;
     });
 }
 
 /// A type that is added just then is of one history or the other, and becomes ready in that which is left.
 #[test]
 fn a_type_that_is_added_while_the_store_is_put_back_becomes_ready() {
-    explore(600, &["ready"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let (world, running) = start().await;
-            let mut tasks = Vec::new();
-            for number in 0..CLIENTS {
-                let (world, seen) = (Arc::clone(&world), seen.clone());
-                tasks.push(spawn(async move {
-                    let server = world.add_type(&format!("services{number}"));
-                    let ready = server.cacher().ready().await;
-                    ready.expect("the type of one history or the other");
-                    seen.note("ready");
-                }));
-            }
-            yield_now().await;
-            world.store.roll_back(1);
-            for task in tasks {
-                task.await.expect("a task ends");
-            }
-            running.stop().await;
-        });
+    explore_future(600, &["ready"], |seen| async move {
+        let (world, running) = start().await;
+        let mut tasks = Vec::new();
+        for number in 0..CLIENTS {
+            let (world, seen) = (Arc::clone(&world), seen.clone());
+            tasks.push(spawn(async move {
+                let server = world.add_type(&format!("services{number}"));
+                let ready = server.cacher().ready().await;
+                ready.expect("the type of one history or the other");
+                seen.note("ready");
+            }));
+        }
+        yield_now().await;
+        world.store.roll_back(1);
+        running.finish(tasks).await;
     });
 }
 
 /// A server that has drained its watches takes no new ones, whatever else begins on it.
 #[test]
 fn a_drained_server_takes_no_watch_of_a_new_type_or_history() {
-    explore(20, &[], |_| {
-        block_on(async move {
-            let (world, running) = start().await;
-            world.feed.drain();
-            let services = world.add_type("services");
-            services.cacher().ready().await.expect("listed");
-            assert_refused(watch_since(&services, "/services/", 2).await);
-            world.store.roll_back(1);
-            await_revision(&world, 1).await;
-            assert_refused(watch_since(&world.pods, "/pods/", 1).await);
-            running.stop().await;
-        });
+    explore_future(20, &[], |_| async move {
+        let (world, running) = start().await;
+        world.feed.drain();
+        let services = world.add_type("services");
+        services.cacher().ready().await.expect("listed");
+        assert_refused(watch_since(&services, "/services/", 2).await);
+        world.store.roll_back(1);
+        await_revision(&world, 1).await;
+        assert_refused(watch_since(&world.pods, "/pods/", 1).await);
+        running.stop().await;
     });
 }
 

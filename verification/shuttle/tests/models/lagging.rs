@@ -3,10 +3,9 @@
 use std::pin::pin;
 
 use futures::FutureExt;
-use ringwatch_explore::shuttle::{Seen, explore};
-use shuttle::future::{block_on, spawn, yield_now};
+use ringwatch_explore::shuttle::{Seen, explore_future};
+use shuttle::future::{spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
-use shuttle_tests::storage::cacher::WindowLimits;
 use shuttle_tests::storage::{Interface, StorageError};
 use shuttle_tests::sync::Arc;
 
@@ -55,34 +54,27 @@ async fn list(world: Arc<World>, seen: Seen, patient: bool) {
 #[test]
 fn so_many_lists_at_a_time_are_sent_to_the_store() {
     let outcomes = ["from the store", "refused", "went away", "all at a time"];
-    explore(300, &outcomes, |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let store = Store::new();
-            store.write(&[("/pods/d/a", Some("x"))]);
-            let limits = WindowLimits::default();
-            let (world, running) = World::start_at(Pace::Quick, store, limits);
-            world.pods.cacher().ready().await.expect("listed");
-            world.store.silence(true);
-            world.store.write(&[("/pods/d/b", Some("x"))]);
-            let clients = |count: usize, seen: &Seen, patient: fn() -> bool| {
-                let one = |_| spawn(list(Arc::clone(&world), seen.clone(), patient()));
-                (0..count).map(one).collect::<Vec<_>>()
-            };
-            for client in clients(CLIENTS, &seen, || thread_rng().gen_bool(0.7)) {
-                client.await.expect("a client ends");
-            }
-            let most = world.store.take_lists_at_once();
-            assert!(most <= LISTS_MAX, "{most} at a time");
-            if most == LISTS_MAX {
-                seen.note("all at a time");
-            }
-            let later = Seen::default();
-            for client in clients(LISTS_MAX, &later, || true) {
-                client.await.expect("a client ends");
-            }
-            assert!(!later.has("refused"), "nobody gave a place back");
-            running.stop().await;
-        });
+    explore_future(300, &outcomes, |seen| async move {
+        let (world, running) = World::ready(Pace::Quick, Store::of_a_pod()).await;
+        world.store.silence(true);
+        world.store.write(&[("/pods/d/b", Some("x"))]);
+        let clients = |count: usize, seen: &Seen, patient: fn() -> bool| {
+            let one = |_| spawn(list(Arc::clone(&world), seen.clone(), patient()));
+            (0..count).map(one).collect::<Vec<_>>()
+        };
+        for client in clients(CLIENTS, &seen, || thread_rng().gen_bool(0.7)) {
+            client.await.expect("a client ends");
+        }
+        let most = world.store.take_lists_at_once();
+        assert!(most <= LISTS_MAX, "{most} at a time");
+        if most == LISTS_MAX {
+            seen.note("all at a time");
+        }
+        let later = Seen::default();
+        for client in clients(LISTS_MAX, &later, || true) {
+            client.await.expect("a client ends");
+        }
+        assert!(!later.has("refused"), "nobody gave a place back");
+        running.stop().await;
     });
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ringwatch_explore::shuttle::explore;
-use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
+use ringwatch_explore::shuttle::explore_future;
+use shuttle::future::{JoinHandle, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::budget::{Account, Ledger, Share};
 use shuttle_tests::storage::Interface;
@@ -73,78 +73,72 @@ async fn connect(ledger: Ledger) -> Share {
 /// No event comes, so the windows shrink only because it is told that memory is short.
 #[test]
 fn windows_shrink_as_soon_as_memory_is_short() {
-    explore(300, &["relieved"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let store = Store::new();
-            let ledger = Ledger::new(LIMIT_BYTES);
-            let (world, running) = World::start_within(ledger, Pace::Still, store, fine_window());
-            world.pods.cacher().ready().await.expect("listed");
-            for _ in 0..EVENTS {
-                world.store.write(&[("/pods/d/a", Some("x"))]);
-            }
-            let all = Selection::All.options(Some(world.store.revision()));
-            let list = world.pods.get_list("/pods/", all).await;
-            list.expect("all is sent");
-            let ledger = world.ledger.clone();
-            // A reader sees events before their bytes are counted.
-            let mut looks = 0;
-            while ledger.spent(Account::Windows) < EVENTS as u64 * EVENT_BYTES_MIN {
-                looks += 1;
-                assert!(looks < LOOKS_MAX, "the events are counted");
-                yield_now().await;
-            }
-            assert_eq!(ledger.owed_by_windows(), 0, "memory suffices");
-            let full = ledger.spent(Account::Windows);
-            world.clock.advance(OLD);
-            let relief = relieve(&world);
-            let connecting = [(); CONNECTIONS].map(|()| spawn(connect(ledger.clone())));
-            let mut connections = Vec::new();
-            for connection in connecting {
-                connections.push(connection.await.expect("a task ends"));
-            }
-            let mut looks = 0;
-            while ledger.owed_by_windows() > 0 {
-                looks += 1;
-                assert!(looks < LOOKS_MAX, "windows waited in vain");
-                world.clock.advance(TICK);
-                yield_now().await;
-            }
-            assert!(ledger.spent(Account::Windows) < full, "they gave way");
-            seen.note("relieved");
-            relief.abort();
-            running.stop().await;
-        });
+    explore_future(300, &["relieved"], |seen| async move {
+        let store = Store::new();
+        let ledger = Ledger::new(LIMIT_BYTES);
+        let (world, running) = World::start_within(ledger, Pace::Still, store, fine_window());
+        world.pods.cacher().ready().await.expect("listed");
+        for _ in 0..EVENTS {
+            world.store.write(&[("/pods/d/a", Some("x"))]);
+        }
+        let all = Selection::All.options(Some(world.store.revision()));
+        let list = world.pods.get_list("/pods/", all).await;
+        list.expect("all is sent");
+        let ledger = world.ledger.clone();
+        // A reader sees events before their bytes are counted.
+        let mut looks = 0;
+        while ledger.spent(Account::Windows) < EVENTS as u64 * EVENT_BYTES_MIN {
+            looks += 1;
+            assert!(looks < LOOKS_MAX, "the events are counted");
+            yield_now().await;
+        }
+        assert_eq!(ledger.owed_by_windows(), 0, "memory suffices");
+        let full = ledger.spent(Account::Windows);
+        world.clock.advance(OLD);
+        let relief = relieve(&world);
+        let connecting = [(); CONNECTIONS].map(|()| spawn(connect(ledger.clone())));
+        let mut connections = Vec::new();
+        for connection in connecting {
+            connections.push(connection.await.expect("a task ends"));
+        }
+        let mut looks = 0;
+        while ledger.owed_by_windows() > 0 {
+            looks += 1;
+            assert!(looks < LOOKS_MAX, "windows waited in vain");
+            world.clock.advance(TICK);
+            yield_now().await;
+        }
+        assert!(ledger.spent(Account::Windows) < full, "they gave way");
+        seen.note("relieved");
+        relief.abort();
+        running.stop().await;
     });
 }
 
 /// Whoever is slow is told so, as ever, and who is not misses nothing. In the end all memory is given back.
 #[test]
 fn informers_of_windows_that_shrink_miss_nothing() {
-    explore(400, &["too old", "bookmark"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let store = Store::new();
-            let ledger = Ledger::new(TIGHT_BYTES);
-            let (world, running) =
-                World::start_within(ledger.clone(), Pace::Quick, store, fine_window());
-            let relief = relieve(&world);
-            let mut tasks = vec![spawn(write(Arc::clone(&world), 14, Trouble::Breaks))];
-            for (number, selection) in Selection::PODS.into_iter().enumerate() {
-                let informer = Informer::new(&world, &seen, selection, number % 2 == 0);
-                tasks.push(spawn(informer.run()));
-            }
-            let connecting = connect(ledger.clone());
-            tasks.push(spawn(async move { drop(connecting.await) }));
-            for task in tasks {
-                task.await.expect("a task ends");
-            }
-            relief.abort();
-            running.stop().await;
-            let spent: u64 = Account::ALL.map(|it| ledger.spent(it)).iter().sum();
-            assert_eq!(ledger.total(), spent, "the accounts add up");
-            drop(world);
-            assert_eq!(ledger.total(), 0, "memory is left");
-        });
+    explore_future(400, &["too old", "bookmark"], |seen| async move {
+        let store = Store::new();
+        let ledger = Ledger::new(TIGHT_BYTES);
+        let (world, running) =
+            World::start_within(ledger.clone(), Pace::Quick, store, fine_window());
+        let relief = relieve(&world);
+        let mut tasks = vec![spawn(write(Arc::clone(&world), 14, Trouble::Breaks))];
+        for (number, selection) in Selection::PODS.into_iter().enumerate() {
+            let informer = Informer::new(&world, &seen, selection, number % 2 == 0);
+            tasks.push(spawn(informer.run()));
+        }
+        let connecting = connect(ledger.clone());
+        tasks.push(spawn(async move { drop(connecting.await) }));
+        for task in tasks {
+            task.await.expect("a task ends");
+        }
+        relief.abort();
+        running.stop().await;
+        let spent: u64 = Account::ALL.map(|it| ledger.spent(it)).iter().sum();
+        assert_eq!(ledger.total(), spent, "the accounts add up");
+        drop(world);
+        assert_eq!(ledger.total(), 0, "memory is left");
     });
 }

@@ -1,8 +1,8 @@
 //! Gets and lists while the store is written.
 
 use futures::FutureExt;
-use ringwatch_explore::shuttle::{Seen, explore};
-use shuttle::future::{block_on, spawn, yield_now};
+use ringwatch_explore::shuttle::{Seen, explore_future};
+use shuttle::future::{spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::meta::{ResourceVersion, VersionMatch};
 use shuttle_tests::storage::cacher::WindowLimits;
@@ -197,29 +197,22 @@ impl Reader {
 }
 
 /// Reads in every way while the store is written.
-fn read(seen: &Seen, pace: Pace) {
-    let seen = seen.clone();
-    block_on(async move {
-        let store = Store::new();
-        store.write(&changes());
-        let (world, running) = World::start_at(pace, store, WindowLimits::default());
-        world.pods.cacher().ready().await.expect("listed");
-        let writer = Arc::clone(&world);
-        let mut tasks = vec![spawn(async move {
-            for _ in 0..10 {
-                writer.store.write(&changes());
-                yield_now().await;
-            }
-        })];
-        for _ in 0..READERS {
-            let (world, seen) = (Arc::clone(&world), seen.clone());
-            tasks.push(spawn(async move { Reader { world, seen }.read(4).await }));
+async fn read(seen: Seen, pace: Pace) {
+    let store = Store::new();
+    store.write(&changes());
+    let (world, running) = World::ready(pace, store).await;
+    let writer = Arc::clone(&world);
+    let mut tasks = vec![spawn(async move {
+        for _ in 0..10 {
+            writer.store.write(&changes());
+            yield_now().await;
         }
-        for task in tasks {
-            task.await.expect("a task ends");
-        }
-        running.stop().await;
-    });
+    })];
+    for _ in 0..READERS {
+        let (world, seen) = (Arc::clone(&world), seen.clone());
+        tasks.push(spawn(async move { Reader { world, seen }.read(4).await }));
+    }
+    running.finish(tasks).await;
 }
 
 #[test]
@@ -230,39 +223,33 @@ fn reads_are_as_fresh_as_they_promise() {
         "a list of several pages",
         "went away",
     ];
-    explore(1000, &outcomes, |seen| read(seen, Pace::Quick));
+    explore_future(1000, &outcomes, |seen| read(seen, Pace::Quick));
 }
 
 /// The feed reaches every revision long before a deadline, and whoever waits for it is woken.
 #[test]
 fn nobody_waits_in_vain() {
     let outcomes = ["newest from memory", "a list of several pages", "went away"];
-    explore(600, &outcomes, |seen| read(seen, Pace::Slow));
+    explore_future(600, &outcomes, |seen| read(seen, Pace::Slow));
 }
 
 /// The feed's revision goes on with the other types while one is listed again, and must not become that
 /// of what the type held before.
 #[test]
 fn a_list_against_a_relist_has_what_its_version_says() {
-    explore(4000, &["listed", "not ready"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let store = Store::new();
-            store.write(&[("/pods/d/a", Some("x"))]);
-            let (world, running) = World::start(store, WindowLimits::default());
-            world.pods.cacher().ready().await.expect("listed");
-            let writer = Arc::clone(&world);
-            let writing = spawn(async move {
-                for _ in 0..3 {
-                    writer.feed.relist(writer.pods.cacher());
-                    writer.store.write(&[("/pods/d/a", Some("x"))]);
-                    yield_now().await;
-                }
-            });
-            list_as_it_is(Reader { world, seen }, LISTS).await;
-            writing.await.expect("a task ends");
-            running.stop().await;
+    explore_future(4000, &["listed", "not ready"], |seen| async move {
+        let (world, running) = World::ready(Pace::Quick, Store::of_a_pod()).await;
+        let writer = Arc::clone(&world);
+        let writing = spawn(async move {
+            for _ in 0..3 {
+                writer.feed.relist(writer.pods.cacher());
+                writer.store.write(&[("/pods/d/a", Some("x"))]);
+                yield_now().await;
+            }
         });
+        list_as_it_is(Reader { world, seen }, LISTS).await;
+        writing.await.expect("a task ends");
+        running.stop().await;
     });
 }
 
@@ -270,24 +257,20 @@ fn a_list_against_a_relist_has_what_its_version_says() {
 /// before.
 #[test]
 fn a_list_against_a_value_that_is_waited_for_has_what_its_version_says() {
-    explore(2000, &["listed", "not ready"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let store = Store::encrypting();
-            store.write(&[("/pods/d/a", Some("x"))]);
-            let (world, running) = World::start(store, WindowLimits::default());
-            world.pods.cacher().ready().await.expect("listed");
-            let writer = Arc::clone(&world);
-            let writing = spawn(async move {
-                for _ in 0..ENCRYPTED_WRITES {
-                    writer.store.write(&[("/pods/d/a", Some("x"))]);
-                    yield_now().await;
-                }
-            });
-            list_as_it_is(Reader { world, seen }, LISTS).await;
-            writing.await.expect("a task ends");
-            running.stop().await;
+    explore_future(2000, &["listed", "not ready"], |seen| async move {
+        let store = Store::encrypting();
+        store.write(&[("/pods/d/a", Some("x"))]);
+        let (world, running) = World::ready(Pace::Quick, store).await;
+        let writer = Arc::clone(&world);
+        let writing = spawn(async move {
+            for _ in 0..ENCRYPTED_WRITES {
+                writer.store.write(&[("/pods/d/a", Some("x"))]);
+                yield_now().await;
+            }
         });
+        list_as_it_is(Reader { world, seen }, LISTS).await;
+        writing.await.expect("a task ends");
+        running.stop().await;
     });
 }
 
@@ -310,66 +293,58 @@ async fn list_as_it_is(reader: Reader, times: usize) {
 /// get that has waited for the revision must not serve that because the new list has come a moment later.
 #[test]
 fn a_get_against_a_relist_is_as_new_as_it_promises() {
-    explore(1000, &["got"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let store = Store::new();
-            store.write(&[("/pods/d/a", Some("x"))]);
-            let limits = WindowLimits::default();
-            let (world, running) = World::start_at(Pace::Still, store, limits);
-            let cacher = world.pods.cacher();
-            for _ in 0..RELISTS {
-                cacher.ready().await.expect("listed");
-                let next = world.store.revision() + 1;
-                let readers = [(); READERS].map(|()| {
-                    let (world, seen) = (Arc::clone(&world), seen.clone());
-                    spawn(async move { Reader { world, seen }.at_least(next).await })
-                });
-                // Those that come before the relist wait for the revision.
-                for _ in 0..READERS {
-                    yield_now().await;
-                }
-                world.feed.relist(cacher);
-                for _ in 0..LOOKS {
-                    if !cacher.readiness().is_ready() {
-                        break;
-                    }
-                    yield_now().await;
-                }
-                world.store.write(&[("/pods/d/a", Some("x"))]);
-                for reader in readers {
-                    reader.await.expect("a reader ends");
-                }
+    explore_future(1000, &["got"], |seen| async move {
+        let store = Store::of_a_pod();
+        let limits = WindowLimits::default();
+        let (world, running) = World::start_at(Pace::Still, store, limits);
+        let cacher = world.pods.cacher();
+        for _ in 0..RELISTS {
+            cacher.ready().await.expect("listed");
+            let next = world.store.revision() + 1;
+            let readers = [(); READERS].map(|()| {
+                let (world, seen) = (Arc::clone(&world), seen.clone());
+                spawn(async move { Reader { world, seen }.at_least(next).await })
+            });
+            // Those that come before the relist wait for the revision.
+            for _ in 0..READERS {
+                yield_now().await;
             }
-            running.stop().await;
-        });
+            world.feed.relist(cacher);
+            for _ in 0..LOOKS {
+                if !cacher.readiness().is_ready() {
+                    break;
+                }
+                yield_now().await;
+            }
+            world.store.write(&[("/pods/d/a", Some("x"))]);
+            for reader in readers {
+                reader.await.expect("a reader ends");
+            }
+        }
+        running.stop().await;
     });
 }
 
 /// A type may be listed again at the moment at which it became ready. Whoever waits for that is not refused.
 #[test]
 fn whoever_waits_until_a_type_is_ready_is_not_refused() {
-    explore(1000, &["ready"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let store = Store::new();
-            store.write(&[("/pods/d/a", Some("x"))]);
-            let (world, running) = World::start(store, WindowLimits::default());
-            let ordering = Arc::clone(&world);
-            let ordering = spawn(async move {
-                for _ in 0..WAITS {
-                    ordering.feed.relist(ordering.pods.cacher());
-                    yield_now().await;
-                }
-            });
+    explore_future(1000, &["ready"], |seen| async move {
+        let store = Store::of_a_pod();
+        let (world, running) = World::start(store, WindowLimits::default());
+        let ordering = Arc::clone(&world);
+        let ordering = spawn(async move {
             for _ in 0..WAITS {
-                world.pods.cacher().ready().await.expect("ready in the end");
-                seen.note("ready");
+                ordering.feed.relist(ordering.pods.cacher());
                 yield_now().await;
             }
-            ordering.await.expect("a task ends");
-            running.stop().await;
         });
+        for _ in 0..WAITS {
+            world.pods.cacher().ready().await.expect("ready in the end");
+            seen.note("ready");
+            yield_now().await;
+        }
+        ordering.await.expect("a task ends");
+        running.stop().await;
     });
 }
 
@@ -377,31 +352,26 @@ fn whoever_waits_until_a_type_is_ready_is_not_refused() {
 /// change must not be given the cached objects under the change's revision.
 #[test]
 fn a_read_never_shows_what_a_change_contradicts() {
-    explore(500, &["listed", "not ready"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let (a, b) = ("/pods/d/a", "/pods/d/b");
-            let store = Store::new();
-            store.write(&[(a, Some("x")), (b, Some("x"))]);
-            let limits = WindowLimits::default();
-            let (world, running) = World::start_at(Pace::Slow, store, limits);
-            world.pods.cacher().ready().await.expect("listed");
-            world.store.write_unsent(&[(a, None), (b, None)]);
-            let created = world.store.write(&[(a, Some("y"))]);
-            let reader = Reader { world, seen };
-            for _ in 0..LISTS_MAX {
-                match reader.list(Selection::All.options(Some(created))).await {
-                    Ok(list) => {
-                        reader.compare(&list);
-                        reader.seen.note("listed");
-                        return running.stop().await;
-                    }
-                    Err(StorageError::NotReady { .. }) => reader.seen.note("not ready"),
-                    Err(error) => panic!("{error}"),
+    explore_future(500, &["listed", "not ready"], |seen| async move {
+        let (a, b) = ("/pods/d/a", "/pods/d/b");
+        let store = Store::new();
+        store.write(&[(a, Some("x")), (b, Some("x"))]);
+        let (world, running) = World::ready(Pace::Slow, store).await;
+        world.store.write_unsent(&[(a, None), (b, None)]);
+        let created = world.store.write(&[(a, Some("y"))]);
+        let reader = Reader { world, seen };
+        for _ in 0..LISTS_MAX {
+            match reader.list(Selection::All.options(Some(created))).await {
+                Ok(list) => {
+                    reader.compare(&list);
+                    reader.seen.note("listed");
+                    return running.stop().await;
                 }
-                yield_now().await;
+                Err(StorageError::NotReady { .. }) => reader.seen.note("not ready"),
+                Err(error) => panic!("{error}"),
             }
-            panic!("not listed again");
-        });
+            yield_now().await;
+        }
+        panic!("not listed again");
     });
 }

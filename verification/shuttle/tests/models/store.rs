@@ -90,6 +90,13 @@ impl Store {
         }
     }
 
+    /// Creates a store of a pod at revision 2.
+    pub(crate) fn of_a_pod() -> Self {
+        let store = Self::new();
+        store.write(&[("/pods/d/a", Some("x"))]);
+        store
+    }
+
     /// Creates a store whose progress notices may overtake changes.
     pub(crate) fn untrusted() -> Self {
         let store = Self::new();

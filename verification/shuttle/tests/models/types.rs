@@ -1,8 +1,8 @@
 //! Types that come and go while they are watched.
 
 use futures::StreamExt;
-use ringwatch_explore::shuttle::explore;
-use shuttle::future::{block_on, spawn, yield_now};
+use ringwatch_explore::shuttle::explore_future;
+use shuttle::future::{spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::storage::cacher::{CacheDelegator, WindowLimits};
 use shuttle_tests::storage::{Interface, StorageError};
@@ -54,9 +54,10 @@ async fn come_and_go(world: Arc<World>, present: Present) {
 /// Its clients begin again with its new cache; those of another type notice nothing of it.
 #[test]
 fn a_type_that_comes_back_is_followed_again() {
-    explore(300, &["ended and resumed", "streamed the state"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
+    explore_future(
+        300,
+        &["ended and resumed", "streamed the state"],
+        |seen| async move {
             let store = Store::new();
             store.write(&changes());
             let (world, running) = World::start(store, WindowLimits::default());
@@ -68,59 +69,50 @@ fn a_type_that_comes_back_is_followed_again() {
             }
             let informer = Informer::new(&world, &seen, Selection::All, false);
             tasks.push(spawn(informer.run()));
-            for task in tasks {
-                task.await.expect("a task ends");
-            }
-            running.stop().await;
-        });
-    });
+            running.finish(tasks).await;
+        },
+    );
 }
 
 /// Whoever holds the handle of a type that is gone is refused, and its watches end, also where a new history begins at
 /// the same time.
 #[test]
 fn every_watch_of_a_type_that_is_removed_ends() {
-    explore(600, &["ended", "refused"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let store = Store::new();
-            store.write(&[("/services/s/a", Some("x"))]);
-            let limits = WindowLimits::default();
-            let (world, running) = World::start_at(Pace::Slow, store, limits);
-            let services = world.add_type("services");
-            services.cacher().ready().await.expect("listed");
-            let mut tasks = Vec::new();
-            for _ in 0..CLIENTS {
-                let (services, seen) = (Arc::clone(&services), seen.clone());
-                tasks.push(spawn(async move {
-                    for _ in 0..TRIES {
-                        let options = Selection::Services.options(Some(0));
-                        match services.watch("/services/", options).await {
-                            Ok(watch) => {
-                                watch.for_each(|_| async {}).await;
-                                seen.note("ended");
-                            }
-                            Err(StorageError::NotReady { .. }) => {
-                                // Whether it comes or goes, nobody waits for it for ever.
-                                let ready = services.cacher().ready().await;
-                                seen.note(if ready.is_ok() { "ready" } else { "refused" });
-                            }
-                            Err(error) => panic!("{error}"),
+    explore_future(600, &["ended", "refused"], |seen| async move {
+        let store = Store::new();
+        store.write(&[("/services/s/a", Some("x"))]);
+        let limits = WindowLimits::default();
+        let (world, running) = World::start_at(Pace::Slow, store, limits);
+        let services = world.add_type("services");
+        services.cacher().ready().await.expect("listed");
+        let mut tasks = Vec::new();
+        for _ in 0..CLIENTS {
+            let (services, seen) = (Arc::clone(&services), seen.clone());
+            tasks.push(spawn(async move {
+                for _ in 0..TRIES {
+                    let options = Selection::Services.options(Some(0));
+                    match services.watch("/services/", options).await {
+                        Ok(watch) => {
+                            watch.for_each(|_| async {}).await;
+                            seen.note("ended");
                         }
-                        yield_now().await;
+                        Err(StorageError::NotReady { .. }) => {
+                            // Whether it comes or goes, nobody waits for it for ever.
+                            let ready = services.cacher().ready().await;
+                            seen.note(if ready.is_ok() { "ready" } else { "refused" });
+                        }
+                        Err(error) => panic!("{error}"),
                     }
-                }));
-            }
-            if thread_rng().gen_bool(0.5) {
-                let back = Arc::clone(&world);
-                tasks.push(spawn(async move { back.store.roll_back(1) }));
-            }
-            wait_a_while().await;
-            world.feed.remove_type(services.cacher());
-            for task in tasks {
-                task.await.expect("a task ends");
-            }
-            running.stop().await;
-        });
+                    yield_now().await;
+                }
+            }));
+        }
+        if thread_rng().gen_bool(0.5) {
+            let back = Arc::clone(&world);
+            tasks.push(spawn(async move { back.store.roll_back(1) }));
+        }
+        wait_a_while().await;
+        world.feed.remove_type(services.cacher());
+        running.finish(tasks).await;
     });
 }

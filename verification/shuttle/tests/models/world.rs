@@ -72,6 +72,13 @@ impl World {
         Self::start_within(Ledger::unlimited(), pace, store, limits)
     }
 
+    /// Returns the same once the pods have been listed.
+    pub(crate) async fn ready(pace: Pace, store: Store) -> (Arc<Self>, Running) {
+        let (world, running) = Self::start_at(pace, store, WindowLimits::default());
+        world.pods.cacher().ready().await.expect("listed");
+        (world, running)
+    }
+
     /// Returns the same within a budget of memory.
     pub(crate) fn start_within(
         ledger: Ledger,
@@ -122,6 +129,14 @@ impl World {
 }
 
 impl Running {
+    /// Waits for the tasks of a model, then stops.
+    pub(crate) async fn finish(self, tasks: Vec<JoinHandle<()>>) {
+        for task in tasks {
+            task.await.expect("a task ends");
+        }
+        self.stop().await;
+    }
+
     /// Ends the feed, then time.
     pub(crate) async fn stop(self) {
         let _ = self.shutdown.send(());
