@@ -12,9 +12,11 @@ mod written;
 
 use http::{Method, Request};
 use kube::Client;
+use kube::client::Body;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
+use crate::support::requests;
 use crate::support::webhook::{Reply, Webhook};
 
 /// The longest time that a webhook may be given, so that a busy machine exceeds it in no test.
@@ -27,12 +29,7 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 type Answered = (u16, Value, Vec<String>);
 
 async fn ask(client: &Client, method: Method, path: &str, body: &Value) -> Answered {
-    let media_type = if method == Method::PATCH {
-        "application/merge-patch+json"
-    } else {
-        "application/json"
-    };
-    ask_as(client, method, path, body, media_type).await
+    answered(client, requests::request(method, path, body)).await
 }
 
 async fn ask_as(
@@ -42,24 +39,19 @@ async fn ask_as(
     body: &Value,
     media_type: &str,
 ) -> Answered {
-    let content = if body.is_null() {
-        Vec::new()
-    } else {
-        body.to_string().into_bytes()
-    };
     let request = Request::builder()
         .method(method)
         .uri(path)
-        .header("content-type", media_type)
-        .body(kube::client::Body::from(content))
-        .expect("a request");
-    let answer = client.send(request).await.expect("an answer");
-    let (head, body) = answer.into_parts();
-    let content = body.collect_bytes().await.expect("a body");
-    let warnings = head.headers.get_all("warning").into_iter();
+        .header("content-type", media_type);
+    answered(client, requests::with_document(request, body)).await
+}
+
+async fn answered(client: &Client, request: Request<Body>) -> Answered {
+    let answer = requests::send(client, request).await;
+    let warnings = answer.headers().get_all("warning").into_iter();
     let warnings = warnings.map(|it| it.to_str().expect("text").to_owned());
-    let document = serde_json::from_slice(&content).unwrap_or(Value::Null);
-    (head.status.as_u16(), document, warnings.collect())
+    let (status, document) = requests::status_and_document(&answer);
+    (status, document, warnings.collect())
 }
 
 fn message(answered: &Answered) -> String {

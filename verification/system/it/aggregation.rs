@@ -21,12 +21,14 @@ use ringwatch_testing::eventually::{DEADLINE, eventually};
 use ringwatch_tls::tls_client::{self, Trust};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use crate::support::requests;
 use crate::support::server::Server;
+use crate::support::tls_server::head;
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const SERVICES: &str = "/api/v1/namespaces/default/services";
@@ -293,15 +295,6 @@ struct Answer {
     is_whole: bool,
 }
 
-/// Reads up to the empty line.
-async fn head(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<String> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await?);
-    }
-    Ok(String::from_utf8_lossy(&head).into_owned())
-}
-
 fn unchunked(mut rest: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(end) = rest.windows(2).position(|it| it == b"\r\n") {
@@ -324,24 +317,7 @@ async fn ask(
     path: &str,
     body: &Value,
 ) -> Result<String, (u16, String)> {
-    let request = http::Request::builder().method(method).uri(path);
-    let media_type = if method == "PATCH" {
-        "application/merge-patch+json"
-    } else {
-        "application/json"
-    };
-    let request = request.header(http::header::CONTENT_TYPE, media_type);
-    let body = if body.is_null() {
-        Vec::new()
-    } else {
-        body.to_string().into_bytes()
-    };
-    let answer = client.request_text(request.body(body).expect("a request"));
-    let answer = tokio::time::timeout(DEADLINE, answer).await;
-    answer.expect("in time").map_err(|error| match error {
-        kube::Error::Api(status) => (status.code, status.message.clone()),
-        other => (0, other.to_string()),
-    })
+    requests::text_or_refusal(client, requests::request(method, path, body)).await
 }
 
 fn encoded(pem: &str) -> String {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::support::etcd::Etcd;
+use crate::support::requests;
 use crate::support::server::Server;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
@@ -35,8 +36,7 @@ type Held = Arc<Mutex<HashMap<String, String>>>;
 
 #[tokio::test]
 async fn nothing_is_handed_out_twice_by_the_embedded_store() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     let held = Held::default();
     clients_come_and_go(std::slice::from_ref(&client), &held).await;
     all_is_given_back(&client).await;
@@ -44,8 +44,7 @@ async fn nothing_is_handed_out_twice_by_the_embedded_store() {
 
 #[tokio::test]
 async fn a_local_load_balancer_gets_a_port_for_its_health_check() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     let local =
         json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"port": 80}]});
     let service = |name: &str, spec: &Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec});
@@ -127,8 +126,8 @@ async fn a_start_that_was_killed_does_not_keep_the_next_from_starting() {
                 "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}},
         "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "kubernetes"}}});
     etcd.etcdctl(&["put", "/registry/ipaddresses/10.0.0.1", &left.to_string()]);
-    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint(), "--request-timeout=4s"]);
-    let client = server.client().await;
+    let (_server, client) =
+        Server::ready(&["--etcd-servers", &etcd.endpoint(), "--request-timeout=4s"]).await;
     let path = format!("{SERVICES}/kubernetes");
     let service = ask(&client, "GET", &path, Value::Null)
         .await
@@ -336,22 +335,7 @@ async fn ask(
     path: &str,
     body: Value,
 ) -> Result<Value, kube::Error> {
-    let media_type = if method == "PATCH" {
-        "application/merge-patch+json"
-    } else {
-        "application/json"
-    };
-    let body = if body.is_null() {
-        Vec::new()
-    } else {
-        body.to_string().into_bytes()
-    };
-    let request = http::Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", media_type)
-        .body(body)
-        .expect("a request");
+    let request = requests::request(method, path, &body);
     let answer = tokio::time::timeout(DEADLINE, client.request_text(request));
     let text = answer.await.expect("in time")?;
     Ok(serde_json::from_str(&text).expect("JSON"))

@@ -4,6 +4,7 @@ use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::etcd::Etcd;
+use crate::support::requests;
 use crate::support::server::Server;
 
 const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints/kubernetes";
@@ -11,8 +12,7 @@ const SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices
 
 #[tokio::test]
 async fn the_advertised_address_is_behind_the_service() {
-    let mut server = Server::start(&["--advertise-address", "192.0.2.7"]);
-    let client = server.client().await;
+    let (mut server, client) = Server::ready(&["--advertise-address", "192.0.2.7"]).await;
     wait_for(&client, &["192.0.2.7"]).await;
     let endpoints = get(&client, ENDPOINTS).await.expect("there");
     let port = &endpoints["subsets"][0]["ports"];
@@ -39,8 +39,8 @@ async fn the_advertised_address_is_behind_the_service() {
 
     // Whoever deletes all services of the namespace gets this one back.
     let path = "/api/v1/namespaces/default/services/kubernetes";
-    let deletion = http::Request::delete(path).body(Vec::new());
-    let deleted = client.request_text(deletion.expect("a request")).await;
+    let deletion = requests::request("DELETE", path, &Value::Null);
+    let deleted = client.request_text(deletion).await;
     deleted.expect("deleted");
     // The server looks after it every ten seconds.
     let again = async || get(&client, path).await;
@@ -48,9 +48,7 @@ async fn the_advertised_address_is_behind_the_service() {
     assert_ne!(back["metadata"]["uid"], service["metadata"]["uid"]);
     assert_eq!(back["spec"]["clusterIP"], service["spec"]["clusterIP"]);
 
-    server.stop().await;
-    server.start_again();
-    let client = server.client().await;
+    let client = server.restart().await;
     wait_for(&client, &["192.0.2.7"]).await;
     let again = get(&client, ENDPOINTS).await.expect("there");
     assert_eq!(again, endpoints, "nothing changed, and nothing was written");
@@ -115,8 +113,5 @@ fn items(list: &Value, address: fn(&Value) -> &Value) -> Vec<String> {
 }
 
 async fn get(client: &kube::Client, path: &str) -> Option<Value> {
-    let request = http::Request::get(path)
-        .body(Vec::new())
-        .expect("a request");
-    client.request(request).await.ok()
+    client.request(requests::get(path)).await.ok()
 }

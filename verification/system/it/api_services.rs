@@ -5,6 +5,7 @@ use kube::Client;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
+use crate::support::requests;
 use crate::support::server::Server;
 
 const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
@@ -13,8 +14,7 @@ const CUSTOM: &str = "v1.example.com";
 
 #[tokio::test]
 async fn apis_are_told_of_while_they_are_served() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (mut server, client) = Server::ready(&[]).await;
     let apps = get(&client, "v1.apps").await.expect("from the start");
     let expected = json!({"group": "apps", "version": "v1",
         "groupPriorityMinimum": 17_800, "versionPriority": 15});
@@ -42,9 +42,7 @@ async fn apis_are_told_of_while_they_are_served() {
         &json!({}),
     )
     .await;
-    server.stop().await;
-    server.start_again();
-    let client = server.client().await;
+    let client = server.restart().await;
     let again = get(&client, "v1.apps").await.expect("still there");
     assert_eq!(again, apps, "nothing changed, and nothing was written");
     let back = get(&client, "v1.batch").await.expect("made again");
@@ -64,9 +62,8 @@ fn is_available(service: &Value) -> bool {
 }
 
 async fn get(client: &Client, name: &str) -> Option<Value> {
-    let request = http::Request::get(format!("{SERVICES}/{name}"));
-    let request = request.body(Vec::new()).expect("a request");
-    match client.request(request).await {
+    let path = format!("{SERVICES}/{name}");
+    match client.request(requests::get(&path)).await {
         Ok(object) => Some(object),
         Err(kube::Error::Api(status)) if status.code == 404 => None,
         Err(error) => panic!("{name}: {error}"),
@@ -74,11 +71,7 @@ async fn get(client: &Client, name: &str) -> Option<Value> {
 }
 
 async fn send(client: &Client, method: &str, path: &str, body: &Value) {
-    let request = http::Request::builder().method(method).uri(path);
-    let request = request.header(http::header::CONTENT_TYPE, "application/json");
-    let request = request
-        .body(body.to_string().into_bytes())
-        .expect("a request");
+    let request = requests::request(method, path, body);
     let answer: Result<Value, _> = client.request(request).await;
     answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
 }

@@ -8,6 +8,7 @@ use http::Request;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
+use crate::support::requests;
 use crate::support::server::Server;
 use crate::support::webhook::{Reply, Webhook};
 
@@ -35,22 +36,10 @@ async fn send(client: &kube::Client, id: &str, method: &str, path: &str, body: V
     let request = Request::builder()
         .method(method)
         .uri(path)
-        .header("Audit-ID", id)
-        .header(
-            "Content-Type",
-            if method == "PATCH" {
-                "application/merge-patch+json"
-            } else {
-                "application/json"
-            },
-        );
-    let body = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
-    let request = request.body(body.into_bytes()).expect("a request");
-    let answer = client.request_text(request).await;
+        .header("Audit-ID", id);
+    let answer = client
+        .request_text(requests::with_document(request, &body))
+        .await;
     answer.unwrap_or_else(|error| error.to_string())
 }
 
@@ -82,8 +71,7 @@ async fn a_policy_decides_how_much_is_recorded() {
         policy(folder.path(), &levels()),
         format!("--audit-log-path={}", log.display()),
     ];
-    let mut server = Server::start(&[&flags[0], &flags[1]]);
-    let client = server.client().await;
+    let (mut server, client) = Server::ready(&[&flags[0], &flags[1]]).await;
     for name in ["metadata", "request"] {
         send(
             &client,
@@ -281,8 +269,8 @@ async fn a_full_log_is_rotated() {
         "--audit-log-compress",
         "--audit-log-mode=batch",
     ];
-    let mut server = Server::start(&[&[flags[0].as_str(), &flags[1]][..], &own].concat());
-    let client = server.client().await;
+    let (mut server, client) =
+        Server::ready(&[&[flags[0].as_str(), &flags[1]][..], &own].concat()).await;
     let large = "x".repeat(300 << 10);
     for number in 0..4 {
         send(
@@ -331,8 +319,7 @@ async fn admission_webhooks_annotate_events() {
         format!("--audit-log-path={}", log.display()),
     ];
     let webhook = Webhook::start(admit).await;
-    let mut server = Server::start(&[&flags[0], &flags[1]]);
-    let client = server.client().await;
+    let (mut server, client) = Server::ready(&[&flags[0], &flags[1]]).await;
     let hook = |name: &str| {
         json!({"name": format!("{name}.example.com"), "failurePolicy": "Ignore",
             "clientConfig": webhook.client_config(&format!("/{name}")), "sideEffects": "None",

@@ -10,12 +10,15 @@ mod webhook;
 
 use std::fs;
 
-use http::{Method, Request};
+use http::Method;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
+use crate::support::requests;
 use crate::support::server::Server;
 
+/// The path of reviews that tell who asks.
+pub(crate) const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 /// A server with token users `jane`, in the group `devs`, and `joe`.
@@ -39,8 +42,7 @@ impl Fixture {
         let modes = format!("--authorization-mode={modes}");
         let path = path.display().to_string();
         let flags = [&[&*modes, "--token-auth-file", &path], flags].concat();
-        let mut server = Server::start(&flags);
-        let admin = server.client().await;
+        let (server, admin) = Server::ready(&flags).await;
         let fixture = Self {
             jane: server.client_with_token("jane-token").await,
             joe: server.client_with_token("joe-token").await,
@@ -85,29 +87,26 @@ impl Fixture {
     }
 }
 
-/// The answer, or the message of a refusal.
+/// Returns what a server knows of the user of a token.
+pub(crate) async fn user_of(server: &Server, token: &str) -> Result<Value, String> {
+    let client = server.client_with_token(token).await;
+    let answer = ask(&client, Method::POST, WHO, &json!({})).await?;
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    Ok(answer["status"]["userInfo"].clone())
+}
+
+/// Returns the answer, or the message of a refusal.
 pub(crate) async fn ask(
     client: &kube::Client,
     method: Method,
     path: &str,
     body: &Value,
 ) -> Result<String, String> {
-    let body = if body.is_null() {
-        Vec::new()
-    } else {
-        body.to_string().into_bytes()
-    };
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", "application/json")
-        .body(body)
-        .expect("a request");
-    match client.request_text(request).await {
-        Ok(text) => Ok(text),
-        Err(kube::Error::Api(status)) => Err(format!("{} {}", status.code, status.message)),
-        Err(error) => panic!("{path}: {error:?}"),
-    }
+    let request = requests::request(method, path, body);
+    client
+        .request_text(request)
+        .await
+        .map_err(requests::refusal)
 }
 
 async fn get(client: &kube::Client, path: &str) -> Result<String, String> {

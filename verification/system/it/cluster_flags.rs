@@ -1,13 +1,12 @@
 //! Flags that decide about services, privileges, the served APIs, and other etcds for some resources.
 
-use bytes::Bytes;
-use http::{Method, Request};
-use http_body_util::BodyExt as _;
+use http::Method;
 use ringwatch_server::InProcessServer;
 use serde_json::{Value, json};
 
 use crate::authorization::ask;
 use crate::support::etcd::Etcd;
+use crate::support::requests;
 use crate::support::server::Server;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
@@ -23,19 +22,8 @@ async fn start(flags: &[&str]) -> InProcessServer {
 
 /// The status and the object of an answer to the admin.
 async fn answer(server: &InProcessServer, method: Method, path: &str, body: Value) -> (u16, Value) {
-    let bytes = match &body {
-        Value::Null => Bytes::new(),
-        body => body.to_string().into(),
-    };
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", "application/json");
-    let response = server.answer(request.body(bytes).expect("a request")).await;
-    let status = response.status().as_u16();
-    let body = response.into_body().collect().await.expect("a body");
-    let body = serde_json::from_slice(&body.to_bytes()).unwrap_or(Value::Null);
-    (status, body)
+    let answer = server.answer(requests::request(method, path, &body)).await;
+    requests::status_and_document(&requests::whole(answer).await)
 }
 
 async fn get(server: &InProcessServer, path: &str) -> (u16, Value) {
@@ -202,8 +190,7 @@ async fn some_resources_lie_in_another_etcd() {
         other.endpoint()
     );
     let flags = ["--etcd-servers", &main.endpoint(), &overrides];
-    let mut server = Server::start(&flags);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&flags).await;
     let maps = "/api/v1/namespaces/default/configmaps";
     let map = json!({"metadata": {"name": "elsewhere"}});
     let account = json!({"metadata": {"name": "here"}});

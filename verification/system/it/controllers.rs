@@ -8,13 +8,12 @@ mod scheduling;
 mod volumes;
 
 use http::{Method, Request};
-use http_body_util::BodyExt;
-use kube::client::Body;
 use ringwatch_server::InProcessServer;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::in_process;
+use crate::support::requests;
 
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
@@ -97,26 +96,10 @@ impl Actor {
         if let Some(user) = &self.user {
             request = request.header("impersonate-user", user);
         }
-        let body = if body.is_null() {
-            Vec::new()
-        } else {
-            body.to_string().into_bytes()
-        };
-        let request = request.header("content-type", media).body(Body::from(body));
-        let answer = self.client.send(request.expect("a request")).await;
-        let answer = answer.unwrap_or_else(|error| panic!("{asked}: {error}"));
-        let code = answer.status().as_u16();
-        let bytes = answer
-            .into_body()
-            .collect()
-            .await
-            .expect("a body")
-            .to_bytes();
-        Answer {
-            asked,
-            code,
-            body: serde_json::from_slice(&bytes).unwrap_or_default(),
-        }
+        let request = request.header("content-type", media);
+        let answer = requests::send(&self.client, requests::with_document(request, body)).await;
+        let (code, body) = requests::status_and_document(&answer);
+        Answer { asked, code, body }
     }
 }
 

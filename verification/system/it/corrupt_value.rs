@@ -3,13 +3,15 @@
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
+use kube::api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
 use kube::core::Status;
 use kube::{Api, Client};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::etcd::Etcd;
+use crate::support::named;
+use crate::support::requests;
 use crate::support::server::Server;
 
 /// The value that is damaged.
@@ -17,10 +19,7 @@ const KEY: &str = "/registry/configmaps/default/bad";
 
 fn config_map(name: &str) -> ConfigMap {
     ConfigMap {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            ..ObjectMeta::default()
-        },
+        metadata: named(name),
         ..ConfigMap::default()
     }
 }
@@ -77,8 +76,9 @@ async fn delete_unsafely(client: &Client, path: &str) -> Result<Value, kube::Err
     let path = format!(
         "/api/v1/namespaces/default/{path}?ignoreStoreReadErrorWithClusterBreakingPotential=true"
     );
-    let request = http::Request::delete(path).body(Vec::new());
-    client.request(request.expect("a request")).await
+    client
+        .request(requests::request("DELETE", &path, &Value::Null))
+        .await
 }
 
 /// An APIService that is no object keeps no other from being looked at.
@@ -91,16 +91,13 @@ async fn other_apis_are_looked_at(client: &Client, etcd: &Etcd) {
         "service": {"namespace": "default", "name": "none"}});
     let api = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
         "metadata": {"name": "v1.fine.example.com"}, "spec": spec});
-    let request = http::Request::post(PATH).header("content-type", "application/json");
-    let request = request.body(api.to_string().into_bytes());
-    let created: Value = client
-        .request(request.expect("a request"))
-        .await
-        .expect("created");
+    let created = client
+        .request::<Value>(requests::request("POST", PATH, &api))
+        .await;
+    let created = created.expect("created");
     assert_eq!(created["metadata"]["name"], "v1.fine.example.com");
     eventually(DEADLINE, "it is looked at", async || {
-        let request = http::Request::get(format!("{PATH}/v1.fine.example.com"));
-        let request = request.body(Vec::new()).expect("a request");
+        let request = requests::get(&format!("{PATH}/v1.fine.example.com"));
         let api: Value = client.request(request).await.expect("it is there");
         let is_it = api["status"]["conditions"][0]["reason"] == "ServiceNotFound";
         if is_it { Ok(()) } else { Err(api) }
@@ -113,8 +110,7 @@ async fn is_named_and_harms_nothing_else() {
     let Some(etcd) = Etcd::start("corrupt_value::is_named_and_harms_nothing_else") else {
         return;
     };
-    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--etcd-servers", &etcd.endpoint()]).await;
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
     create(&client, "good").await;
     let from = create(&client, "bad").await.to_string();
@@ -164,8 +160,8 @@ async fn is_deleted_unsafely_where_that_is_allowed() {
     };
     let endpoint = etcd.endpoint();
     let gate = "AllowUnsafeMalformedObjectDeletion=true";
-    let mut server = Server::start(&["--etcd-servers", &endpoint, "--feature-gates", gate]);
-    let client = server.client().await;
+    let (_server, client) =
+        Server::ready(&["--etcd-servers", &endpoint, "--feature-gates", gate]).await;
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
     create(&client, "good").await;
     etcd.etcdctl(&["put", KEY, "k8s"]);

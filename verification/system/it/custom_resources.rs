@@ -10,6 +10,7 @@ use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::etcd::Etcd;
+use crate::support::requests;
 use crate::support::server::Server;
 
 fn resource(group: &str, kind: &str) -> ApiResource {
@@ -106,8 +107,7 @@ fn code<T>(result: Result<T, Error>) -> u16 {
 
 #[tokio::test]
 async fn what_is_defined_is_served_and_outlives_a_restart() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (mut server, client) = Server::ready(&[]).await;
     define(&client).await;
     let gears_of = gears(&client);
     let small = gear("small", json!({"color": "red", "bogus": 1}));
@@ -141,9 +141,7 @@ async fn what_is_defined_is_served_and_outlives_a_restart() {
         Some(9)
     );
 
-    server.stop().await;
-    server.start_again();
-    let client = server.client().await;
+    let client = server.restart().await;
     let gears_of = gears(&client);
     let served = async || gears_of.get("small").await;
     let small = eventually(DEADLINE, "the resource after a restart", served).await;
@@ -153,8 +151,7 @@ async fn what_is_defined_is_served_and_outlives_a_restart() {
 
 #[tokio::test]
 async fn appliers_share_a_list_whose_items_have_keys() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     let mut shared = definition("gears", "Gear");
     let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
     *shared.data.pointer_mut(spec).expect("a schema") = json!({"parts": {
@@ -191,8 +188,7 @@ async fn appliers_share_a_list_whose_items_have_keys() {
 
 #[tokio::test]
 async fn another_kind_or_version_is_refused() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     define(&client).await;
     let gears_of = gears(&client);
     let params = PatchParams::default();
@@ -227,8 +223,7 @@ async fn another_kind_or_version_is_refused() {
 
 #[tokio::test]
 async fn a_definition_goes_with_its_objects_and_ends_their_watches() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     define(&client).await;
     let created = create(&gears(&client), gear("one", json!({}))).await;
     let created = created.expect("a gear");
@@ -265,7 +260,7 @@ async fn a_definition_goes_with_its_objects_and_ends_their_watches() {
 /// A document about the API.
 async fn document(client: &Client, path: &str, accept: &str) -> Value {
     let request = http::Request::get(path).header("accept", accept);
-    let request = request.body(Vec::new()).expect("a request");
+    let request = requests::with_document(request, &Value::Null);
     client.request(request).await.unwrap_or_default()
 }
 
@@ -310,8 +305,7 @@ async fn described(client: &Client) -> Option<Described> {
 
 #[tokio::test]
 async fn watches_go_on_where_they_were_before_a_restart() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (mut server, client) = Server::ready(&[]).await;
     define(&client).await;
     let first = create(&gears(&client), gear("first", json!({}))).await;
     let version = first.expect("a gear").metadata.resource_version;
@@ -334,8 +328,7 @@ async fn watches_go_on_where_they_were_before_a_restart() {
 
 #[tokio::test]
 async fn openapi_and_discovery_follow_a_definition() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     define(&client).await;
     let documents = async || described(&client).await;
     let first = eventually(DEADLINE, "the documents", documents).await;
@@ -372,8 +365,7 @@ async fn openapi_and_discovery_follow_a_definition() {
 
 #[tokio::test]
 async fn names_belong_to_whoever_had_them_first() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     define(&client).await;
     let other = create(&definitions(&client), definition("cogs", "Gear")).await;
     other.expect("a definition");
@@ -403,15 +395,13 @@ async fn a_definition_that_cannot_be_read_is_in_nobodys_way() {
             return;
         };
         etcd.etcdctl(&["put", BAD, "nonsense"]);
-        let mut server = Server::start(&["--etcd-servers", &etcd.endpoint(), cache]);
-        let client = server.client().await;
+        let (mut server, client) =
+            Server::ready(&["--etcd-servers", &etcd.endpoint(), cache]).await;
         define(&client).await;
         let created = create(&gears(&client), gear("one", json!({}))).await;
         created.expect("a gear");
 
-        server.stop().await;
-        server.start_again();
-        let client = server.client().await;
+        let client = server.restart().await;
         let list = select(&gears(&client), "").await;
         assert_eq!(list.expect("a list"), ["one"]);
         let definitions = select(&definitions(&client), "").await;
@@ -426,15 +416,12 @@ async fn a_definition_that_cannot_be_cleaned_up_is_in_nobodys_way() {
     let Some(etcd) = Etcd::start(test) else {
         return;
     };
-    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
-    let client = server.client().await;
+    let (mut server, client) = Server::ready(&["--etcd-servers", &etcd.endpoint()]).await;
     define(&client).await;
     etcd.etcdctl(&["put", BAD, "nonsense"]);
     delete(&definitions(&client), "gears.example.com").await;
 
-    server.stop().await;
-    server.start_again();
-    let client = server.client().await;
+    let client = server.restart().await;
     let other = create(&definitions(&client), definition("cogs", "Cog")).await;
     other.expect("a definition");
     let cogs = resource("example.com", "Cog");

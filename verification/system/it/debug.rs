@@ -4,13 +4,13 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use http::Request;
-use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use prost::Message;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::json;
 
+use crate::support::requests;
 use crate::support::server::Server;
 use crate::support::webhook::{Reply, Webhook};
 
@@ -31,10 +31,8 @@ struct Profile {
 async fn ask(client: &Client, method: &str, path: &str, body: &str) -> (u16, Vec<u8>) {
     let request = Request::builder().method(method).uri(path);
     let request = request.body(Body::from(body.as_bytes().to_vec())).unwrap();
-    let response = client.send(request).await.unwrap();
-    let status = response.status().as_u16();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    (status, body.to_vec())
+    let answer = requests::send(client, request).await;
+    (answer.status().as_u16(), answer.into_body().into())
 }
 
 async fn text(client: &Client, method: &str, path: &str, body: &str) -> (u16, String) {
@@ -60,8 +58,7 @@ async fn busy_profile(client: &Client) -> Profile {
 
 #[tokio::test]
 async fn a_profile_of_a_busy_server_has_its_functions() {
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&["--storage-backend=memory"]).await;
     // The server may get next to nothing of the processors in a second.
     let sampled = eventually(DEADLINE, "a profile with the runtime", async || {
         let Profile { samples, strings } = busy_profile(&client).await;
@@ -82,8 +79,7 @@ async fn a_profile_of_a_busy_server_has_its_functions() {
 
 #[tokio::test]
 async fn the_log_level_is_changed_while_a_server_runs() {
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let asked = |path: &str| {
         let log = server.log();
         log.lines()
@@ -115,8 +111,7 @@ async fn the_log_level_is_changed_while_a_server_runs() {
 
 #[tokio::test]
 async fn nothing_is_served_without_profiling() {
-    let mut server = Server::start(&["--storage-backend=memory", "--profiling=false"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory", "--profiling=false"]).await;
     for (method, path) in [("GET", "/debug/pprof/"), ("PUT", "/debug/flags/v")] {
         assert_eq!(ask(&client, method, path, "4").await.0, 404, "{path}");
     }
@@ -124,8 +119,7 @@ async fn nothing_is_served_without_profiling() {
 
 #[tokio::test]
 async fn sighup_ends_nothing() {
-    let mut server = Server::start(&["--storage-backend=memory", "-v=1"]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&["--storage-backend=memory", "-v=1"]).await;
     server.hang_up();
     server
         .logged("SIGHUP: files that are followed are read now")
@@ -136,8 +130,7 @@ async fn sighup_ends_nothing() {
 #[tokio::test]
 async fn a_slow_request_is_logged_with_the_step_that_took_long() {
     let webhook = Webhook::start(|_, _| Reply::Hang).await;
-    let mut server = Server::start(&["--storage-backend=memory", "-v=1"]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&["--storage-backend=memory", "-v=1"]).await;
     let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
         "resources": ["configmaps"]});
     let hook = json!({"name": "slow.example.com", "clientConfig": webhook.client_config("/"),

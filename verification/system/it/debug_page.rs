@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::devtools::Page;
+use crate::support::requests;
 use crate::support::server::Server;
 
 const TOKEN: &str = "operators-token";
@@ -58,8 +59,7 @@ impl Fixture {
         fs::write(&tokens, format!("{TOKEN},operator,1,system:masters\n")).expect("tokens");
         let tokens = tokens.display().to_string();
         let flags = ["--storage-backend=memory", "--token-auth-file", &tokens];
-        let mut server = Server::start(&flags);
-        let admin = server.client().await;
+        let (server, admin) = Server::ready(&flags).await;
         Self {
             server,
             admin,
@@ -77,18 +77,14 @@ impl Fixture {
     }
 
     async fn get(&self, path: &str) -> Value {
-        let request = Request::get(path).body(Vec::new()).expect("a request");
-        let text = self.admin.request_text(request).await.expect("an answer");
+        let text = requests::text(&self.admin, path).await;
         serde_json::from_str(&text).expect("JSON")
     }
 
     async fn create(&self, name: &str) {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": name, "labels": {"app": "web"}}});
-        let request = Request::post(CONFIG_MAPS).header("content-type", "application/json");
-        let request = request
-            .body(object.to_string().into_bytes())
-            .expect("a request");
+        let request = requests::request("POST", CONFIG_MAPS, &object);
         self.admin.request_text(request).await.expect("created");
     }
 

@@ -16,6 +16,8 @@ use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use crate::support::requests;
+
 /// Nobody but the test writes objects of this type.
 const LIMIT_RANGES: &str = "/api/v1/namespaces/default/limitranges";
 
@@ -48,10 +50,9 @@ impl Fixture {
     }
 
     async fn document<T: DeserializeOwned>(&self, path: &str) -> T {
-        let answer = self.get(path).await;
+        let answer = requests::whole(self.get(path).await).await;
         assert_eq!(answer.status(), StatusCode::OK, "{path}");
-        let json = answer.into_body().collect().await.expect("a body");
-        serde_json::from_slice(&json.to_bytes()).expect("a document")
+        serde_json::from_slice(answer.body()).expect("a document")
     }
 
     async fn state(&self) -> ServerState {

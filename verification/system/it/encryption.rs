@@ -11,10 +11,11 @@ use std::path::Path;
 use futures::StreamExt;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
+use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
 
 use crate::support::etcd::Etcd;
+use crate::support::named;
 use crate::support::server::Server;
 
 const KEY: &str = "/registry/secrets/default/s";
@@ -23,6 +24,16 @@ const KEY: &str = "/registry/secrets/default/s";
 fn key(name: &str, letter: &str) -> String {
     let secret = format!("{}=", letter.repeat(43));
     format!("{{name: {name}, secret: \"{secret}\"}}")
+}
+
+/// Returns the flags of a server over etcd that has a configuration of encryption.
+fn flags<'a>(endpoint: &'a str, config: &'a str) -> [&'a str; 4] {
+    [
+        "--etcd-servers",
+        endpoint,
+        "--encryption-provider-config",
+        config,
+    ]
 }
 
 fn configure(path: &Path, providers: &str) {
@@ -42,10 +53,6 @@ fn raw(etcd: &Etcd) -> String {
 async fn create_both(client: Client) -> Secret {
     let secrets: Api<Secret> = Api::default_namespaced(client.clone());
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
-    let named = |name: &str| ObjectMeta {
-        name: Some(name.to_owned()),
-        ..ObjectMeta::default()
-    };
     let data = BTreeMap::from([("k".to_owned(), ByteString(b"plain words".to_vec()))]);
     let secret = Secret {
         metadata: named("s"),
@@ -75,14 +82,7 @@ async fn keys_rotate_and_a_wrong_one_is_an_error() {
     configure(&path, &format!("{one}  - identity: {{}}\n"));
     let endpoint = etcd.endpoint();
     let config = path.display().to_string();
-    let flags = [
-        "--etcd-servers",
-        &endpoint,
-        "--encryption-provider-config",
-        &config,
-    ];
-    let mut server = Server::start(&flags);
-    let client = server.client().await;
+    let (mut server, client) = Server::ready(&flags(&endpoint, &config)).await;
     let created = create_both(client).await;
     assert!(raw(&etcd).starts_with("k8s:enc:aesgcm:v1:one:"));
     assert!(!raw(&etcd).contains("plain words"));
@@ -161,12 +161,7 @@ async fn plain_values_of_an_encrypted_type_are_not_served() {
     );
     let config = path.display().to_string();
     let endpoint = etcd.endpoint();
-    let mut server = Server::start(&[
-        "--etcd-servers",
-        &endpoint,
-        "--encryption-provider-config",
-        &config,
-    ]);
+    let mut server = Server::start(&flags(&endpoint, &config));
     let secrets: Api<Secret> = Api::default_namespaced(server.client().await);
     secrets.get("planted").await.expect_err("from the store");
     for params in [ListParams::default(), ListParams::default().match_any()] {

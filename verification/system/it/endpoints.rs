@@ -118,7 +118,7 @@ impl Fixture {
     async fn config_map(&self, name: &str, data: Value) -> Value {
         let object = json!({"metadata": {"name": name}, "data": data});
         let answer = self.post(CONFIG_MAPS, object).await;
-        assert_eq!(answer.head.status, StatusCode::CREATED, "{}", answer.text());
+        answer.has_created();
         answer.json()
     }
 }
@@ -131,6 +131,12 @@ impl Answer {
     fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    /// Checks that something was created.
+    #[track_caller]
+    fn has_created(&self) {
+        assert_eq!(self.head.status, StatusCode::CREATED, "{}", self.text());
     }
 
     /// The code and message of a Status.
@@ -529,7 +535,7 @@ async fn users_learn_who_they_are_and_what_they_may_do() {
     let who = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
     let answer = fixture.post(who, review).await;
-    assert_eq!(answer.head.status, StatusCode::CREATED, "{}", answer.text());
+    answer.has_created();
     let answer = answer.json();
     let info = answer["status"]["userInfo"].as_object().expect("a user");
     let id = &info["extra"]["authentication.kubernetes.io/credential-id"][0];

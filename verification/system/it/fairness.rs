@@ -10,6 +10,7 @@ use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::support::requests;
 use crate::support::server::Server;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -42,8 +43,7 @@ impl Fixture {
             "--authorization-mode=AlwaysAllow",
         ];
         let flags = [flags, &users].concat();
-        let mut server = Server::start(&flags);
-        let admin = server.client().await;
+        let (server, admin) = Server::ready(&flags).await;
         Self {
             jane: server.client_with_token("jane-token").await,
             joe: server.client_with_token("joe-token").await,
@@ -57,16 +57,14 @@ impl Fixture {
 
 /// The answer, of which nothing but the head has been read.
 async fn send(client: &kube::Client, path: &str) -> Response<Body> {
-    let request = Request::get(path).body(Body::empty()).expect("a request");
-    client.send(request).await.expect("an answer")
+    client.send(requests::get(path)).await.expect("an answer")
 }
 
 async fn create(client: &kube::Client, path: &str, object: &Value) -> Value {
-    let request = Request::post(path).header("content-type", "application/json");
-    let request = request
-        .body(object.to_string().into_bytes())
-        .expect("a request");
-    client.request(request).await.expect("created")
+    let created = client
+        .request(requests::request("POST", path, object))
+        .await;
+    created.expect("created")
 }
 
 fn header(response: &Response<Body>, name: &str) -> String {
@@ -115,12 +113,7 @@ async fn a_flood_of_slow_lists_of_one_user_leaves_room_for_another() {
         let answer = tokio::time::timeout(DEADLINE, send(&fixture.joe, &path)).await;
         assert_eq!(answer.expect("in time").status(), StatusCode::OK);
     }
-    let request = Request::get("/metrics").body(Vec::new());
-    let metrics = fixture
-        .admin
-        .request_text(request.expect("a request"))
-        .await;
-    let metrics = metrics.expect("metrics");
+    let metrics = requests::text(&fixture.admin, "/metrics").await;
     let of = r#"flow_schema="global-default",priority_level="global-default""#;
     for (name, at_least) in [
         (
@@ -166,11 +159,7 @@ fn writes_of_20_kilobytes() -> [(&'static str, Value); 2] {
 }
 
 async fn patch(client: &kube::Client, path: &str, patch: &Value) {
-    let request = Request::patch(path).header("content-type", "application/merge-patch+json");
-    let request = request
-        .body(patch.to_string().into_bytes())
-        .expect("a request");
-    let answer = client.request::<Value>(request);
+    let answer = client.request::<Value>(requests::request("PATCH", path, patch));
     let answer = tokio::time::timeout(DEADLINE, answer).await;
     answer.expect("in time").expect("it is not refused");
 }
@@ -199,9 +188,7 @@ async fn a_flood_of_large_bodies_of_one_user_leaves_room_for_others() {
         });
     }
     let waiting = async || {
-        let request = Request::get("/metrics").body(Vec::new());
-        let metrics = fixture.admin.request_text(request.expect("a request"));
-        let metrics = metrics.await.expect("metrics");
+        let metrics = requests::text(&fixture.admin, "/metrics").await;
         let mut lines = metrics.lines();
         let value = lines.find_map(|it| it.strip_prefix("ringwatch_large_work_requests "));
         value.expect("told").parse::<usize>().expect("a number")
@@ -286,8 +273,11 @@ async fn answers_tell_by_which_stored_schema_requests_wait() {
     const LEVEL: &str = "x-kubernetes-pf-prioritylevel-uid";
     let fixture = Fixture::start(&[]).await;
     let uid = async |path: &str| {
-        let request = Request::get(path).body(Vec::new()).expect("a request");
-        let object: Value = fixture.admin.request(request).await.expect("there");
+        let object: Value = fixture
+            .admin
+            .request(requests::get(path))
+            .await
+            .expect("there");
         object["metadata"]["uid"]
             .as_str()
             .expect("a uid")

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 
+use crate::support::named;
+use crate::support::requests;
 use crate::support::server::Server;
 
 /// The database may grow to 8 MiB, by a soft limit that can be lifted. The signal that comes with the
@@ -33,10 +35,7 @@ fn config_maps(client: &Client) -> Api<ConfigMap> {
 
 async fn create(api: &Api<ConfigMap>, name: &str) -> Result<(), kube::Error> {
     let object = ConfigMap {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            ..ObjectMeta::default()
-        },
+        metadata: named(name),
         data: Some(BTreeMap::from([("x".to_owned(), "x".repeat(OBJECT_BYTES))])),
         ..ConfigMap::default()
     };
@@ -69,8 +68,7 @@ async fn fill(api: &Api<ConfigMap>) -> (BTreeSet<String>, String, Box<kube::core
 
 /// The answer of a path of health, be it well or not.
 async fn health(client: &Client, path: &str) -> String {
-    let request = http::Request::get(path).body(Vec::new());
-    match client.request_text(request.expect("a request")).await {
+    match client.request_text(requests::get(path)).await {
         Ok(text) => text,
         Err(kube::Error::Api(status)) => status.message,
         Err(error) => panic!("{error}"),

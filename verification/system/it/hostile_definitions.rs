@@ -8,6 +8,7 @@ use kube::Client;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Map, Value, json};
 
+use crate::support::requests;
 use crate::support::server::Server;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -160,8 +161,7 @@ fn hostile() -> Vec<(&'static str, Value, u16, &'static str)> {
 
 #[tokio::test]
 async fn hostile_definitions_are_answered() {
-    let mut server = Server::start(&["--storage-backend", "memory"]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&["--storage-backend", "memory"]).await;
     for (plural, spec, code, told) in hostile() {
         let body = definition(plural, &spec).to_string();
         let (found, message) = send(&client, "POST", DEFINITIONS, body).await;
@@ -295,8 +295,7 @@ async fn define(client: &Client, plural: &str) {
 
 #[tokio::test]
 async fn a_definition_is_served_while_another_ones_objects_are_deleted() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     for number in 0..TRIES_MAX {
         let path = delete_many(&client, number).await;
         define(&client, &format!("few{number}")).await;
@@ -314,15 +313,13 @@ async fn a_definition_is_served_while_another_ones_objects_are_deleted() {
 
 #[tokio::test]
 async fn a_start_does_not_wait_until_the_objects_of_a_deleted_definition_are_gone() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (mut server, client) = Server::ready(&[]).await;
     for number in 0..TRIES_MAX {
         let path = delete_many(&client, number).await;
         server.kill();
         server.start_again();
         let found = eventually(DEADLINE, "the server answers", async || {
-            let request = Request::get(&path).body(Vec::new()).expect("a request");
-            match client.request::<Value>(request).await {
+            match client.request::<Value>(requests::get(&path)).await {
                 Ok(definition) => Ok(Some(definition)),
                 Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
                 Err(error) => Err(error),

@@ -8,11 +8,10 @@ use http::Method;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
-use crate::authorization::ask;
+use crate::authorization::{ask, user_of};
 use crate::support::server::Server;
 use crate::support::webhook::{Reply, Webhook};
 
-const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const NODES: &str = "/api/v1/nodes";
 
 async fn get(client: &kube::Client, path: &str) -> Result<String, String> {
@@ -26,10 +25,7 @@ async fn post(client: &kube::Client, path: &str, body: Value) {
 
 /// The user and groups of a token; an error if it is nobody's.
 async fn who(server: &Server, token: &str) -> Result<(String, Vec<String>), String> {
-    let client = server.client_with_token(token).await;
-    let answer = ask(&client, Method::POST, WHO, &json!({})).await?;
-    let answer: Value = serde_json::from_str(&answer).expect("JSON");
-    let user = &answer["status"]["userInfo"];
+    let user = user_of(server, token).await?;
     let groups = serde_json::from_value(user["groups"].clone()).expect("groups");
     Ok((
         user["username"].as_str().expect("a name").to_owned(),
@@ -39,8 +35,7 @@ async fn who(server: &Server, token: &str) -> Result<(String, Vec<String>), Stri
 
 #[tokio::test]
 async fn who_shows_nothing_may_read_what_is_public() {
-    let mut server = Server::start(&[]);
-    let admin = server.client().await;
+    let (server, admin) = Server::ready(&[]).await;
     let nobody = server.client_without_credentials().await;
     for path in ["/livez", "/readyz", "/healthz", "/version"] {
         get(&nobody, path)
@@ -95,8 +90,7 @@ async fn nobody_is_anonymous_where_that_is_off_or_everybody_may_do_everything() 
             "AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false.",
         ),
     ] {
-        let mut server = Server::start(&[flag]);
-        server.client().await;
+        let (server, _) = Server::ready(&[flag]).await;
         let nobody = server.client_without_credentials().await;
         let refused = get(&nobody, "/livez").await.expect_err(flag);
         assert!(refused.starts_with("401 "), "{refused}");
@@ -119,8 +113,7 @@ fn bootstrap_secret(id: &str, secret: &str) -> Value {
 async fn nodes_join_by_bootstrap_tokens() {
     let secrets = "/api/v1/namespaces/kube-system/secrets";
     let token = "abcdef.0123456789abcdef";
-    let mut server = Server::start(&["--enable-bootstrap-token-auth"]);
-    let admin = server.client().await;
+    let (server, admin) = Server::ready(&["--enable-bootstrap-token-auth"]).await;
     assert!(who(&server, token).await.is_err());
     post(
         &admin,
@@ -151,8 +144,7 @@ async fn nodes_join_by_bootstrap_tokens() {
     });
     unknown.await;
 
-    let mut without = Server::start(&[]);
-    let admin = without.client().await;
+    let (without, admin) = Server::ready(&[]).await;
     post(
         &admin,
         secrets,
@@ -186,14 +178,14 @@ async fn a_webhook_knows_tokens_that_nobody_else_does() {
             "users": [{"name": "u", "user": {"token": "secret"}}],
             "contexts": [{"name": "c", "context": {"cluster": "w", "user": "u"}}]});
         fs::write(&file, config.to_string()).expect("written");
-        let mut server = Server::start(&[
+        let (server, admin) = Server::ready(&[
             &format!(
                 "--authentication-token-webhook-config-file={}",
                 file.display()
             ),
             &format!("--authentication-token-webhook-version={version}"),
-        ]);
-        let admin = server.client().await;
+        ])
+        .await;
         for _ in 0..2 {
             let (name, groups) = who(&server, "ann-token").await.expect("a user");
             assert_eq!(name, "ann");

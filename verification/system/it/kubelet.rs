@@ -19,28 +19,21 @@ use ringwatch_testing::reserved_port::ReservedPort;
 use ringwatch_tls::tls_client::{self, Trust};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use self::stand_in::StandIn;
+use crate::support::requests;
 use crate::support::server::Server;
+use crate::support::tls_server::head;
 use crate::support::tools::{self, skipped};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// The headers of a client that asks for SPDY.
 const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: SPDY/3.1";
-
-/// Reads up to the empty line.
-async fn head(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<String> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await?);
-    }
-    Ok(String::from_utf8_lossy(&head).into_owned())
-}
 
 /// A server, and a kubelet that is its node `worker`.
 struct Cluster {
@@ -58,8 +51,8 @@ impl Cluster {
         let tokens = tempfile::NamedTempFile::new().expect("a file");
         fs::write(tokens.path(), "secret,admin,1,system:masters").expect("written");
         let tokens = tokens.path().display().to_string();
-        let mut server = Server::start(&[&["--token-auth-file", &tokens], flags].concat());
-        let client = server.client().await;
+        let (server, client) =
+            Server::ready(&[&["--token-auth-file", &tokens], flags].concat()).await;
         let cluster = Self {
             server,
             client,
@@ -88,16 +81,14 @@ impl Cluster {
     }
 
     async fn create(&self, path: &str, object: Value) {
-        let request = http::Request::post(path).body(object.to_string().into_bytes());
-        let created = self.client.request_text(request.expect("a request")).await;
+        let request = requests::request("POST", path, &object);
+        let created = self.client.request_text(request).await;
         created.expect("created");
     }
 
     async fn patch(&self, path: &str, patch: &Value) {
-        let request = http::Request::patch(path)
-            .header("content-type", "application/merge-patch+json")
-            .body(patch.to_string().into_bytes());
-        let patched = self.client.request_text(request.expect("a request")).await;
+        let request = requests::request("PATCH", path, patch);
+        let patched = self.client.request_text(request).await;
         patched.expect("patched");
     }
 
@@ -113,13 +104,8 @@ impl Cluster {
 
     async fn ask(&self, method: &str, path: &str, body: &str) -> Result<String, (u16, String)> {
         let request = http::Request::builder().method(method).uri(path);
-        let request = request.body(body.as_bytes().to_vec());
-        let answer = self.client.request_text(request.expect("a request"));
-        let answer = tokio::time::timeout(DEADLINE, answer).await;
-        answer.expect("in time").map_err(|error| match error {
-            kube::Error::Api(status) => (status.code, status.message.clone()),
-            other => (0, other.to_string()),
-        })
+        let request = request.body(body.as_bytes().to_vec()).expect("a request");
+        requests::text_or_refusal(&self.client, request).await
     }
 
     /// A connection of our own, and the head of the answer to a request over it.

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
+use kube::api::{DeleteParams, PostParams, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 
+use crate::support::named;
+use crate::support::requests;
 use crate::support::server::Server;
 
 /// The least budget that a server takes.
@@ -24,9 +26,7 @@ struct Metrics(String);
 
 impl Metrics {
     async fn read(client: &Client) -> Self {
-        let request = http::Request::get("/metrics").body(Vec::new());
-        let text = client.request_text(request.expect("a request")).await;
-        Self(text.expect("metrics"))
+        Self(requests::text(client, "/metrics").await)
     }
 
     /// The sum of all lines of a family whose labels contain these words.
@@ -65,10 +65,7 @@ fn config_maps(client: &Client) -> Api<ConfigMap> {
 
 fn config_map(name: &str, bytes: usize) -> ConfigMap {
     ConfigMap {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            ..ObjectMeta::default()
-        },
+        metadata: named(name),
         data: Some(BTreeMap::from([("x".to_owned(), "x".repeat(bytes))])),
         ..ConfigMap::default()
     }
@@ -91,11 +88,7 @@ async fn until(client: &Client, what: &str, wanted: impl Fn(&Metrics) -> bool) {
 
 /// A list or a watch, as curl would ask for it.
 async fn raw(client: &Client, uri: &str) -> http::Response<kube::client::Body> {
-    let request = http::Request::get(uri).body(kube::client::Body::empty());
-    client
-        .send(request.expect("a request"))
-        .await
-        .expect("an answer")
+    client.send(requests::get(uri)).await.expect("an answer")
 }
 
 /// That a request is refused as kube-apiserver refuses: a Status, and when to come back.
@@ -124,8 +117,7 @@ const WATCH: &str =
 /// deleted, lists and watches are served again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_and_watches_are_shed_before_the_budget_is_spent() {
-    let mut server = Server::start(&["--storage-backend=memory", "--memory-budget-mib=16"]);
-    server.client().await;
+    let (server, _) = Server::ready(&["--storage-backend=memory", "--memory-budget-mib=16"]).await;
     let client = another_client(&server).await;
     let api = config_maps(&client);
     let params = WatchParams::default().timeout(290);
@@ -211,8 +203,7 @@ async fn lists_from_the_store_ask_before_they_read() {
         "--memory-budget-mib=16",
         "--watch-cache=false",
     ];
-    let mut server = Server::start(&flags);
-    server.client().await;
+    let (server, _) = Server::ready(&flags).await;
     let client = another_client(&server).await;
     let api = config_maps(&client);
     for number in 0..OBJECTS_MAX {
@@ -273,8 +264,8 @@ async fn open_watches(server: &Server, uri: &str) -> Vec<http::Response<kube::cl
 /// must come back to what it was: watches, open files, and every account of memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn k38670_clients_that_stop_reading_leave_nothing_behind() {
-    let mut server = Server::start(&["--storage-backend=memory", "--memory-budget-mib=512"]);
-    let client = server.client().await;
+    let (server, client) =
+        Server::ready(&["--storage-backend=memory", "--memory-budget-mib=512"]).await;
     let api = config_maps(&client);
     for number in 0..20 {
         create(&api, &format!("object-{number}"), 200 << 10).await;
@@ -329,8 +320,7 @@ const CONNECTION_BYTES: u64 = 16 << 10;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn k102259_memory_does_not_rise_when_many_watches_end_at_once() {
     const WATCHES_OF_ALL: u64 = CLIENTS * WATCHES;
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let baseline = Metrics::read(&client).await;
     let uri = "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=290&resourceVersion=1";
     let mut open = Vec::new();

@@ -23,6 +23,8 @@ use ringwatch_server::{Builder, InProcessServer};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
+use crate::support::requests::whole;
+
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// The text of one answer of `/metrics`.
@@ -108,11 +110,8 @@ impl Fixture {
             .method(method)
             .uri(path)
             .header("content-type", media_type);
-        let (head, body) = self.send(request, body).await.into_parts();
-        (
-            head.status,
-            body.collect().await.expect("a body").to_bytes(),
-        )
+        let (head, body) = whole(self.send(request, body).await).await.into_parts();
+        (head.status, body)
     }
 
     async fn get(&self, path: &str) -> (StatusCode, Bytes) {

@@ -3,12 +3,13 @@
 use std::fs;
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
+use http::{Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
+use crate::support::requests;
 use crate::support::server::Server;
 
 /// Half of the minute between two counts.
@@ -44,20 +45,14 @@ fn definition() -> Value {
 }
 
 /// The answer, of which nothing but the head has been read.
-async fn send(client: &Client, method: &str, path: &str, body: Option<&Value>) -> Response<Body> {
-    let request = Request::builder().method(method).uri(path);
-    let request = request.header("content-type", "application/json");
-    let body = body.map(|body| body.to_string().into_bytes());
-    let request = request.body(Body::from(body.unwrap_or_default()));
-    let answer = client.send(request.expect("a request")).await;
+async fn send(client: &Client, method: &str, path: &str, body: &Value) -> Response<Body> {
+    let answer = client.send(requests::request(method, path, body)).await;
     answer.expect("an answer")
 }
 
 /// The value of a metric, if it is shown.
 async fn metric(client: &Client, name: &str) -> Option<u64> {
-    let request = Request::get("/metrics").body(Vec::new());
-    let text = client.request_text(request.expect("a request")).await;
-    let text = text.expect("metrics");
+    let text = requests::text(client, "/metrics").await;
     let mut lines = text.lines();
     let value = lines.find_map(|line| line.strip_prefix(name))?;
     Some(value.trim().parse().expect("a number"))
@@ -75,7 +70,7 @@ async fn until_it_is(client: &Client, name: &str, wanted: Option<u64>) {
 /// A type is watched, and so counted, before its objects can be asked for.
 async fn until_served(client: &Client, path: &str) {
     eventually(DEADLINE, format!("{path} is served"), async || {
-        send(client, "GET", path, None).await.status() == StatusCode::OK
+        send(client, "GET", path, &Value::Null).await.status() == StatusCode::OK
     })
     .await;
 }
@@ -86,39 +81,37 @@ async fn custom_resources_are_counted_while_they_are_defined() {
     let tokens = folder.path().join("tokens.csv");
     fs::write(&tokens, "jane-token,jane,1\n").expect("tokens");
     let tokens = tokens.display().to_string();
-    let mut server = Server::start(&[
+    let (mut server, admin) = Server::ready(&[
         "--token-auth-file",
         &tokens,
         "--authorization-mode=AlwaysAllow",
-    ]);
-    let admin = server.client().await;
-    let defined = send(&admin, "POST", DEFINITIONS, Some(&definition())).await;
+    ])
+    .await;
+    let defined = send(&admin, "POST", DEFINITIONS, &definition()).await;
     assert_eq!(defined.status(), StatusCode::CREATED);
     until_it_is(&admin, STORED, Some(0)).await;
     until_served(&admin, BLOBS).await;
     for number in 0..BLOB_COUNT {
         let blob = json!({"apiVersion": "example.com/v1", "kind": "Blob",
             "metadata": {"name": format!("b{number}")}, "data": "x".repeat(BLOB_BYTES)});
-        let created = send(&admin, "POST", BLOBS, Some(&blob)).await;
+        let created = send(&admin, "POST", BLOBS, &blob).await;
         assert_eq!(created.status(), StatusCode::CREATED);
     }
     // It counts when it starts, so nobody has to wait for a minute.
-    server.stop().await;
-    server.start_again();
-    let admin = server.client().await;
+    let admin = server.restart().await;
     until_it_is(&admin, STORED, Some(BLOB_COUNT as u64)).await;
     until_it_is(&admin, OBJECTS, Some(BLOB_COUNT as u64)).await;
     let bytes = eventually(COUNTED_MAX, "a size", async || metric(&admin, BYTES).await).await;
     assert!(bytes > (BLOB_COUNT * BLOB_BYTES) as u64, "{bytes}");
     until_served(&admin, BLOBS).await;
     let jane = server.client_with_token("jane-token").await;
-    let unread = send(&jane, "GET", BLOBS, None).await;
+    let unread = send(&jane, "GET", BLOBS, &Value::Null).await;
     assert_eq!(unread.status(), StatusCode::OK);
     until_it_is(&admin, SEATS, Some(SEATS_MAX)).await;
     drop(unread);
     until_it_is(&admin, SEATS, Some(0)).await;
     let path = format!("{DEFINITIONS}/blobs.example.com");
-    let deleted = send(&admin, "DELETE", &path, None).await;
+    let deleted = send(&admin, "DELETE", &path, &Value::Null).await;
     assert_eq!(deleted.status(), StatusCode::OK);
     for name in [STORED, OBJECTS, BYTES] {
         until_it_is(&admin, name, None).await;

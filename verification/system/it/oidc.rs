@@ -5,16 +5,13 @@ mod provider;
 
 use std::time::Instant;
 
-use http::Method;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use ringwatch_testing::eventually::DEADLINE;
 use serde_json::{Value, json};
 
 use self::provider::{Key, Provider};
-use crate::authorization::ask;
+use crate::authorization::user_of;
 use crate::support::server::Server;
-
-const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
 /// A server that takes a provider's tokens, and a key of the provider.
 struct Fixture {
@@ -40,8 +37,7 @@ impl Fixture {
         ];
         let own = own.iter().map(String::as_str);
         let flags: Vec<&str> = own.chain(flags.iter().copied()).collect();
-        let mut server = Server::start(&flags);
-        server.client().await;
+        let (server, _) = Server::ready(&flags).await;
         Self {
             provider,
             key,
@@ -67,10 +63,7 @@ impl Fixture {
     }
 
     async fn who(&self, token: &str) -> Result<Value, String> {
-        let client = self.server.client_with_token(token).await;
-        let answer = ask(&client, Method::POST, WHO, &json!({})).await?;
-        let answer: Value = serde_json::from_str(&answer).expect("JSON");
-        Ok(answer["status"]["userInfo"].clone())
+        user_of(&self.server, token).await
     }
 
     /// Returns the user of a token, or the refusal, which must come though the token may wait for keys.

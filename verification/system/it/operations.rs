@@ -7,11 +7,11 @@ mod pods;
 mod volumes;
 
 use http::{Method, Request};
-use kube::client::Body;
 use ringwatch_server::InProcessServer;
 use serde_json::{Value, json};
 
 use crate::support::in_process;
+use crate::support::requests;
 
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
@@ -69,24 +69,13 @@ impl Cluster {
     }
 
     async fn ask(&self, method: Method, path: &str, media_type: &str, body: &Value) -> Answer {
-        let content = if body.is_null() {
-            Vec::new()
-        } else {
-            body.to_string().into_bytes()
-        };
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header("content-type", media_type)
-            .body(Body::from(content))
-            .expect("a request");
-        let answer = self.client.send(request).await.expect("an answer");
-        let (head, body) = answer.into_parts();
-        let content = body.collect_bytes().await.expect("a body");
-        Answer {
-            code: head.status.as_u16(),
-            body: serde_json::from_slice(&content).unwrap_or_default(),
-        }
+            .header("content-type", media_type);
+        let answer = requests::send(&self.client, requests::with_document(request, body)).await;
+        let (code, body) = requests::status_and_document(&answer);
+        Answer { code, body }
     }
 }
 

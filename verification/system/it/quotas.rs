@@ -2,9 +2,10 @@
 //!
 //! No controller runs here, so what the controller of quotas writes into their status is written by the tests.
 
-use http::{Method, Request};
+use http::Method;
 use serde_json::{Value, json};
 
+use crate::support::requests;
 use crate::support::server::Server;
 
 const NAMESPACE: &str = "/api/v1/namespaces/default";
@@ -15,17 +16,8 @@ async fn ask(
     path: &str,
     body: &Value,
 ) -> Result<Value, String> {
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", "application/json")
-        .body(body.to_string().into_bytes())
-        .expect("a request");
-    match client.request::<Value>(request).await {
-        Ok(answer) => Ok(answer),
-        Err(kube::Error::Api(status)) => Err(format!("{} {}", status.code, status.message)),
-        Err(error) => panic!("{path}: {error}"),
-    }
+    let request = requests::request(method, path, body);
+    client.request(request).await.map_err(requests::refusal)
 }
 
 async fn create(client: &kube::Client, plural: &str, object: &Value) -> Result<Value, String> {
@@ -75,8 +67,7 @@ async fn used(client: &kube::Client, name: &str) -> Value {
 
 #[tokio::test]
 async fn pods_get_what_the_range_says_and_stay_within_it() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     let range = json!({"limits": [
         {"type": "Container", "default": {"cpu": "500m"}, "defaultRequest": {"cpu": "250m", "memory": "64Mi"},
             "min": {"memory": "32Mi"}, "max": {"cpu": "1"}, "maxLimitRequestRatio": {"cpu": "4"}},
@@ -146,8 +137,7 @@ async fn pods_get_what_the_range_says_and_stay_within_it() {
 
 #[tokio::test]
 async fn no_more_is_created_than_quotas_allow() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     quota(
         &client,
         "compute",
@@ -215,8 +205,7 @@ async fn no_more_is_created_than_quotas_allow() {
 #[tokio::test]
 async fn writes_at_once_do_not_overdraw_a_quota() {
     const ALLOWED: usize = 7;
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     quota(
         &client,
         "pods",
@@ -239,8 +228,7 @@ async fn writes_at_once_do_not_overdraw_a_quota() {
 
 #[tokio::test]
 async fn quotas_count_what_is_in_their_scope() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     let of_class = json!({"scopeSelector": {"matchExpressions":
         [{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]}});
     quota(&client, "critical", json!({"pods": "0"}), of_class).await;
@@ -281,8 +269,7 @@ async fn quotas_count_what_is_in_their_scope() {
 
 #[tokio::test]
 async fn claims_count_by_their_classes() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     let of_class = json!({"scopeSelector": {"matchExpressions":
         [{"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]}]}});
     quota(
@@ -335,8 +322,7 @@ async fn claims_count_by_their_classes() {
 
 #[tokio::test]
 async fn claims_to_devices_count_by_their_classes() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     let devices = "gpu.deviceclass.resource.k8s.io/devices";
     quota(&client, "devices", json!({devices: "3"}), json!({})).await;
     let path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
@@ -363,8 +349,8 @@ async fn claims_to_devices_count_by_their_classes() {
 
 #[tokio::test]
 async fn claims_and_ingresses_get_default_classes_and_claims_are_protected() {
-    let mut server = Server::start(&["--disable-admission-plugins=DefaultIngressClass"]);
-    let client = server.client().await;
+    let (_server, client) =
+        Server::ready(&["--disable-admission-plugins=DefaultIngressClass"]).await;
     for (kind, group, path, annotation, spec) in [
         (
             "StorageClass",

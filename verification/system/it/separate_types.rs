@@ -1,13 +1,14 @@
 //! A request for one type never reads another's objects, whatever its path is made of (CVE-2022-3162).
 
 use http::Request;
-use http_body_util::BodyExt;
 use kube::Client;
+use kube::client::Body;
 use ringwatch_server::InProcessServer;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::json;
 
 use crate::support::in_process;
+use crate::support::requests;
 
 /// The types, each with the path of a namespace's objects, where `@` stands for the namespace, and a kind.
 const TYPES: [(&str, &str, &str); 4] = [
@@ -41,20 +42,13 @@ async fn text(client: &Client, path: &str) -> String {
     let Ok(request) = request else {
         return String::new();
     };
-    let answer = client
-        .send(request.map(Into::into))
-        .await
-        .expect("an answer");
-    let body = answer.into_body().collect().await.expect("a body");
-    String::from_utf8_lossy(&body.to_bytes()).into_owned()
+    let answer = requests::send(client, request.map(Body::from)).await;
+    String::from_utf8_lossy(answer.body()).into_owned()
 }
 
 async fn create(client: &Client, path: &str, object: &serde_json::Value) {
     eventually(DEADLINE, format!("{path} takes an object"), async || {
-        let request = Request::post(path)
-            .header("content-type", "application/json")
-            .body(object.to_string().into_bytes())
-            .expect("a request");
+        let request = requests::request("POST", path, object);
         client.request::<serde_json::Value>(request).await
     })
     .await;
@@ -154,10 +148,7 @@ async fn names_that_are_no_names_are_told_so() {
                 "example.com/v1"
             };
             let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
-            let request = Request::post(&path)
-                .header("content-type", "application/json")
-                .body(object.to_string().into_bytes())
-                .expect("a request");
+            let request = requests::request("POST", &path, &object);
             let refused = client.request::<serde_json::Value>(request).await;
             let Err(kube::Error::Api(status)) = refused else {
                 panic!("{name:?} is a name of a {kind}");
@@ -227,12 +218,8 @@ async fn an_escaped_slash_is_a_slash() {
         ("/api/v1/namespaces/default", 200, "\"Namespace\""),
         ("/healthz%2fping", 200, "ok"),
     ] {
-        let request = Request::get(path).body(Vec::new()).expect("a request");
-        let answer = client.send(request.map(Into::into)).await;
-        let answer = answer.expect("an answer");
-        let status = answer.status();
-        let body = answer.into_body().collect().await.expect("a body");
-        let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+        let answer = requests::send(&client, requests::get(path)).await;
+        let (status, text) = (answer.status(), String::from_utf8_lossy(answer.body()));
         assert_eq!(status, code, "{path}: {text}");
         assert!(text.contains(word), "{path}: {text}");
     }

@@ -17,10 +17,8 @@ use etcd_client::Client as EtcdClient;
 use futures::AsyncBufReadExt;
 use http::Request;
 use http::request::Builder;
-use http_body_util::BodyExt as _;
 use k8s_pb::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_pb::apimachinery::pkg::runtime::{TypeMeta, Unknown};
-use kube::client::Body;
 use kube::{Client, Error};
 use prost::Message;
 use ringwatch::codec;
@@ -31,6 +29,7 @@ use serde_json::{Value, json};
 
 use crate::codec_peer::Peer;
 use crate::support::etcd::Etcd;
+use crate::support::requests;
 use crate::support::server::Server;
 use crate::support::{recorded, tell_kinds_of_claims};
 
@@ -358,8 +357,7 @@ async fn send(client: &Client, request: Builder, body: &Value) -> Result<Value, 
 }
 
 async fn get(client: &Client, path: &str) -> Result<Value, Error> {
-    let request = Request::get(path).body(Vec::new());
-    client.request(request.expect("a request")).await
+    client.request(requests::get(path)).await
 }
 
 /// An object without its version.
@@ -371,8 +369,10 @@ fn bare(mut object: Value) -> Value {
 
 /// Reads the watch of an object until it is gone or, if it stays, on its way out, and gives the events.
 async fn until_deleted(client: &Client, path: &str, stays: bool) -> Vec<Value> {
-    let request = Request::get(path).body(Vec::new()).expect("a request");
-    let stream = client.request_stream(request).await.expect("a watch");
+    let stream = client
+        .request_stream(requests::get(path))
+        .await
+        .expect("a watch");
     let mut lines = std::pin::pin!(stream);
     let mut events = Vec::new();
     let mut line = String::new();
@@ -436,12 +436,12 @@ async fn what_kube_apiserver_stored_is_served_whole() {
     }
     // Who looks after fairness would tell flow schemas that their levels are not there.
     let endpoint = etcd.endpoint();
-    let mut server = Server::start(&[
+    let (_server, client) = Server::ready(&[
         "--etcd-servers",
         &endpoint,
         "--enable-priority-and-fairness=false",
-    ]);
-    let client = server.client().await;
+    ])
+    .await;
     let mut not_updated = BTreeSet::new();
     for stored in &all {
         if serves(&client, &mut raw, stored, &peer).await.is_some() {
@@ -513,9 +513,8 @@ async fn assert_protobuf(client: &Client, stored: &Stored, json: &Value, peer: &
     let what = stored.key();
     let request =
         Request::get(stored.own_path()).header("Accept", "application/vnd.kubernetes.protobuf");
-    let request = request.body(Body::empty()).expect("a request");
-    let answer = client.send(request).await.expect(&what);
-    let found = answer.into_body().collect().await.expect(&what).to_bytes();
+    let request = requests::with_document(request, &Value::Null);
+    let found = requests::send(client, request).await.into_body();
     let version = &stored.resource.group_version.version;
     let version = version_in_files(&stored.resource, version);
     let (expected, _) = peer

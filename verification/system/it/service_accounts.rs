@@ -13,12 +13,12 @@ use http::Method;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
-use crate::authorization::ask;
+use crate::authorization::{WHO, ask, user_of};
+use crate::support::requests;
 use crate::support::server::Server;
 
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 const CORE: &str = "/api/v1/namespaces/default";
-const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
 /// A server with the account `robot`.
 struct Fixture {
@@ -30,8 +30,7 @@ struct Fixture {
 
 impl Fixture {
     async fn start(flags: &[&str]) -> Self {
-        let mut server = Server::start(flags);
-        let admin = server.client().await;
+        let (server, admin) = Server::ready(flags).await;
         let account = create(
             &admin,
             "serviceaccounts",
@@ -60,12 +59,13 @@ impl Fixture {
             .to_owned()
     }
 
+    async fn create_secret(&self, name: &str) {
+        create(&self.admin, "secrets", json!({"metadata": {"name": name}})).await;
+    }
+
     /// Returns the user of a token, or the refusal.
     async fn who(&self, token: &str) -> Result<Value, String> {
-        let client = self.server.client_with_token(token).await;
-        let answer = ask(&client, Method::POST, WHO, &json!({})).await?;
-        let answer: Value = serde_json::from_str(&answer).expect("JSON");
-        Ok(answer["status"]["userInfo"].clone())
+        user_of(&self.server, token).await
     }
 
     /// Waits until a token does not count any more.
@@ -199,14 +199,9 @@ async fn tokens_are_no_longer_than_the_operator_wants() {
     let fixture = Fixture::start(&[longest]).await;
     create(&fixture.admin, "pods", pod("p", None)).await;
     let path = format!("{CORE}/serviceaccounts/robot/token");
-    let body = json!({"spec": {"expirationSeconds": 7200}}).to_string();
-    let request = http::Request::post(path).header("content-type", "application/json");
-    let request = request.body(kube::client::Body::from(body.into_bytes()));
-    let answer = fixture
-        .admin
-        .send(request.expect("a request"))
-        .await
-        .expect("an answer");
+    let body = json!({"spec": {"expirationSeconds": 7200}});
+    let request = requests::request("POST", &path, &body);
+    let answer = fixture.admin.send(request).await.expect("an answer");
     assert_eq!(
         answer.headers()["warning"],
         r#"299 - "requested expiration of 7200 seconds shortened to 3600 seconds""#
@@ -231,12 +226,7 @@ async fn tokens_are_no_longer_than_the_operator_wants() {
 async fn a_token_ends_with_what_it_is_bound_to() {
     let fixture = Fixture::start(&[]).await;
     create(&fixture.admin, "nodes", json!({"metadata": {"name": "n"}})).await;
-    create(
-        &fixture.admin,
-        "secrets",
-        json!({"metadata": {"name": "s"}}),
-    )
-    .await;
+    fixture.create_secret("s").await;
     create(&fixture.admin, "pods", pod("p", None)).await;
     let unbound = fixture.token(json!({})).await;
     for (kind, name, path) in [
@@ -249,20 +239,10 @@ async fn a_token_ends_with_what_it_is_bound_to() {
         fixture.delete(&path).await;
         fixture.until_refused(&token).await;
     }
-    create(
-        &fixture.admin,
-        "secrets",
-        json!({"metadata": {"name": "s"}}),
-    )
-    .await;
+    fixture.create_secret("s").await;
     let token = fixture.token(bound("Secret", "s")).await;
     fixture.delete(&format!("{CORE}/secrets/s")).await;
-    create(
-        &fixture.admin,
-        "secrets",
-        json!({"metadata": {"name": "s"}}),
-    )
-    .await;
+    fixture.create_secret("s").await;
     fixture.until_refused(&token).await;
 
     assert!(fixture.who(&unbound).await.is_ok());
@@ -278,12 +258,7 @@ async fn a_token_ends_with_what_it_is_bound_to() {
 #[tokio::test]
 async fn requests_that_make_no_sense_are_refused() {
     let fixture = Fixture::start(&[]).await;
-    create(
-        &fixture.admin,
-        "secrets",
-        json!({"metadata": {"name": "s"}}),
-    )
-    .await;
+    fixture.create_secret("s").await;
     let mut other = pod("p", None);
     other["spec"]["serviceAccountName"] = json!("other");
     create(&fixture.admin, "pods", other).await;

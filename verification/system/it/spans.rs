@@ -14,6 +14,9 @@ use ringwatch_server::{Builder, InProcessServer};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use tempfile::NamedTempFile;
 
+use self::collector::{Collector, Manner};
+use crate::support::in_process::client;
+
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// The parameters of a watch that begins with the state and ends after some seconds, in which a busy machine sends the
 /// state.
@@ -43,6 +46,14 @@ fn flag(file: &NamedTempFile) -> String {
 async fn start(file: &NamedTempFile, change: impl FnOnce(Builder) -> Builder) -> InProcessServer {
     let builder = InProcessServer::builder().flag(flag(file));
     change(builder).start().await.unwrap()
+}
+
+/// Starts a server that samples no request of its own accord, with its collector and a client of its admin.
+async fn collected() -> (Collector, InProcessServer, kube::Client) {
+    let collector = Collector::start(Manner::Takes).await;
+    let server = start(&config(collector.address, 0), |it| it).await;
+    let admin = client(&server).await;
+    (collector, server, admin)
 }
 
 /// Sends a request with a caller's span, and returns the status.

@@ -6,10 +6,10 @@ mod field_validation;
 mod flow_control;
 
 use http::{Method, Request, StatusCode};
-use http_body_util::BodyExt;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
+use crate::support::requests;
 use crate::support::server::Server;
 
 /// The admin of a server of one's own.
@@ -53,15 +53,13 @@ impl Admin {
             .header("Content-Type", sent)
             .header("Accept", accepted);
         let request = request.body(body.to_string().into_bytes().into());
-        let response = self.client.send(request.expect("a request")).await;
-        let (head, body) = response.expect("an answer").into_parts();
-        let warnings = head.headers.get_all("Warning").iter();
+        let answer = requests::send(&self.client, request.expect("a request")).await;
+        let warnings = answer.headers().get_all("Warning").iter();
         let warnings = warnings.map(|it| it.to_str().expect("a text").to_owned());
-        let body = body.collect().await.expect("a body").to_bytes();
         Answer {
-            status: head.status,
+            status: answer.status(),
             warnings: warnings.collect(),
-            body: serde_json::from_slice(&body).expect("JSON"),
+            body: serde_json::from_slice(answer.body()).expect("JSON"),
         }
     }
 
@@ -124,8 +122,7 @@ impl Admin {
         let gears = "/apis/example.com/v1/gears".to_owned();
         eventually(DEADLINE, "gears are served", async || {
             // What is not served yet is answered by a text.
-            let list = Request::get(&gears).body(Vec::new());
-            self.client.request_text(list.expect("a request")).await
+            self.client.request_text(requests::get(&gears)).await
         })
         .await;
         (format!("{DEFINITIONS}/gears.example.com"), gears)

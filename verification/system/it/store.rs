@@ -115,8 +115,7 @@ async fn snapshot_under_writes(client: &Client, kubeconfig: &Path, file: &Path) 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_snapshot_under_writes_is_restored_as_it_was() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&[]).await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("snapshot");
     let revision = snapshot_under_writes(&client, &server.kubeconfig(), &file).await;
@@ -128,8 +127,7 @@ async fn a_snapshot_under_writes_is_restored_as_it_was() {
     );
     let printed = done(&["check", text(&file)]);
     assert!(printed.contains("FINDINGS  0\n"), "{printed}");
-    let mut restored = Server::start(&[]);
-    restored.client().await;
+    let (mut restored, _) = Server::ready(&[]).await;
     // The store of another server is in its place, until that is gone.
     let data = restored.folder().join("data");
     let restoring = ["restore", text(&file), "--data-dir", text(&data)];
@@ -193,8 +191,7 @@ async fn a_store_that_nothing_serves_is_copied_checked_and_compacted() {
 
 /// Returns the path of a snapshot of a store with some objects, and its folder.
 async fn snapshot() -> (TempDir, String) {
-    let mut server = Server::start(&[]);
-    server.client().await;
+    let (server, _) = Server::ready(&[]).await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = text(&folder.path().join("snapshot")).to_owned();
     done(&[
@@ -229,8 +226,7 @@ async fn a_damaged_byte_of_a_snapshot_is_found() {
 /// The right to get the path is not the right to write to it.
 #[tokio::test]
 async fn a_snapshot_is_the_answer_to_a_get_alone() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&[]).await;
     for (method, status) in [("POST", 404), ("PUT", 404), ("GET", 200)] {
         let request = Request::builder()
             .method(method)
@@ -247,8 +243,7 @@ async fn only_those_who_may_get_the_path_get_a_snapshot() {
     let folder = tempfile::tempdir().expect("a folder");
     let tokens = folder.path().join("tokens.csv");
     fs::write(&tokens, "secret,somebody,1,\"users\"\n").expect("a file");
-    let mut server = Server::start(&["--token-auth-file", text(&tokens)]);
-    server.client().await;
+    let (server, _) = Server::ready(&["--token-auth-file", text(&tokens)]).await;
     let admin = fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
     let mut kubeconfig: Value = serde_saphyr::from_str(&admin).expect("a kubeconfig");
     kubeconfig["users"][0]["user"] = serde_json::json!({"token": "secret"});

@@ -99,8 +99,7 @@ async fn a_cluster_moves_to_etcd_and_back() {
     let Some(etcd) = Etcd::start("a_cluster_moves_to_etcd_and_back") else {
         return;
     };
-    let mut first = Server::start(&[]);
-    let client = first.client().await;
+    let (mut first, client) = Server::ready(&[]).await;
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
     for number in 0..20 {
         write(&api, format!("object-{number}")).await;
@@ -140,8 +139,7 @@ async fn a_cluster_moves_to_etcd_and_back() {
     let again = refused(&copy);
     assert!(again.contains("keys already"), "{again}");
 
-    let mut second = Server::start(&["--etcd-servers", &etcd.endpoint()]);
-    let client = second.client().await;
+    let (mut second, client) = Server::ready(&["--etcd-servers", &etcd.endpoint()]).await;
     assert_eq!(objects(&client).await, expected);
     assert_moved(&client, known, &listed_at).await;
     let api: Api<ConfigMap> = Api::default_namespaced(client);

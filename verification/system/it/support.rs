@@ -3,11 +3,22 @@
 pub(crate) mod browser;
 pub(crate) mod devtools;
 pub(crate) mod in_process;
+pub(crate) mod requests;
 pub(crate) mod server;
+pub(crate) mod tls_server;
 pub(crate) mod webhook;
 
+use kube::api::ObjectMeta;
 pub(crate) use ringwatch_testing::{etcd, recorded, tools};
 use serde_json::Value;
+
+/// Returns the metadata of an object that has only a name.
+pub(crate) fn named(name: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        ..ObjectMeta::default()
+    }
+}
 
 /// Adds the kind and API version of the claims in a stateful set to a recorded object. Recorded objects were written by
 /// their types alone; kube-apiserver also tells what these claims are.

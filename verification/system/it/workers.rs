@@ -18,6 +18,7 @@ use kube::{Client, Config, ResourceExt};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
+use crate::support::requests;
 use crate::support::server::Server;
 
 /// The part of the CPU time beside large work that serving threads may use: they read and write large requests and
@@ -210,9 +211,7 @@ impl CpuTime {
 }
 
 async fn ready(client: &Client) {
-    let request = Request::get("/readyz").body(Vec::new()).expect("a request");
-    let answer = client.request_text(request).await.expect("ready");
-    assert_eq!(answer, "ok");
+    assert_eq!(requests::text(client, "/readyz").await, "ok");
 }
 
 /// Changes an object and waits until a watcher sees it.
@@ -237,8 +236,7 @@ async fn event(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn large_work_keeps_neither_health_nor_watchers_waiting() {
-    let mut server = Server::start(&["--storage-backend", "memory"]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&["--storage-backend", "memory"]).await;
     let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let mut sample = ConfigMap::default();
     sample.metadata.name = Some("sample".to_owned());

@@ -97,8 +97,7 @@ async fn start(webhook: &Webhook) -> (Server, Client) {
 
 /// A server with a definition, once it is served at a path.
 pub(super) async fn start_with(flags: &[&str], definition: &Value, path: &str) -> (Server, Client) {
-    let mut server = Server::start(&[&["--storage-backend=memory"], flags].concat());
-    let client = server.client().await;
+    let (server, client) = Server::ready(&[&["--storage-backend=memory"], flags].concat()).await;
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let created = ask(&client, Method::POST, definitions, definition).await;
     assert_eq!(created.0, 201, "{}", message(&created));

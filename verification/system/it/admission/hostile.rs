@@ -173,8 +173,7 @@ fn peak_memory(server: &Server) -> u64 {
 #[tokio::test]
 async fn webhooks_that_hang_or_lie_end_in_a_status() {
     let webhook = Webhook::start(answer).await;
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let cases = validating_cases(&webhook);
     let mut hooks: Vec<Value> = Vec::new();
     for (name, _, more) in &cases {
@@ -210,8 +209,7 @@ async fn webhooks_that_hang_or_lie_end_in_a_status() {
 #[tokio::test]
 async fn patches_that_make_no_sense_end_in_a_status() {
     let webhook = Webhook::start(answer).await;
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let cases = [
         ("patch-no-json", "EOF while parsing"),
         (

@@ -69,8 +69,7 @@ fn changing_hooks(webhook: &Webhook) -> Vec<Value> {
 #[tokio::test]
 async fn what_webhooks_change_is_stored() {
     let webhook = Webhook::start(answer).await;
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let hooks = changing_hooks(&webhook);
     configure(&client, &webhook, "mutatingwebhookconfigurations", hooks).await;
 
@@ -193,8 +192,7 @@ async fn every_way_to_write_is_asked_about(client: &Client, webhook: &Webhook) {
 #[tokio::test]
 async fn webhooks_without_side_effects_see_dry_runs() {
     let webhook = Webhook::start(answer).await;
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let hooks = vec![hook(&webhook, "stamp", json!({}))];
     configure(&client, &webhook, "mutatingwebhookconfigurations", hooks).await;
     let dry = create(&client, &config_map("a", "stamp"), "?dryRun=All").await;
@@ -212,11 +210,11 @@ async fn webhooks_without_side_effects_see_dry_runs() {
 #[tokio::test]
 async fn switched_off_plugins_ask_no_webhooks() {
     let webhook = Webhook::start(answer).await;
-    let mut server = Server::start(&[
+    let (_server, client) = Server::ready(&[
         "--storage-backend=memory",
         "--disable-admission-plugins=MutatingAdmissionWebhook",
-    ]);
-    let client = server.client().await;
+    ])
+    .await;
     let validating = "validatingwebhookconfigurations";
     configure(&client, &webhook, validating, Vec::new()).await;
     let hooks = json!({"apiVersion": "admissionregistration.k8s.io/v1",

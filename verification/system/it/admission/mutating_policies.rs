@@ -76,8 +76,7 @@ async fn until(client: &Client, object: &Value, what: impl Fn(&Answered) -> bool
 
 #[tokio::test]
 async fn policies_change_objects_in_the_order_of_their_names() {
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let params = config_map("settings", "none");
     assert_eq!(create(&client, &params, "").await.0, 201);
     policy(
@@ -135,8 +134,7 @@ async fn policies_change_objects_in_the_order_of_their_names() {
 
 #[tokio::test]
 async fn lists_are_merged_by_their_keys() {
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let rules = json!({"resourceRules": [{"operations": ["CREATE"], "apiGroups": [""],
         "apiVersions": ["v1"], "resources": ["pods"]}]});
     let expression = "Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: 'mesh', image: 'mesh:1', restartPolicy: 'Always'}], containers: object.spec.containers.map(c, Object.spec.containers{name: c.name, env: [Object.spec.containers.env{name: 'A', value: c.name}]})}}";
@@ -177,8 +175,7 @@ async fn lists_are_merged_by_their_keys() {
 
 #[tokio::test]
 async fn policies_that_fail_refuse_or_are_ignored() {
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     for (name, mutation, failure) in [
         (
             "no-member",
@@ -250,8 +247,7 @@ async fn policies_that_fail_refuse_or_are_ignored() {
 
 #[tokio::test]
 async fn policies_come_before_webhooks_and_see_their_changes_if_they_wish() {
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let webhook = Webhook::start(|path, review| {
         if path != "/turns" {
             return agreed(review, json!({}));

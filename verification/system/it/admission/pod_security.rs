@@ -1,6 +1,6 @@
 //! PodSecurity over HTTP: refusals, warnings, metrics, and the file that configures it.
 
-use http::{Method, Request};
+use http::Method;
 use kube::Client;
 use ringwatch_server::{Builder, InProcessServer};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Answered, ask, message};
 use crate::support::in_process::client;
+use crate::support::requests;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 
@@ -33,12 +34,6 @@ fn pod(name: &str, more: &Value) -> Value {
 
 async fn create(client: &Client, path: &str, object: &Value) -> Answered {
     ask(client, Method::POST, path, object).await
-}
-
-async fn metrics(client: &Client) -> String {
-    let request = Request::get("/metrics").body(Vec::new());
-    let text = client.request_text(request.expect("a request")).await;
-    text.expect("metrics")
 }
 
 #[tokio::test]
@@ -83,7 +78,7 @@ async fn pods_are_refused_and_what_makes_them_is_warned_of() {
         created.2
     );
 
-    let text = metrics(&client).await;
+    let text = requests::text(&client, "/metrics").await;
     for line in [
         "# TYPE pod_security_evaluations_total counter",
         "pod_security_evaluations_total{decision=\"deny\",policy_level=\"restricted\",policy_version=\"v1.36\",\

@@ -58,8 +58,7 @@ async fn until(client: &Client, code: u16, case: &str, data: &Value) -> Answered
 
 #[tokio::test]
 async fn what_does_not_hold_is_refused_in_kube_apiservers_words() {
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let validations = json!([
         {"expression": "int(object.data.size) <= 5"},
         {"expression": "!object.data.size.endsWith('4')", "message": "not four", "reason": "Forbidden"},
@@ -115,8 +114,7 @@ async fn what_does_not_hold_is_refused_in_kube_apiservers_words() {
 
 #[tokio::test]
 async fn updates_are_compared_and_warned_about() {
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let growing = json!([{"expression":
         "oldObject == null || int(object.data.size) >= int(oldObject.data.size)"}]);
     policy(&client, "growing", json!({"validations": growing})).await;
@@ -143,8 +141,7 @@ async fn updates_are_compared_and_warned_about() {
 
 #[tokio::test]
 async fn params_are_found_by_name_and_by_selector() {
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let spec = json!({"paramKind": {"apiVersion": "v1", "kind": "Secret"},
         "validations": [{"expression": "object.data.k in params.data",
             "messageExpression": "'not in ' + params.metadata.name"}]});
@@ -182,8 +179,7 @@ async fn params_are_found_by_name_and_by_selector() {
 
 #[tokio::test]
 async fn expressions_without_a_value_or_an_end_are_bounded() {
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let loops =
         "object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, a != 'x'))))";
     let spec = |expression: &str, failure: &str| json!({"failurePolicy": failure, "validations": [{"expression": expression}]});
@@ -240,8 +236,8 @@ async fn expressions_without_a_value_or_an_end_are_bounded() {
 
 #[tokio::test]
 async fn expressions_ask_who_may_do_what() {
-    let mut server = Server::start(&["--storage-backend=memory", "--authorization-mode=RBAC"]);
-    let client = server.client().await;
+    let (_server, client) =
+        Server::ready(&["--storage-backend=memory", "--authorization-mode=RBAC"]).await;
     let asked = "authorizer.serviceAccount('default', object.data.who).group('').resource('secrets').namespace('default').check('get').allowed()";
     let validations = json!([
         {"expression": "authorizer.requestResource.check('create').allowed() && authorizer.path('/x').check('get').allowed()"},

@@ -38,8 +38,7 @@ fn answer(path: &str, review: &Value) -> Reply {
 #[tokio::test]
 async fn refusals_are_passed_on_in_kube_apiservers_words() {
     let webhook = Webhook::start(answer).await;
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let names = ["deny", "deny-bare", "deny-reason", "deny-details", "warn"];
     let hooks = names.map(|name| hook(&webhook, name, json!({})));
     configure(
@@ -180,8 +179,7 @@ fn gates(webhook: &Webhook) -> Vec<Value> {
 #[tokio::test]
 async fn rules_and_selectors_choose_requests() {
     let webhook = Webhook::start(answer).await;
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let hooks = gates(&webhook);
     configure(&client, &webhook, "validatingwebhookconfigurations", hooks).await;
     requests_are_chosen(&client).await;
@@ -347,8 +345,7 @@ fn reviews_tell_what_is_asked(asked: &[Value]) {
 #[tokio::test]
 async fn services_are_found() {
     let webhook = Webhook::start(answer).await;
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let at = |name: &str, port: u16| {
         json!({"clientConfig": {"caBundle": webhook.ca_bundle(), "service": {
             "name": name, "namespace": "default", "path": "/deny", "port": port}}})

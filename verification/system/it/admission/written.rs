@@ -153,8 +153,7 @@ fn refused() -> Vec<(&'static str, Value, &'static str, String)> {
 
 #[tokio::test]
 async fn expressions_that_cannot_be_run_are_refused() {
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     for (plural, more, field, why) in refused() {
         let path = format!("{GROUP}/{plural}");
         let answered = ask(&client, Method::POST, &path, &object(plural, &more)).await;
@@ -170,8 +169,7 @@ async fn expressions_that_cannot_be_run_are_refused() {
 
 #[tokio::test]
 async fn expressions_that_can_be_run_are_taken() {
-    let mut server = Server::start(&["--storage-backend=memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
     let condition = |expression: &str| json!([{"name": "c", "expression": expression}]);
     for (plural, more) in [
         (

@@ -1,19 +1,17 @@
 //! A server of an API that answers as the test says, over TLS on loopback.
 
-use std::net::Ipv4Addr;
 use std::path::Path;
-use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::{Pair, head};
+use crate::support::tls_server;
 
 /// The way in which the stand-in answers a request.
 pub(super) enum Reply {
@@ -49,32 +47,12 @@ impl StandIn {
         let pair = Pair::serving(folder, service);
         let certificate = CertificateDer::from_pem_file(&pair.certificate);
         let key = PrivateKeyDer::from_pem_file(&pair.key).expect("a key");
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.expect("a certificate")], key)
-            .expect("a key of the certificate");
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-        let listener = listener.expect("a port");
-        let port = listener.local_addr().expect("an address").port();
         let (tell, heads) = mpsc::unbounded_channel();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            let mut connections = JoinSet::new();
-            while let Ok((tcp, _)) = listener.accept().await {
-                let (acceptor, tell) = (acceptor.clone(), tell.clone());
-                connections.spawn(async move {
-                    if let Ok(stream) = acceptor.accept(tcp).await {
-                        let _ = serve(stream, respond, &tell).await;
-                    }
-                });
-            }
-        });
+        let serve = move |stream| serve(stream, respond, tell.clone());
+        let certificate = certificate.expect("a certificate");
+        let (address, tasks) = tls_server::listen(certificate, key, serve).await;
         Self {
-            port,
+            port: address.port(),
             pem: pair.pem,
             heads,
             _tasks: tasks,
@@ -85,7 +63,7 @@ impl StandIn {
 async fn serve(
     mut stream: TlsStream<TcpStream>,
     respond: Respond,
-    tell: &mpsc::UnboundedSender<String>,
+    tell: mpsc::UnboundedSender<String>,
 ) -> std::io::Result<()> {
     let head = head(&mut stream).await?;
     let target = head.split(' ').nth(1).unwrap_or_default();

@@ -114,9 +114,7 @@ async fn at_each_start_default_roles_get_back_what_they_lack() {
     let other = format!("{bindings}/system:kube-scheduler");
     let gone = ask(&fixture.admin, Method::DELETE, &other, &Value::Null).await;
     gone.expect("deleted");
-    fixture.server.stop().await;
-    fixture.server.start_again();
-    let admin = fixture.server.client().await;
+    let admin = fixture.server.restart().await;
     let dns = object(&admin, format!("{roles}/system:kube-dns")).await;
     assert_eq!(
         dns["rules"],

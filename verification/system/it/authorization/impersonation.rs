@@ -3,22 +3,20 @@
 use http::Request;
 use serde_json::{Value, json};
 
-use super::Fixture;
-
-const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+use super::{Fixture, WHO};
+use crate::support::requests;
 
 /// Returns the user that the server takes the request for, or its refusal.
 async fn who(client: &kube::Client, headers: &[(&str, &str)]) -> Result<Value, String> {
-    let mut request = Request::post(WHO).header("content-type", "application/json");
+    let mut request = Request::post(WHO);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let request = request.body(b"{}".to_vec()).expect("a request");
-    match client.request::<Value>(request).await {
-        Ok(review) => Ok(review["status"]["userInfo"].clone()),
-        Err(kube::Error::Api(status)) => Err(format!("{} {}", status.code, status.message)),
-        Err(error) => panic!("{headers:?}: {error}"),
-    }
+    let review = client
+        .request::<Value>(requests::with_document(request, &json!({})))
+        .await;
+    let review = review.map_err(requests::refusal)?;
+    Ok(review["status"]["userInfo"].clone())
 }
 
 #[tokio::test]

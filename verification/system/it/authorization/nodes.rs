@@ -7,6 +7,7 @@ use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use super::Fixture;
+use crate::support::requests;
 
 const DEFAULT: &str = "/api/v1/namespaces/default";
 
@@ -18,24 +19,17 @@ async fn as_node(
     path: &str,
     body: &Value,
 ) -> Result<String, String> {
-    let body = if body.is_null() {
-        Vec::new()
-    } else {
-        body.to_string().into_bytes()
-    };
     let request = Request::builder()
         .method(method)
         .uri(path)
-        .header("content-type", "application/json")
         .header("impersonate-user", format!("system:node:{node}"))
-        .header("impersonate-group", "system:nodes")
-        .body(body)
-        .expect("a request");
-    match fixture.admin.request_text(request).await {
-        Ok(text) => Ok(text),
-        Err(kube::Error::Api(status)) => Err(format!("{} {}", status.code, status.message)),
-        Err(error) => panic!("{path}: {error}"),
-    }
+        .header("impersonate-group", "system:nodes");
+    let request = requests::with_document(request, body);
+    fixture
+        .admin
+        .request_text(request)
+        .await
+        .map_err(requests::refusal)
 }
 
 async fn get(fixture: &Fixture, node: &str, path: &str) -> Result<String, String> {

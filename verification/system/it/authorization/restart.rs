@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use http::Request;
 use ringwatch_testing::eventually::DEADLINE;
 use serde_json::json;
 
 use super::Fixture;
+use crate::support::requests;
 
 const RESTARTS: usize = 5;
 /// The number of definitions: so many take a moment to be read.
@@ -43,8 +43,7 @@ async fn rights_and_custom_resources_are_there_from_the_first_answer_on() {
 async fn first_answer(fixture: &Fixture) {
     let answer = async {
         loop {
-            let request = Request::get(PATH).body(Vec::new()).expect("a request");
-            match fixture.jane.request_text(request).await {
+            match fixture.jane.request_text(requests::get(PATH)).await {
                 Ok(_) => return,
                 Err(kube::Error::Api(status)) => panic!("{status:?}"),
                 Err(_) => tokio::time::sleep(ASK_PERIOD).await,

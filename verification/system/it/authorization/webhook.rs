@@ -69,8 +69,7 @@ async fn start(folder: &Path, flags: &[&str]) -> (Server, kube::Client, kube::Cl
     fs::write(&tokens, "jane-token,jane,1,devs\njoe-token,joe,2\n").expect("tokens");
     let tokens = tokens.display().to_string();
     let flags = [flags, &["--token-auth-file", &tokens]].concat();
-    let mut server = Server::start(&flags);
-    server.client().await;
+    let (server, _) = Server::ready(&flags).await;
     let jane = server.client_with_token("jane-token").await;
     let joe = server.client_with_token("joe-token").await;
     (server, jane, joe)
@@ -228,9 +227,8 @@ async fn the_file_is_read_again_and_webhooks_are_asked_again() {
 async fn expressions_ask_webhooks(jane: &kube::Client) {
     const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic";
     let post = async |path: &str, object: Value| {
-        let request = Request::post(path).header("content-type", "application/json");
-        let request = request.body(object.to_string().into_bytes());
-        let answer = jane.request::<Value>(request.expect("a request")).await;
+        let request = requests::request("POST", path, &object);
+        let answer = jane.request::<Value>(request).await;
         answer.map(|_| ()).map_err(|error| error.to_string())
     };
     let joe = "!authorizer.serviceAccount('default', 'joe')";

@@ -29,8 +29,7 @@ const MINORS: &[u32] = &[29, 33];
 
 #[tokio::test]
 async fn kubectl_works_on_the_embedded_store() {
-    let mut server = Server::start(&[]);
-    server.client().await;
+    let (server, _) = Server::ready(&[]).await;
     for kubectl in kubectls("kubectl on the embedded store", &server) {
         kubectl.everything();
     }
@@ -41,8 +40,7 @@ async fn kubectl_works_on_etcd_and_etcdctl_sees_the_same() {
     let Some(etcd) = Etcd::start("kubectl on etcd") else {
         return;
     };
-    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
-    server.client().await;
+    let (server, _) = Server::ready(&["--etcd-servers", &etcd.endpoint()]).await;
     for kubectl in kubectls("kubectl on etcd", &server) {
         kubectl.everything();
         kubectl.ok(&["create", "configmap", "seen", "--from-literal=by=etcdctl"]);

@@ -20,8 +20,7 @@ async fn the_dynamic_client_works_with_what_is_defined() {
             "no Python with the kubernetes package",
         );
     };
-    let mut server = Server::start(&[]);
-    server.client().await;
+    let (server, _) = Server::ready(&[]).await;
     let script = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../verification/system/it/clients/dynamic.py");
     let output = run(Command::new(python).arg(script).arg(server.kubeconfig()));
@@ -38,8 +37,7 @@ async fn a_controller_works_through_the_end_of_its_leader_and_of_the_server() {
             "no Python with the kubernetes package",
         );
     };
-    let mut server = Server::start(&[]);
-    server.client().await;
+    let (mut server, _) = Server::ready(&[]).await;
     let kubeconfig = server.kubeconfig();
     control(&python, &kubeconfig, || {
         server.kill();
@@ -55,8 +53,7 @@ async fn a_controller_works_through_a_relay_whose_upstream_is_killed() {
             "no Python with the kubernetes package",
         );
     };
-    let mut upstream = Server::start(&[]);
-    upstream.client().await;
+    let (mut upstream, _) = Server::ready(&[]).await;
     let mut relay = Server::relay(&upstream.kubeconfig(), &[]);
     relay.client().await;
     control(&python, &relay.kubeconfig(), || {

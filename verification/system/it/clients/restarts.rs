@@ -10,8 +10,7 @@ use crate::support::server::Server;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_follow_an_embedded_store() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (mut server, client) = Server::ready(&[]).await;
     let followers = Followers::start("watches of an embedded store", &client, &server);
     let mut writer = Writer::new(&client);
     for number in 1..=CHANGES {
@@ -29,8 +28,7 @@ async fn watches_follow_etcd() {
     let Some(mut etcd) = Etcd::start("watches of etcd") else {
         return;
     };
-    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
-    let client = server.client().await;
+    let (mut server, client) = Server::ready(&["--etcd-servers", &etcd.endpoint()]).await;
     let followers = Followers::start("watches of etcd", &client, &server);
     let mut writer = Writer::new(&client);
     for number in 1..=CHANGES {

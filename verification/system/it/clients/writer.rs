@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::PostParams;
 use kube::{Api, Client};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
+
+use crate::support::named;
 
 /// The number of changes that the followers must see.
 pub(crate) const CHANGES: u64 = 4_000;
@@ -45,10 +47,7 @@ impl Writer {
         };
         let written = match found {
             None => {
-                let metadata = ObjectMeta {
-                    name: Some(name.to_owned()),
-                    ..ObjectMeta::default()
-                };
+                let metadata = named(name);
                 let object = ConfigMap {
                     metadata,
                     data,

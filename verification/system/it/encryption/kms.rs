@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use futures::StreamExt;
-use http::Request;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
-use kube::client::Body;
+use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use super::kms_plugin::Plugin;
-use super::{configure, create_both, raw};
+use super::{configure, create_both, flags, raw};
 use crate::support::etcd::Etcd;
+use crate::support::named;
+use crate::support::requests;
 use crate::support::server::Server;
 
 pub(super) fn provider(socket: &Path) -> String {
@@ -22,16 +22,12 @@ pub(super) fn provider(socket: &Path) -> String {
 }
 
 pub(super) async fn health(client: &Client, path: &str) -> Result<String, kube::Error> {
-    let request = Request::get(path).body(Vec::new());
-    client.request_text(request.expect("a request")).await
+    client.request_text(requests::get(path)).await
 }
 
 pub(super) fn secret(name: &str) -> Secret {
     Secret {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            ..ObjectMeta::default()
-        },
+        metadata: named(name),
         ..Secret::default()
     }
 }
@@ -48,14 +44,8 @@ async fn a_plugin_encrypts_and_its_death_leaves_nothing_plain() {
     configure(&path, &provider(&socket));
     let plugin = Plugin::start(&socket);
     let (endpoint, config) = (etcd.endpoint(), path.display().to_string());
-    let flags = [
-        "--etcd-servers",
-        &endpoint,
-        "--encryption-provider-config",
-        &config,
-    ];
-    let mut server = Server::start(&flags);
-    let client = server.client().await;
+    let flags = flags(&endpoint, &config);
+    let (mut server, client) = Server::ready(&flags).await;
     let created = create_both(client.clone()).await;
     assert!(
         raw(&etcd).starts_with("k8s:enc:kms:v2:plugin:"),
@@ -127,11 +117,8 @@ async fn dies(etcd: &Etcd, server: &mut Server, socket: &Path, created: &Secret)
 /// Lists the secrets of the watch cache.
 async fn cached_list(client: &Client) -> (u16, Value) {
     let path = "/api/v1/namespaces/default/secrets?resourceVersion=0";
-    let request = Request::get(path).body(Body::empty()).expect("a request");
-    let answer = client.send(request).await.expect("an answer");
-    let status = answer.status().as_u16();
-    let body = answer.into_body().collect_bytes().await.expect("a body");
-    (status, serde_json::from_slice(&body).expect("JSON"))
+    let answer = requests::send(client, requests::get(path)).await;
+    requests::status_and_document(&answer)
 }
 
 /// Waits until the secrets of the watch cache can be listed, and returns the list.
@@ -162,14 +149,8 @@ async fn a_plugin_that_hangs_holds_up_its_types_alone() {
     configure(&path, &provider(&socket).replace("5s", "1h"));
     let plugin = Plugin::start(&socket);
     let (endpoint, config) = (etcd.endpoint(), path.display().to_string());
-    let flags = [
-        "--etcd-servers",
-        &endpoint,
-        "--encryption-provider-config",
-        &config,
-    ];
-    let mut reader_server = Server::start(&flags);
-    reader_server.client().await;
+    let flags = flags(&endpoint, &config);
+    let (reader_server, _) = Server::ready(&flags).await;
     let mut config = reader_server.config().await;
     // What is refused is not asked again.
     config.default_retry = false;
@@ -183,8 +164,7 @@ async fn a_plugin_that_hangs_holds_up_its_types_alone() {
     let changes = maps.watch(&WatchParams::default(), &begin).await;
     let mut changes = changes.expect("a watch").boxed();
 
-    let mut writer_server = Server::start(&flags);
-    let writer = writer_server.client().await;
+    let (_writer_server, writer) = Server::ready(&flags).await;
     plugin.hang(true);
     let decrypted = plugin.calls("Decrypt");
     let created = create_both(writer.clone()).await;

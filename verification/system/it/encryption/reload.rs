@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use kube::client::Body;
 use kube::{Api, Client};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::json;
 
 use super::kms::{health, provider, secret};
 use super::kms_plugin::Plugin;
-use super::{configure, create_both, key, raw};
+use super::{configure, create_both, flags, key, raw};
 use crate::support::etcd::Etcd;
+use crate::support::requests;
 use crate::support::server::Server;
 
 const RELOADS: &str = "apiserver_encryption_config_controller_automatic_reloads_total";
@@ -38,14 +38,14 @@ struct Reloading {
 impl Reloading {
     async fn start(etcd: &Etcd, path: &Path) -> Self {
         let (endpoint, config) = (etcd.endpoint(), path.display().to_string());
-        let mut server = Server::start(&[
+        let (server, _) = Server::ready(&[
             "--etcd-servers",
             &endpoint,
             "--encryption-provider-config",
             &config,
             "--encryption-provider-config-automatic-reload",
-        ]);
-        server.client().await;
+        ])
+        .await;
         let mut config = server.config().await;
         // What is refused is not asked again.
         config.default_retry = false;
@@ -230,18 +230,8 @@ async fn the_configuration_is_named_by_its_digest() {
     let path = folder.path().join("encryption.yaml");
     configure(&path, "  - identity: {}\n");
     let (endpoint, config) = (etcd.endpoint(), path.display().to_string());
-    let mut server = Server::start(&[
-        "--etcd-servers",
-        &endpoint,
-        "--encryption-provider-config",
-        &config,
-    ]);
-    let client = server.client().await;
-    let request = http::Request::get("/metrics").body(Body::empty());
-    let answer = client.send(request.expect("a request")).await;
-    let body = answer.expect("an answer").into_body();
-    let body = body.collect_bytes().await.expect("a body");
-    let metrics = String::from_utf8_lossy(&body);
+    let (_server, client) = Server::ready(&flags(&endpoint, &config)).await;
+    let metrics = requests::text(&client, "/metrics").await;
     let start =
         "apiserver_encryption_config_controller_last_config_info{apiserver_id_hash=\"sha256:";
     let mut lines = metrics.lines();

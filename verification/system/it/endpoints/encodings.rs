@@ -197,12 +197,7 @@ async fn what_two_versions_serve_is_encoded_for_each() {
         "targetCPUUtilizationPercentage": 60,
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}});
     let created = fixture.post(OLD, scaler).await;
-    assert_eq!(
-        created.head.status,
-        StatusCode::CREATED,
-        "{}",
-        created.text()
-    );
+    created.has_created();
     for _ in 0..2 {
         for (path, member) in [(OLD, "targetCPUUtilizationPercentage"), (NEW, "metrics")] {
             let list = fixture.get(path).await.json();

@@ -29,7 +29,7 @@ impl Fixture {
 
     async fn made(&self, path: &str, object: Value) {
         let made = self.post(path, object).await;
-        assert_eq!(made.head.status, StatusCode::CREATED, "{}", made.text());
+        made.has_created();
     }
 
     async fn status(&self, path: &str, patch: Value) {
@@ -57,12 +57,7 @@ async fn pods_are_evicted() {
     let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n",
         "containers": [{"name": "c", "image": "nginx"}]}});
     let created = fixture.post(PODS, pod).await;
-    assert_eq!(
-        created.head.status,
-        StatusCode::CREATED,
-        "{}",
-        created.text()
-    );
+    created.has_created();
     let path = format!("{PODS}/p");
     let running = json!({"status": {"phase": "Running"}});
     let status = format!("{path}/status");
@@ -89,7 +84,7 @@ async fn pods_are_evicted() {
     assert_eq!(fixture.get(&path).await.json(), before);
     let version = before["metadata"]["resourceVersion"].clone();
     let done = evict(json!({"preconditions": {"resourceVersion": version}})).await;
-    assert_eq!(done.head.status, StatusCode::CREATED, "{}", done.text());
+    done.has_created();
     let after = fixture.get(&path).await.json();
     assert_eq!(after["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(
@@ -120,10 +115,10 @@ async fn a_budget_is_taken_from_and_then_refuses() {
     fixture.running("other", "db", true).await;
     let before = fixture.get(&format!("{BUDGETS}/b")).await.json();
     let dry = fixture.evict("one", json!({"dryRun": ["All"]})).await;
-    assert_eq!(dry.head.status, StatusCode::CREATED, "{}", dry.text());
+    dry.has_created();
     assert_eq!(fixture.get(&format!("{BUDGETS}/b")).await.json(), before);
     let first = fixture.evict("one", json!({})).await;
-    assert_eq!(first.head.status, StatusCode::CREATED, "{}", first.text());
+    first.has_created();
     assert!(fixture.is_going("one").await);
     let after = fixture.get(&format!("{BUDGETS}/b")).await.json();
     assert_eq!(after["status"]["disruptionsAllowed"], 0);
@@ -153,9 +148,9 @@ async fn a_budget_is_taken_from_and_then_refuses() {
     assert!(!fixture.is_going("two").await);
     // Going already, so that it disturbs nothing more.
     let again = fixture.evict("one", json!({})).await;
-    assert_eq!(again.head.status, StatusCode::CREATED, "{}", again.text());
+    again.has_created();
     let other = fixture.evict("other", json!({})).await;
-    assert_eq!(other.head.status, StatusCode::CREATED, "{}", other.text());
+    other.has_created();
     assert_eq!(fixture.get(&format!("{BUDGETS}/b")).await.json(), after);
 }
 
@@ -180,12 +175,7 @@ async fn a_budget_that_is_not_known_yet_asks_for_patience() {
         "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
     fixture.made(PODS, pending).await;
     let evicted = fixture.evict("new", json!({})).await;
-    assert_eq!(
-        evicted.head.status,
-        StatusCode::CREATED,
-        "{}",
-        evicted.text()
-    );
+    evicted.has_created();
     assert!(fixture.is_going("new").await);
 }
 

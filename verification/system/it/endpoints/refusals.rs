@@ -78,12 +78,7 @@ fn ways() -> Vec<Way> {
 async fn fields_are_validated_by_whatever_way_they_come() {
     let fixture = Fixture::start(true).await;
     let created = fixture.post(DEPLOYMENTS, deployment()).await;
-    assert_eq!(
-        created.head.status,
-        StatusCode::CREATED,
-        "{}",
-        created.text()
-    );
+    created.has_created();
     for (way, part, body, code, word) in ways() {
         let applies = way.starts_with("apply");
         let force = if applies { "&force=true" } else { "" };
@@ -118,12 +113,7 @@ async fn what_is_only_tried_is_not_stored() {
     let fixture = Fixture::start(true).await;
     for (path, object) in [(DEPLOYMENTS, deployment()), (SERVICES, service("s"))] {
         let created = fixture.post(path, object).await;
-        assert_eq!(
-            created.head.status,
-            StatusCode::CREATED,
-            "{}",
-            created.text()
-        );
+        created.has_created();
     }
     let object = format!("{DEPLOYMENTS}/d");
     let mut changed = deployment();
@@ -180,11 +170,11 @@ async fn what_is_only_tried_takes_no_address() {
     let path = format!("{SERVICES}?dryRun=All");
     for _ in 0..2 {
         let answer = fixture.post(&path, tried.clone()).await;
-        assert_eq!(answer.head.status, StatusCode::CREATED, "{}", answer.text());
+        answer.has_created();
     }
     tried["metadata"]["name"] = json!("other");
     let answer = fixture.post(SERVICES, tried.clone()).await;
-    assert_eq!(answer.head.status, StatusCode::CREATED, "{}", answer.text());
+    answer.has_created();
     tried["metadata"]["name"] = json!("third");
     let refused = "provided IP is already allocated";
     let (code, message) = fixture.post(SERVICES, tried.clone()).await.failure();

@@ -10,12 +10,7 @@ async fn a_deployment_is_scaled_through_its_subresource() {
         "selector": {"matchLabels": {"app": "d"}}, "template": {"metadata": {"labels": {"app": "d"}},
         "spec": {"containers": [{"name": "c", "image": "nginx"}]}}}});
     let created = fixture.post(deployments, object).await;
-    assert_eq!(
-        created.head.status,
-        StatusCode::CREATED,
-        "{}",
-        created.text()
-    );
+    created.has_created();
     let path = format!("{deployments}/d/scale");
     let scale = fixture.get(&path).await.json();
     assert_eq!(scale["spec"], json!({"replicas": 2}));

@@ -1,26 +1,17 @@
 //! Flags of deletions.
 
-use bytes::Bytes;
 use http::{Method, Request};
-use http_body_util::BodyExt;
 use ringwatch_server::InProcessServer;
 use serde_json::{Value, json};
 
 use super::Folder;
+use crate::support::requests;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn call(server: &InProcessServer, method: Method, path: &str, body: Value) -> (u16, Value) {
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", "application/json")
-        .body(Bytes::from(body.to_string()))
-        .unwrap();
-    let response = server.answer(request).await;
-    let status = response.status().as_u16();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    (status, serde_json::from_slice(&body).unwrap_or_default())
+    let answer = server.answer(requests::request(method, path, &body)).await;
+    requests::status_and_document(&requests::whole(answer).await)
 }
 
 async fn create(server: &InProcessServer, name: &str) {
@@ -52,11 +43,12 @@ async fn without_the_garbage_collector_dependents_are_ignored() {
             if held {
                 assert_eq!(answer["metadata"]["finalizers"], json!([finalizer]));
                 let patch = json!([{"op": "remove", "path": "/metadata/finalizers"}]);
-                let request = Request::patch(&path)
-                    .header("content-type", "application/json-patch+json")
-                    .body(Bytes::from(patch.to_string()))
-                    .unwrap();
-                assert_eq!(server.answer(request).await.status(), 200);
+                let request =
+                    Request::patch(&path).header("content-type", "application/json-patch+json");
+                let answer = server
+                    .answer(requests::with_document(request, &patch))
+                    .await;
+                assert_eq!(answer.status(), 200);
             }
         }
     }

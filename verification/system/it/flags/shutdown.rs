@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{ADMIN, Folder, anyone, ask, dial, send};
 use crate::support::etcd::Etcd;
+use crate::support::requests;
 use crate::support::server::Server;
 
 /// The headers of an opening handshake of a WebSocket.
@@ -31,8 +32,7 @@ async fn requests_are_turned_away_until_those_in_progress_are_answered() {
         &folder.tokens(),
         "--shutdown-send-retry-after",
     ];
-    let mut server = Server::start(&flags);
-    server.client().await;
+    let (mut server, _) = Server::ready(&flags).await;
     let port = server.port();
     let body = r#"{"metadata": {"name": "a"}}"#;
     let mut slow = dial(port, "localhost", anyone(DEFAULT_VERSIONS))
@@ -83,18 +83,14 @@ async fn readiness_ends_before_the_address_is_withdrawn() {
         &folder.tokens(),
         "--advertise-address=192.0.2.7",
     ];
-    let mut server = Server::start(&flags);
-    server.client().await;
+    let (server, _) = Server::ready(&flags).await;
     // Else nothing would have to be withdrawn.
     let endpoints = "GET /api/v1/namespaces/default/endpoints/kubernetes";
     until_answered(&server, endpoints, |answer| answer.contains("192.0.2.7")).await;
     // The server tries to withdraw it for two seconds, then listens no more: a connection that is open already loses
     // none of them.
     let client = server.client_with_token("secret").await;
-    let shutdown = async || {
-        let request = ::http::Request::get("/readyz/shutdown").body(Vec::new());
-        client.request_text(request.unwrap()).await
-    };
+    let shutdown = async || client.request_text(requests::get("/readyz/shutdown")).await;
     shutdown().await.expect("not yet");
     // From here on it is to be withdrawn, though the server may still be starting.
     etcd.freeze();
@@ -131,8 +127,7 @@ async fn watches_end_in_order_within_their_time() {
         &folder.tokens(),
         "--shutdown-watch-termination-grace-period=5s",
     ];
-    let mut server = Server::start(&flags);
-    server.client().await;
+    let (mut server, _) = Server::ready(&flags).await;
     let line = "GET /api/v1/namespaces/default/configmaps?watch=1";
     let mut watches = Vec::new();
     for _ in 0..5 {

@@ -18,13 +18,13 @@ fn text(bytes: &[u8]) -> &str {
 
 #[tokio::test]
 async fn flags_without_effect_are_told_once() {
-    let mut server = Server::start(&[
+    let (server, _) = Server::ready(&[
         "--storage-backend=memory",
         "--contention_profiling",
         "--etcd-count-metric-poll-period=30s",
         "--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_RSA_WITH_RC4_128_SHA",
-    ]);
-    server.client().await;
+    ])
+    .await;
     let log = server.log();
     for notice in [
         "--contention-profiling has no effect here: there is no Go runtime to profile",
@@ -72,13 +72,13 @@ async fn the_steps_of_a_start_show_as_kube_apiservers_checks() {
 
 #[tokio::test]
 async fn log_lines_are_json_if_that_is_asked_for() {
-    let mut server = Server::start(&[
+    let (server, _) = Server::ready(&[
         "--storage-backend=memory",
         "--logging-format=json",
         "--contention-profiling=false",
         "-v=1",
-    ]);
-    server.client().await;
+    ])
+    .await;
     let log = server.log();
     // Whatever follows the last end of a line is still being written.
     let (whole, _) = log.rsplit_once('\n').unwrap();

@@ -64,11 +64,8 @@ async fn nodes_are_proxied_through_a_relay_and_logs_flow() {
     let mut relay = relay(&cluster).await;
     let client = relay.client().await;
     let text = async |path: &str| {
-        let request = http::Request::get(path)
-            .body(Vec::new())
-            .expect("a request");
-        let answer = tokio::time::timeout(DEADLINE, client.request_text(request)).await;
-        answer.expect("in time").expect("an answer")
+        let answer = requests::text_or_refusal(&client, requests::get(path)).await;
+        answer.expect("an answer")
     };
     assert_eq!(
         text("/api/v1/nodes/worker/proxy/any/path?a=b").await,

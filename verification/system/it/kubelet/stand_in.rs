@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use rustls::RootCertStore;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::container;
+use crate::support::tls_server;
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
@@ -73,8 +74,7 @@ impl StandIn {
 
     async fn made(address: IpAddr, kind: Kind, known: Option<RootCertStore>) -> Self {
         let names = vec![address.to_string()];
-        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        let (certificate, pem, key) = tls_server::self_signed(names);
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let clients = known.map(|known| {
             WebPkiClientVerifier::builder_with_provider(Arc::new(known), Arc::clone(&provider))
@@ -85,7 +85,7 @@ impl StandIn {
             .with_safe_default_protocol_versions()
             .expect("versions")
             .with_client_cert_verifier(clients.unwrap_or_else(WebPkiClientVerifier::no_client_auth))
-            .with_single_cert(vec![made.cert.der().clone()], key)
+            .with_single_cert(vec![certificate], key)
             .expect("a key of the certificate");
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind((address, 0)).await;
@@ -112,7 +112,7 @@ impl StandIn {
         });
         Self {
             address,
-            certificate: made.cert.pem(),
+            certificate: pem,
             events,
             lines,
             _tasks: tasks,

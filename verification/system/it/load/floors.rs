@@ -12,8 +12,7 @@ const ONE_WATCH_OF: usize = 2;
 
 /// Runs it through a proxy with this fault, and expects the run to fail for these reasons.
 async fn falls_short(fault: Fault, flags: &[&str], reasons: &[&str]) {
-    let mut server = Server::start(&["--storage-backend", "memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend", "memory"]).await;
     let proxy = Proxy::start(client, fault, ONE_WATCH_OF, 0).await;
     let url = proxy.url();
     let arguments = ["verify", "--duration", "8s", "--objects", "10"];

@@ -100,8 +100,7 @@ async fn a_file_that_cannot_be_written_is_found_before_the_run() {
 /// Without an authority in flags and kubeconfig, those of the machine count.
 #[tokio::test]
 async fn authorities_of_the_machine_are_trusted() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&[]).await;
     let kubeconfig = fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
     let mut config: serde_json::Value = serde_saphyr::from_str(&kubeconfig).expect("YAML");
     let cluster = &mut config["clusters"][0]["cluster"];
@@ -135,8 +134,7 @@ async fn authorities_of_the_machine_are_trusted() {
 
 #[tokio::test]
 async fn a_namespace_that_exists_is_not_touched() {
-    let mut server = Server::start(&[]);
-    server.client().await;
+    let (mut server, _) = Server::ready(&[]).await;
     let kubeconfig = server.kubeconfig();
     let kubeconfig = kubeconfig.to_str().expect("a path");
     let arguments = ["--kubeconfig", kubeconfig, "--namespace=default", "fanout"];
@@ -154,8 +152,7 @@ async fn a_namespace_that_exists_is_not_touched() {
 
 #[tokio::test]
 async fn an_interrupted_load_cleans_up() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&[]).await;
     let kubeconfig = server.kubeconfig();
     let arguments = ["fanout", "--watchers=20", "--duration=60s", "--warm-up=60s"];
     for signal in ["INT", "TERM"] {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use futures::StreamExt;
-use http::Request;
 use ringwatch_observe::status::{STATE_PATH, ServerState};
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use ringwatch_tls::target::USER_AGENT;
@@ -13,6 +12,7 @@ use serde_json::Value;
 use super::loading::{Loaded, end, left_behind, median, start};
 use super::proxy::{Fault, Proxy};
 use crate::support::etcd::Etcd;
+use crate::support::requests;
 use crate::support::server::Server;
 
 /// The flags of a small load: the number of its runs, the time of each, and the time of the warm-up before it.
@@ -205,8 +205,7 @@ async fn is_found_out(client: kube::Client, fault: Fault, told: &str, flags: &[&
 
 #[tokio::test]
 async fn a_run_that_lost_an_event_scores_zero_and_says_so() {
-    let mut server = Server::start(&["--storage-backend", "memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend", "memory"]).await;
     let faults = [
         (Fault::DropEvent, "199 received of 200", &[][..]),
         // Nothing of such a run is measured against the floor.
@@ -222,8 +221,7 @@ async fn a_run_that_lost_an_event_scores_zero_and_says_so() {
 /// The floor sends all that the server has sent, and its figures stand beside the server's.
 #[tokio::test]
 async fn the_floor_gets_everything_across_too() {
-    let mut server = Server::start(&["--storage-backend", "memory"]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&["--storage-backend", "memory"]).await;
     let (kubeconfig, process) = (server.kubeconfig(), server.id().to_string());
     let target = ["--kubeconfig", text(&kubeconfig), "--pid", &process];
     let beside_floor = async |scenario: &[&str]| {
@@ -264,8 +262,7 @@ async fn the_floor_gets_everything_across_too() {
 /// Whoever looks at the server sees who loads it, by either version of HTTP.
 #[tokio::test]
 async fn watches_tell_who_opens_them() {
-    let mut server = Server::start(&["--storage-backend", "memory"]);
-    let client = server.client().await;
+    let (server, client) = Server::ready(&["--storage-backend", "memory"]).await;
     let kubeconfig = server.kubeconfig();
     let target = ["--kubeconfig", text(&kubeconfig)];
     for form in ONE_AND_TWO {
@@ -273,8 +270,7 @@ async fn watches_tell_who_opens_them() {
         let idle = Loaded::by(&target, &[form, &idle[..]].concat()).await;
         idle.passed();
     }
-    let request = Request::get(STATE_PATH).body(Vec::new());
-    let state: ServerState = client.request(request.expect("a request")).await.unwrap();
+    let state: ServerState = client.request(requests::get(STATE_PATH)).await.unwrap();
     let watches = state.clients.iter().filter(|it| it.verb == "watch");
     let agents: BTreeSet<&str> = watches.map(|it| &*it.user_agent).collect();
     assert_eq!(agents, [USER_AGENT].into());
@@ -283,8 +279,7 @@ async fn watches_tell_who_opens_them() {
 /// Writes beside lists are told of when they do not keep up with their rate.
 #[tokio::test]
 async fn late_writes_beside_lists_are_told() {
-    let mut server = Server::start(&["--storage-backend", "memory"]);
-    server.client().await;
+    let (server, _) = Server::ready(&["--storage-backend", "memory"]).await;
     let kubeconfig = server.kubeconfig();
     let target = ["--kubeconfig", text(&kubeconfig)];
     // Hundreds of writes within milliseconds.
@@ -300,8 +295,7 @@ async fn late_writes_beside_lists_are_told() {
 async fn exact_lists_are_of_versions_that_are_not_compacted() {
     let memory = ["--storage-backend", "memory"];
     let compacting = ["--etcd-compaction-interval=4s"];
-    let mut server = Server::start(&[&memory[..], &compacting].concat());
-    server.client().await;
+    let (server, _) = Server::ready(&[&memory[..], &compacting].concat()).await;
     let kubeconfig = server.kubeconfig();
     let target = ["--kubeconfig", text(&kubeconfig)];
     // The last run is after two intervals, and its lists are far shorter than one.
@@ -320,8 +314,7 @@ const IDLE_KIB_MAX: f64 = 16.0;
 /// them outweigh the mebibytes by which a server that has just started grows or shrinks by itself.
 #[tokio::test]
 async fn idle_watches_take_little_and_memory_that_was_freed_before_is_not_taken_for_less() {
-    let mut server = Server::start(&[]);
-    server.client().await;
+    let (server, _) = Server::ready(&[]).await;
     let kubeconfig = server.kubeconfig();
     let process = server.id().to_string();
     let target = ["--kubeconfig", text(&kubeconfig), "--pid", &process];

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::loading::{Loaded, median};
 use super::proxy::{Fault, Proxy};
 use crate::support::etcd::Etcd;
+use crate::support::requests;
 use crate::support::server::Server;
 
 /// One event of so many is changed.
@@ -83,9 +84,7 @@ async fn requests_are_not_lost_when_connections_are_told_to_end() {
 /// Returns how many watches of secrets the server has begun.
 async fn watches(server: &mut Server) -> u64 {
     let client = server.client().await;
-    let request = http::Request::get("/metrics").body(Vec::new());
-    let metrics = client.request_text(request.expect("a request")).await;
-    let metrics = metrics.expect("metrics");
+    let metrics = requests::text(&client, "/metrics").await;
     let of_watches = metrics.lines().filter(|line| {
         let is_count = line.starts_with("apiserver_request_total{");
         is_count && line.contains("resource=\"secrets\"") && line.contains("verb=\"WATCH\"")
@@ -129,8 +128,7 @@ async fn two_servers_over_one_etcd_keep_their_promises_together() {
 
 #[tokio::test]
 async fn custom_resources_keep_the_promises() {
-    let mut server = Server::start(&["--storage-backend", "memory"]);
-    let client = server.client().await;
+    let (mut server, client) = Server::ready(&["--storage-backend", "memory"]).await;
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.example.com"},
@@ -168,8 +166,7 @@ async fn custom_resources_keep_the_promises() {
 
 #[tokio::test]
 async fn a_server_that_is_killed_keeps_its_promises() {
-    let mut server = Server::start(&[]);
-    server.client().await;
+    let (mut server, _) = Server::ready(&[]).await;
     let (asked, done) = (server.folder().join("asked"), server.folder().join("done"));
     let fault = format!(
         "at=2s cmd=touch {}; until [ -e {} ]; do sleep 0.05; done",
@@ -192,8 +189,7 @@ async fn a_server_that_is_killed_keeps_its_promises() {
 
 /// Runs it through a proxy that plants this fault, and expects the rule to be named.
 async fn is_named(fault: Fault, rule: &str) {
-    let mut server = Server::start(&["--storage-backend", "memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend", "memory"]).await;
     let one_of = if fault.is_of_reads() {
         ONE_LIST_OF
     } else {
@@ -216,8 +212,7 @@ async fn is_named(fault: Fault, rule: &str) {
 
 #[tokio::test]
 async fn a_proxy_that_does_nothing_is_not_accused() {
-    let mut server = Server::start(&["--storage-backend", "memory"]);
-    let client = server.client().await;
+    let (_server, client) = Server::ready(&["--storage-backend", "memory"]).await;
     let proxy = Proxy::start(client, Fault::Nothing, ONE_EVENT_OF, EVENTS_BEFORE).await;
     let flags = ["--duration", "4s", "--objects", "10"];
     has_passed(verify(&["--server", &proxy.url()], &flags).await);

@@ -6,6 +6,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::*;
+use crate::support::requests::text;
 use crate::support::server::Server;
 
 const OPEN: &str = "ringwatch_unauthenticated_connections";
@@ -47,10 +48,7 @@ async fn connect_from(last: u8, port: u16) -> TcpStream {
 }
 
 async fn scrape(client: &kube::Client) -> Scrape {
-    let request = Request::get("/metrics")
-        .body(Vec::new())
-        .expect("a request");
-    Scrape(client.request_text(request).await.expect("metrics"))
+    Scrape(text(client, "/metrics").await)
 }
 
 #[tokio::test]

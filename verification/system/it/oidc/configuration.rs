@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use http::Method;
 use ringwatch_testing::eventually::eventually;
 
 use super::*;
+use crate::authorization::ask;
 
 /// A server with a configuration of two issuers.
 struct Configured {
@@ -67,8 +69,7 @@ impl Configured {
         ];
         std::fs::write(&path, configuration(&issuers, &anonymous())).expect("written");
         let flag = format!("--authentication-config={}", path.display());
-        let mut server = Server::start(&[&flag]);
-        server.client().await;
+        let (server, _) = Server::ready(&[&flag]).await;
         Self {
             one,
             two,
@@ -87,10 +88,7 @@ impl Configured {
     }
 
     async fn who(&self, token: &str) -> Result<Value, String> {
-        let client = self.server.client_with_token(token).await;
-        let answer = ask(&client, Method::POST, WHO, &json!({})).await?;
-        let answer: Value = serde_json::from_str(&answer).expect("JSON");
-        Ok(answer["status"]["userInfo"].clone())
+        user_of(&self.server, token).await
     }
 
     /// Waits until a token counts, or does not.

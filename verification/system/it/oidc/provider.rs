@@ -6,15 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 
-/// The most bytes that a request's head may have.
-const HEAD_BYTES_MAX: usize = 8 << 10;
+use crate::support::tls_server;
 
 /// A provider, until it is dropped.
 pub(super) struct Provider {
@@ -43,32 +39,14 @@ pub(super) struct Key {
 impl Provider {
     pub(super) async fn start() -> Self {
         let names = vec![Ipv4Addr::LOCALHOST.to_string()];
-        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .expect("a key of the certificate");
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-        let listener = listener.expect("a port");
-        let address = listener.local_addr().expect("an address");
+        let (certificate, pem, key) = tls_server::self_signed(names);
         let shared = Arc::new(Shared::default());
-        let mut tasks = JoinSet::new();
         let answers = Arc::clone(&shared);
-        tasks.spawn(async move {
-            while let Ok((tcp, _)) = listener.accept().await {
-                if let Ok(stream) = acceptor.accept(tcp).await {
-                    let _ = answers.answer(stream).await;
-                }
-            }
-        });
+        let answer = move |stream| Arc::clone(&answers).answer(stream);
+        let (address, tasks) = tls_server::listen(certificate, key, answer).await;
         let provider = Self {
             address,
-            certificate: made.cert.pem(),
+            certificate: pem,
             shared,
             _tasks: tasks,
         };
@@ -115,14 +93,10 @@ impl Provider {
 
 impl Shared {
     async fn answer(
-        &self,
+        self: Arc<Self>,
         mut stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
     ) -> std::io::Result<()> {
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") && head.len() < HEAD_BYTES_MAX {
-            head.push(stream.read_u8().await?);
-        }
-        let head = String::from_utf8_lossy(&head).into_owned();
+        let head = tls_server::head(&mut stream).await?;
         let path = head.split(' ').nth(1).unwrap_or_default();
         if path == "/keys" {
             self.fetched.fetch_add(1, Ordering::SeqCst);

@@ -2,12 +2,12 @@
 
 use futures::AsyncBufReadExt;
 use futures::future::join_all;
-use http::Request;
 use ringwatch_testing::eventually::DEADLINE;
 use serde_json::{Value, json};
 
 use super::kinds::{Kind, kinds};
 use super::{Cluster, STRATEGIC};
+use crate::support::requests;
 
 const NAMESPACE: &str = "lives";
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -203,9 +203,12 @@ impl<'a> Life<'a> {
     /// Watches from a version on until so many objects are gone.
     async fn watch(&self, version: &str, count: usize) -> Vec<Value> {
         let path = format!("{}&watch=true&resourceVersion={version}", self.chosen);
-        let request = Request::get(path).body(Vec::new()).expect("a request");
         let reading = async {
-            let stream = self.cluster.client.request_stream(request).await;
+            let stream = self
+                .cluster
+                .client
+                .request_stream(requests::get(&path))
+                .await;
             let mut lines = std::pin::pin!(stream.expect("a watch").lines());
             let (mut events, mut gone) = (Vec::new(), 0);
             while gone < count {

@@ -131,8 +131,7 @@ async fn says(kubeconfig: &Path, words: &str) -> Server {
 
 #[tokio::test]
 async fn an_upstream_that_is_not_there_yet_is_waited_for() {
-    let mut upstream = Server::start(&[]);
-    upstream.client().await;
+    let (mut upstream, _) = Server::ready(&[]).await;
     upstream.kill();
     let relay = says(&upstream.kubeconfig(), "connection refused").await;
     upstream.start_again();

@@ -291,8 +291,7 @@ async fn the_relays_own_credentials_follow_their_file() {
     let folder = tempfile::tempdir().unwrap();
     let tokens = write(folder.path(), "tokens", "newer,relay,1,system:masters\n");
     let known = format!("--token-auth-file={}", tokens.display());
-    let mut upstream = Server::start(&[&known]);
-    upstream.client().await;
+    let (upstream, _) = Server::ready(&[&known]).await;
     let token = write(folder.path(), "token", "expired");
     let kubeconfig = kubeconfig_with(&upstream, &json!({"tokenFile": token}));
     let mut relay = Server::relay(&kubeconfig, &["-v=1"]);

@@ -9,8 +9,7 @@ const ANY: &str = "/api/v1/namespaces/default/configmaps?resourceVersion=0";
 async fn caches_that_are_named_are_filled_before_anybody_asks() {
     let flag =
         "--cache=configmaps.v1,leases.v1.coordination.k8s.io,secrets.v1,things.v1.example.com";
-    let mut upstream = Server::start(&[]);
-    upstream.client().await;
+    let (mut upstream, _) = Server::ready(&[]).await;
     let direct = admin(&upstream).await;
     create(&direct, CONFIG_MAPS, &config_map("a")).await;
     let mut relay = Server::relay(&upstream.kubeconfig(), &[flag]);

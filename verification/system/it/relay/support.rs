@@ -53,8 +53,7 @@ impl Pair {
         let tokens = tempfile::NamedTempFile::new().unwrap();
         fs::write(tokens.path(), TOKENS).unwrap();
         let known = format!("--token-auth-file={}", tokens.path().display());
-        let mut upstream = Server::start(&[&[known.as_str()], upstream_flags].concat());
-        upstream.client().await;
+        let (upstream, _) = Server::ready(&[&[known.as_str()], upstream_flags].concat()).await;
         let kubeconfig = match token {
             Some(token) => kubeconfig_with(&upstream, &json!({"token": token})),
             None => upstream.kubeconfig(),

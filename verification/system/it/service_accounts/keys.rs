@@ -22,9 +22,7 @@ async fn the_servers_own_key_is_private_and_stays() {
         .mode();
     assert_eq!(mode & 0o777, 0o600);
     let token = fixture.token(json!({})).await;
-    fixture.server.stop().await;
-    fixture.server.start_again();
-    fixture.server.client().await;
+    fixture.server.restart().await;
     assert!(fixture.who(&token).await.is_ok(), "after a restart");
 }
 

@@ -46,12 +46,7 @@ async fn a_review_says_why_a_token_is_not_good() {
     let why = "invalid bearer token";
     assert_eq!(nobodys, json!({"user": {}, "error": why}));
 
-    create(
-        &fixture.admin,
-        "secrets",
-        json!({"metadata": {"name": "s"}}),
-    )
-    .await;
+    fixture.create_secret("s").await;
     let token = fixture.token(bound("Secret", "s")).await;
     fixture.delete(&format!("{CORE}/secrets/s")).await;
     fixture.until_refused(&token).await;

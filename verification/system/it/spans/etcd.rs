@@ -101,8 +101,8 @@ async fn requests_to_etcd_are_spans_which_etcd_may_continue() {
     let proxy = Proxy::start(&etcd).await;
     let collector = Collector::start(Manner::Takes).await;
     let file = config(collector.address, 0);
-    let mut server = Server::start(&["--etcd-servers", &proxy.endpoint(), &flag(&file)]);
-    let admin = server.client().await;
+    let (mut server, admin) =
+        Server::ready(&["--etcd-servers", &proxy.endpoint(), &flag(&file)]).await;
     proxy.transactions();
     create(&admin, "sampled", SAMPLED).await;
     let sampled = proxy.transactions();
@@ -129,8 +129,7 @@ async fn without_the_flag_the_callers_span_goes_on_to_etcd() {
         return;
     };
     let proxy = Proxy::start(&etcd).await;
-    let mut server = Server::start(&["--etcd-servers", &proxy.endpoint()]);
-    let admin = server.client().await;
+    let (_server, admin) = Server::ready(&["--etcd-servers", &proxy.endpoint()]).await;
     // Nobody asked for what the server writes when it starts.
     let own = proxy.transactions();
     assert!(!own.is_empty());

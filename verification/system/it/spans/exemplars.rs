@@ -3,11 +3,11 @@
 use http::Request;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
-use super::collector::{Collector, Manner, named};
+use super::collector::named;
 use super::{
-    CONFIG_MAPS, DEADLINE, NOT_SAMPLED, SAMPLED, TRACE, WATCH_LIST, ask, config, eventually, start,
+    CONFIG_MAPS, DEADLINE, NOT_SAMPLED, SAMPLED, TRACE, WATCH_LIST, ask, collected, eventually,
 };
-use crate::support::in_process::client;
+use crate::support::requests;
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 /// The families with an exemplar of each request that is answered.
@@ -21,12 +21,15 @@ const OPEN_METRICS: &str = "application/openmetrics-text;version=1.0.0;q=0.6,*/*
 /// Returns the media type of `/metrics` and its text.
 async fn scrape(client: &kube::Client, accept: &str) -> (String, String) {
     let request = Request::get("/metrics").header(ACCEPT, accept);
-    let request = request.body(kube::client::Body::empty()).unwrap();
-    let (head, body) = client.send(request).await.unwrap().into_parts();
-    assert_eq!(head.status, 200);
-    let media_type = head.headers[CONTENT_TYPE].to_str().unwrap().to_owned();
-    let text = body.collect_bytes().await.unwrap().to_vec();
-    (media_type, String::from_utf8(text).unwrap())
+    let answer = requests::send(
+        client,
+        requests::with_document(request, &serde_json::Value::Null),
+    )
+    .await;
+    assert_eq!(answer.status(), 200);
+    let media_type = answer.headers()[CONTENT_TYPE].to_str().unwrap();
+    let text = String::from_utf8(answer.body().to_vec()).unwrap();
+    (media_type.to_owned(), text)
 }
 
 /// Returns the exemplars in the lines of buckets that begin so and are of a resource.
@@ -43,10 +46,7 @@ fn exemplars<'a>(text: &'a str, family: &str, resource: &str) -> Vec<&'a str> {
 
 #[tokio::test]
 async fn sampled_requests_are_exemplars_in_open_metrics() {
-    let collector = Collector::start(Manner::Takes).await;
-    let file = config(collector.address, 0);
-    let server = start(&file, |it| it).await;
-    let admin = client(&server).await;
+    let (collector, _server, admin) = collected().await;
     assert_eq!(ask(&admin, "GET", CONFIG_MAPS, SAMPLED, "").await, 200);
     assert_eq!(ask(&admin, "GET", SECRETS, NOT_SAMPLED, "").await, 200);
     // A request is counted when its answer is gone, which a client may know before the server.
@@ -111,10 +111,7 @@ async fn sampled_requests_are_exemplars_in_open_metrics() {
 
 #[tokio::test]
 async fn the_initial_events_of_a_sampled_watch_are_an_exemplar() {
-    let collector = Collector::start(Manner::Takes).await;
-    let file = config(collector.address, 0);
-    let server = start(&file, |it| it).await;
-    let admin = client(&server).await;
+    let (_collector, _server, admin) = collected().await;
     let path = format!("{CONFIG_MAPS}?{WATCH_LIST}");
     assert_eq!(ask(&admin, "GET", &path, SAMPLED, "").await, 200);
     let (_, text) = scrape(&admin, OPEN_METRICS).await;

@@ -9,6 +9,7 @@ use ringwatch_testing::reserved_port::ReservedPort;
 use super::collector::{Collector, Manner};
 use super::{CONFIG_MAPS, DEADLINE, ask, config, eventually, flag, start};
 use crate::support::in_process::client;
+use crate::support::requests;
 use crate::support::server::Server;
 
 /// The number of requests between two looks.
@@ -16,12 +17,8 @@ const ASKED_AT_ONCE: usize = 20;
 
 /// The value of a sample of `/metrics`.
 async fn sample(server: &InProcessServer, name: &str) -> u64 {
-    let request = http::Request::get("/metrics").body(Default::default());
-    let answer = server.answer(request.unwrap()).await;
-    let body = http_body_util::BodyExt::collect(answer.into_body())
-        .await
-        .unwrap();
-    let text = String::from_utf8(body.to_bytes().to_vec()).unwrap();
+    let answer = requests::whole(server.answer(requests::get("/metrics")).await).await;
+    let text = String::from_utf8_lossy(answer.body());
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.map_or(0, |value| value.trim().parse().unwrap())
 }
@@ -83,8 +80,7 @@ async fn spans_that_a_collector_takes_are_counted() {
 async fn a_collector_that_hangs_does_not_hold_the_end_up() {
     let collector = Collector::start(Manner::Hangs).await;
     let file = config(collector.address, 1_000_000);
-    let mut server = Server::start(&["--storage-backend=memory", &flag(&file)]);
-    let admin = server.client().await;
+    let (mut server, admin) = Server::ready(&["--storage-backend=memory", &flag(&file)]).await;
     assert_eq!(ask(&admin, "GET", CONFIG_MAPS, "", "").await, 200);
     drop(admin);
     server.stop().await;

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::collector::{Collector, Manner, hex, named};
 use super::{
-    CONFIG_MAPS, DEADLINE, NOT_SAMPLED, SAMPLED, TRACE, WATCH_LIST, ask, config, eventually, flag,
-    start,
+    CONFIG_MAPS, DEADLINE, NOT_SAMPLED, SAMPLED, TRACE, WATCH_LIST, ask, collected, config,
+    eventually, flag, start,
 };
 use crate::support::etcd::Etcd;
 use crate::support::in_process::{client, client_with};
@@ -19,10 +19,7 @@ const CALLER: &str = "00f067aa0ba902b7";
 
 #[tokio::test]
 async fn the_span_of_a_request_has_the_callers_as_its_parent() {
-    let collector = Collector::start(Manner::Takes).await;
-    let file = config(collector.address, 0);
-    let server = start(&file, |it| it).await;
-    let admin = client(&server).await;
+    let (collector, _server, admin) = collected().await;
     assert_eq!(ask(&admin, "GET", CONFIG_MAPS, NOT_SAMPLED, "").await, 200);
     assert_eq!(ask(&admin, "GET", CONFIG_MAPS, "", "").await, 200);
     let path = format!("{CONFIG_MAPS}?limit=500");
@@ -156,10 +153,7 @@ fn traceparent(webhook: &Webhook) -> Option<String> {
 
 #[tokio::test]
 async fn webhooks_continue_the_trace() {
-    let collector = Collector::start(Manner::Takes).await;
-    let file = config(collector.address, 0);
-    let server = start(&file, |it| it).await;
-    let admin = client(&server).await;
+    let (collector, _server, admin) = collected().await;
     let webhook = Webhook::start(allow).await;
     configure(&admin, &webhook).await;
     assert_eq!(
@@ -236,10 +230,7 @@ async fn a_server_that_ends_while_it_starts_flushes_its_spans() {
 
 #[tokio::test]
 async fn a_watch_is_a_span_until_it_ends() {
-    let collector = Collector::start(Manner::Takes).await;
-    let file = config(collector.address, 0);
-    let server = start(&file, |it| it).await;
-    let admin = client(&server).await;
+    let (collector, _server, admin) = collected().await;
     let path = format!("{CONFIG_MAPS}?{WATCH_LIST}");
     assert_eq!(ask(&admin, "GET", &path, SAMPLED, "").await, 200);
     let name = "GET /api/v1/namespaces/{:namespace}/configmaps";
@@ -259,8 +250,7 @@ async fn a_trace_goes_through_a_relay_to_its_upstream() {
     let collector = Collector::start(Manner::Takes).await;
     let file = config(collector.address, 0);
     let flag = flag(&file);
-    let mut upstream = Server::start(&["--storage-backend=memory", &flag]);
-    upstream.client().await;
+    let (mut upstream, _) = Server::ready(&["--storage-backend=memory", &flag]).await;
     let mut relay = Server::relay(&upstream.kubeconfig(), &[&flag]);
     let relayed = relay.client().await;
     let object = r#"{"metadata": {"name": "a"}}"#;

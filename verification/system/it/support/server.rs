@@ -33,6 +33,13 @@ impl Server {
         Self::start_any(under, None, arguments)
     }
 
+    /// Starts a server with these flags and returns it, once it is ready, with a client as the admin.
+    pub(crate) async fn ready(arguments: &[&str]) -> (Self, kube::Client) {
+        let mut server = Self::start(arguments);
+        let client = server.client().await;
+        (server, client)
+    }
+
     /// Starts a relay in front of the server of a kubeconfig.
     pub(crate) fn relay(upstream: &Path, arguments: &[&str]) -> Self {
         Self::start_any(&[], Some(upstream.to_owned()), arguments)
@@ -66,6 +73,13 @@ impl Server {
     pub(crate) fn start_again_with(&mut self, arguments: &[String]) {
         self.arguments = arguments.to_vec();
         self.start_again();
+    }
+
+    /// Stops the server, starts it again and returns a client as the admin, once it is ready.
+    pub(crate) async fn restart(&mut self) -> kube::Client {
+        self.stop().await;
+        self.start_again();
+        self.client().await
     }
 
     /// From the next start on the server runs by itself.

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+
+use super::tls_server;
 
 /// The way in which a webhook answers.
 pub(crate) enum Reply {
@@ -52,39 +52,17 @@ impl Webhook {
             Ipv4Addr::LOCALHOST.to_string(),
             "hook.default.svc".to_owned(),
         ];
-        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .expect("a key of the certificate");
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-        let listener = listener.expect("a port");
-        let address = listener.local_addr().expect("an address");
+        let (certificate, pem, key) = tls_server::self_signed(names);
         let asked = Asked::default();
         let heads = Heads::default();
         let told = (Arc::clone(&asked), Arc::clone(&heads));
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            let mut connections = JoinSet::new();
-            while let Ok((tcp, _)) = listener.accept().await {
-                let (acceptor, told) = (acceptor.clone(), told.clone());
-                connections.spawn(async move {
-                    if let Ok(stream) = acceptor.accept(tcp).await {
-                        let _ = serve(stream, answer, &told).await;
-                    }
-                });
-            }
-        });
+        let serve = move |stream| serve(stream, answer, told.clone());
+        let (address, tasks) = tls_server::listen(certificate, key, serve).await;
         Self {
             address,
             asked,
             heads,
-            certificate: made.cert.pem(),
+            certificate: pem,
             _tasks: tasks,
         }
     }
@@ -113,13 +91,9 @@ impl Webhook {
 async fn serve(
     mut stream: TlsStream<TcpStream>,
     answer: Answer,
-    (asked, heads): &(Asked, Heads),
+    (asked, heads): (Asked, Heads),
 ) -> std::io::Result<()> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await?);
-    }
-    let head = String::from_utf8_lossy(&head).to_lowercase();
+    let head = tls_server::head(&mut stream).await?.to_lowercase();
     heads.lock().expect("sound").push(head.clone());
     let length = head
         .lines()

@@ -59,8 +59,7 @@ spec: {size: 3, opened: '2020-01-01T00:00:00Z'}
 
 #[tokio::test]
 async fn kubectl_works_with_what_is_defined() {
-    let mut server = Server::start(&[]);
-    server.client().await;
+    let (server, _) = Server::ready(&[]).await;
     for kubectl in kubectls("kubectl and what is defined", &server) {
         fs::create_dir_all(&kubectl.folder).expect("a folder");
         let definition = kubectl.file("valves.yaml", VALVES);

@@ -6,8 +6,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_watch_at_a_relay_outlives_the_server_behind() {
-    let mut upstream = Server::start(&[]);
-    upstream.client().await;
+    let (mut upstream, _) = Server::ready(&[]).await;
     let mut relay = Server::relay(&upstream.kubeconfig(), &[]);
     relay.client().await;
     for kubectl in kubectls("kubectl at a relay", &relay) {

@@ -10,8 +10,7 @@ const PRINTED: &str = include_str!("printed.txt");
 
 #[tokio::test]
 async fn kubectl_prints_the_usual_columns() {
-    let mut server = Server::start(&[]);
-    server.client().await;
+    let (server, _) = Server::ready(&[]).await;
     let kubectls = kubectls("what kubectl prints", &server);
     for (place, kubectl) in kubectls.iter().enumerate() {
         fs::create_dir_all(&kubectl.folder).expect("a folder");

@@ -4,8 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_token_is_made_and_speaks_for_its_account() {
-    let mut server = Server::start(&[]);
-    server.client().await;
+    let (server, _) = Server::ready(&[]).await;
     for kubectl in kubectls("tokens", &server) {
         fs::create_dir_all(&kubectl.folder).expect("a folder");
         let missing = kubectl.fails(&["create", "token", "default"]);
