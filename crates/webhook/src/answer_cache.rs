@@ -5,10 +5,10 @@
 //!
 //! Follows apiserver/pkg/authentication/token/cache of Kubernetes 1.36, whose cache has no bound of its own.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lru::LruCache;
 use ringwatch::clock::Instant;
 use sha2::{Digest, Sha256};
 
@@ -18,7 +18,8 @@ const GRANTED_BYTES_MAX: usize = 8 << 20;
 const REFUSED_BYTES_MAX: usize = 2 << 20;
 /// The most bytes that an answer may take to be kept.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
-/// The bytes of an answer besides itself: its question in two maps, and the share of empty places in these.
+/// The bytes of an answer besides itself: its question, its place in the order, and the share of empty places in the
+/// map.
 const ENTRY_BYTES: usize = 200;
 
 /// The newest answers to questions, each for a time.
@@ -53,17 +54,14 @@ struct CachedAnswers<A> {
 struct BoundedAnswers<A> {
     bytes_max: usize,
     bytes: usize,
-    answers: HashMap<QuestionDigest, CachedAnswer<A>>,
-    /// The questions by the numbers of their entries, the oldest first.
-    order: BTreeMap<u64, QuestionDigest>,
-    next: u64,
+    /// In the order in which they came.
+    answers: LruCache<QuestionDigest, CachedAnswer<A>>,
 }
 
 #[derive(Debug)]
 struct CachedAnswer<A> {
     until: Instant,
     answer: A,
-    number: u64,
     bytes: usize,
 }
 
@@ -93,8 +91,9 @@ impl<A: CacheableAnswer> AnswerCache<A> {
     /// Returns a remembered answer that has not expired.
     pub fn get(&self, question: &QuestionDigest, now: Instant) -> Option<A> {
         let cached = self.cached();
-        let entry = cached.granted.answers.get(question);
-        let entry = entry.or_else(|| cached.refused.answers.get(question))?;
+        // Only peeked at, since an answer grows old however often it is used.
+        let entry = cached.granted.answers.peek(question);
+        let entry = entry.or_else(|| cached.refused.answers.peek(question))?;
         (now < entry.until).then(|| entry.answer.clone())
     }
 
@@ -122,34 +121,27 @@ impl<A> BoundedAnswers<A> {
         Self {
             bytes_max,
             bytes: 0,
-            answers: HashMap::new(),
-            order: BTreeMap::new(),
-            next: 0,
+            answers: LruCache::unbounded(),
         }
     }
 
     fn add(&mut self, question: QuestionDigest, answer: A, until: Instant, bytes: usize) {
-        let number = self.next;
-        self.next += 1;
         let entry = CachedAnswer {
             until,
             answer,
-            number,
             bytes,
         };
-        self.answers.insert(question, entry);
-        self.order.insert(number, question);
+        self.answers.put(question, entry);
         self.bytes += bytes;
         while self.bytes > self.bytes_max
-            && let Some((_, oldest)) = self.order.pop_first()
+            && let Some((_, oldest)) = self.answers.pop_lru()
         {
-            self.remove(&oldest);
+            self.bytes -= oldest.bytes;
         }
     }
 
     fn remove(&mut self, question: &QuestionDigest) {
-        if let Some(entry) = self.answers.remove(question) {
-            self.order.remove(&entry.number);
+        if let Some(entry) = self.answers.pop(question) {
             self.bytes -= entry.bytes;
         }
     }
@@ -227,7 +219,6 @@ mod tests {
         assert!(cache.get(&numbered(count - 1), now).is_some());
         let cached = cache.cached();
         assert!(cached.refused.bytes <= REFUSED_BYTES_MAX);
-        assert_eq!(cached.refused.answers.len(), cached.refused.order.len());
     }
 
     #[test]
@@ -240,7 +231,7 @@ mod tests {
         let cached = cache.cached();
         assert!(cached.granted.bytes <= GRANTED_BYTES_MAX);
         assert!(cached.granted.bytes > GRANTED_BYTES_MAX - ANSWER_BYTES_MAX);
-        let counted: usize = cached.granted.answers.values().map(|it| it.bytes).sum();
+        let counted: usize = cached.granted.answers.iter().map(|it| it.1.bytes).sum();
         assert_eq!(cached.granted.bytes, counted);
     }
 }

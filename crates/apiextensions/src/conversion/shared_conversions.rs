@@ -7,11 +7,11 @@
 //! The hard part is that a watch is polled only while its client reads. So a conversion belongs to no watch: each that
 //! waits for it moves it on, and it ends early only when all of them have gone.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::{self, BoxFuture, WeakShared};
+use lru::LruCache;
 use ringwatch::budget::{Account, Ledger, Share};
 use ringwatch::meta::Object;
 use ringwatch::storage::StorageError;
@@ -20,7 +20,7 @@ use ringwatch::storage::StorageError;
 const KEPT_BYTES_MAX: usize = 16 << 20;
 
 /// Estimate of the bytes of a conversion beside the encodings of its objects: their records and attributes, and its
-/// place in the maps.
+/// place in the map.
 const OVERHEAD_BYTES: usize = 1_500;
 
 /// The outcome of a conversion, for all that wait for it.
@@ -49,9 +49,8 @@ pub(super) struct VersionConversions {
 
 #[derive(Debug)]
 struct KeptConversion {
-    by_key: HashMap<ConversionKey, ConversionEntry>,
-    /// The keys by the numbers of their entries, the oldest first.
-    order: BTreeMap<u64, ConversionKey>,
+    /// In the order in which they began.
+    by_key: LruCache<ConversionKey, ConversionEntry>,
     /// The estimated bytes of all.
     bytes: usize,
     /// Their share of the memory budget.
@@ -97,8 +96,7 @@ impl SharedConversions {
         Self(Arc::new(SharedState {
             ledger: ledger.clone(),
             kept: Mutex::new(KeptConversion {
-                by_key: HashMap::new(),
-                order: BTreeMap::new(),
+                by_key: LruCache::unbounded(),
                 bytes: 0,
                 share: ledger.share(Account::Encodings),
                 next_number: 0,
@@ -210,13 +208,13 @@ impl KeptConversion {
 
     /// Returns the entry of a key, if it has this number.
     fn entry(&mut self, key: &ConversionKey, number: u64) -> Option<&mut ConversionEntry> {
-        let entry = self.by_key.get_mut(key);
+        let entry = self.by_key.peek_mut(key);
         entry.filter(|it| it.number == number)
     }
 
     /// Returns the conversion of an object, if it has ended or somebody waits for it.
     fn find(&self, key: &ConversionKey, object: &Arc<Object>) -> Option<FoundConversion> {
-        let entry = self.by_key.get(key).filter(|it| it.is_of(object))?;
+        let entry = self.by_key.peek(key).filter(|it| it.is_of(object))?;
         match &entry.state {
             ConversionState::Converted(converted) => {
                 Some(FoundConversion::Converted(Arc::clone(converted)))
@@ -241,13 +239,11 @@ impl KeptConversion {
             state: ConversionState::Begun(begun),
         };
         self.bytes += entry.bytes;
-        self.order.insert(number, key.clone());
-        self.by_key.insert(key.clone(), entry);
+        self.by_key.put(key.clone(), entry);
     }
 
     fn remove(&mut self, key: &ConversionKey) {
-        if let Some(entry) = self.by_key.remove(key) {
-            self.order.remove(&entry.number);
+        if let Some(entry) = self.by_key.pop(key) {
             self.bytes -= entry.bytes;
             self.share.set(self.bytes as u64);
         }
@@ -256,11 +252,12 @@ impl KeptConversion {
     /// Evicts the oldest conversions until all are within the limits. The newest stays, for which watches may wait.
     fn evict(&mut self, ledger: &Ledger) {
         self.share.set(self.bytes as u64);
-        while self.order.len() > 1
+        while self.by_key.len() > 1
             && (self.bytes > KEPT_BYTES_MAX || self.bytes as u64 > ledger.allowed_to_encodings())
-            && let Some((_, oldest)) = self.order.pop_first()
+            && let Some((_, oldest)) = self.by_key.pop_lru()
         {
-            self.remove(&oldest);
+            self.bytes -= oldest.bytes;
+            self.share.set(self.bytes as u64);
         }
     }
 }

@@ -1,8 +1,10 @@
 //! A bounded cache of compiled patterns, which all definitions and expressions share, since the same patterns are
 //! common.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::hash_map::RandomState;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
 
 use super::{PatternError, Program};
 
@@ -16,19 +18,16 @@ pub(super) struct PatternCache {
     inner: Mutex<Inner>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
-    programs: HashMap<Arc<str>, CachedPattern>,
-    /// The patterns in the order in which they were used, by the number of that use.
-    by_use: BTreeMap<u64, Arc<str>>,
-    uses: u64,
+    /// Clients choose the patterns, and shall not choose the places of their hashes.
+    programs: LruCache<Arc<str>, CachedPattern, RandomState>,
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct CachedPattern {
     program: Arc<Program>,
-    last_use: u64,
     bytes: usize,
 }
 
@@ -36,7 +35,10 @@ impl PatternCache {
     pub(super) fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,
-            inner: Mutex::default(),
+            inner: Mutex::new(Inner {
+                programs: LruCache::unbounded_with_hasher(RandomState::new()),
+                bytes: 0,
+            }),
         }
     }
 
@@ -61,40 +63,27 @@ impl PatternCache {
 
 impl Inner {
     fn get(&mut self, pattern: &str) -> Option<Arc<Program>> {
-        let entry = self.programs.get_mut(pattern)?;
-        self.uses += 1;
-        if let Some(text) = self.by_use.remove(&entry.last_use) {
-            self.by_use.insert(self.uses, text);
-        }
-        entry.last_use = self.uses;
-        Some(Arc::clone(&entry.program))
+        let cached = self.programs.get(pattern)?;
+        Some(Arc::clone(&cached.program))
     }
 
     fn add(&mut self, pattern: &str, program: &Arc<Program>, bytes_max: usize) {
-        if self.programs.contains_key(pattern) {
+        if self.programs.contains(pattern) {
             return;
         }
         let bytes = program.bytes() + pattern.len();
         self.bytes += bytes;
         while self.bytes > bytes_max {
-            let Some((_, oldest)) = self.by_use.pop_first() else {
+            let Some((_, forgotten)) = self.programs.pop_lru() else {
                 // This pattern alone exceeds the bound.
                 self.bytes -= bytes;
                 return;
             };
-            if let Some(forgotten) = self.programs.remove(&oldest) {
-                self.bytes -= forgotten.bytes;
-            }
+            self.bytes -= forgotten.bytes;
         }
-        self.uses += 1;
-        let text: Arc<str> = pattern.into();
-        self.by_use.insert(self.uses, Arc::clone(&text));
-        let entry = CachedPattern {
-            program: Arc::clone(program),
-            last_use: self.uses,
-            bytes,
-        };
-        self.programs.insert(text, entry);
+        let program = Arc::clone(program);
+        self.programs
+            .put(pattern.into(), CachedPattern { program, bytes });
     }
 }
 
@@ -113,7 +102,7 @@ mod tests {
         assert!(!is_new("a") && is_new("b"));
         let inner = cache.inner();
         assert!(inner.bytes <= 2 * one);
-        assert_eq!(inner.programs.len(), inner.by_use.len());
+        assert_eq!(inner.programs.len(), 2);
     }
 
     #[test]

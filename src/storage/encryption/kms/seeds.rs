@@ -1,6 +1,6 @@
 //! The decrypted seeds that are remembered, and the last failures to decrypt others.
 
-use std::collections::{BTreeMap, HashMap};
+use lru::LruCache;
 
 use super::data_key::DataKey;
 use super::envelope::{Digest, EncryptedSource};
@@ -21,41 +21,25 @@ pub(super) enum SeedState {
 }
 
 /// Seeds by the digest of their encrypted form.
-#[derive(Debug, Default)]
-pub(super) struct Seeds(Mutex<CacheState>);
+#[derive(Debug)]
+pub(super) struct Seeds(Mutex<LruCache<Digest, SeedState>>);
 
-#[derive(Debug, Default)]
-struct CacheState {
-    /// Each source, with the number of its last use.
-    known: HashMap<Digest, (SeedState, u64)>,
-    /// The sources in the order of their last uses.
-    by_use: BTreeMap<u64, Digest>,
-    /// The number of uses so far.
-    uses: u64,
+impl Default for Seeds {
+    fn default() -> Self {
+        // With a bound it would take the memory of them all at once.
+        Self(Mutex::new(LruCache::unbounded()))
+    }
 }
 
 impl Seeds {
-    fn state(&self) -> MutexGuard<'_, CacheState> {
+    fn state(&self) -> MutexGuard<'_, LruCache<Digest, SeedState>> {
         let state = self.0.lock();
         state.unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Returns what is known of a source.
     pub(super) fn get(&self, source: &EncryptedSource) -> Option<SeedState> {
-        let mut state = self.state();
-        let digest = source.digest();
-        let now = state.next_use(digest);
-        match state.known.get_mut(&digest) {
-            Some((known, used)) => {
-                let (known, before) = (known.clone(), std::mem::replace(used, now));
-                state.by_use.remove(&before);
-                Some(known)
-            }
-            None => {
-                state.by_use.remove(&now);
-                None
-            }
-        }
+        self.state().get(&source.digest()).cloned()
     }
 
     /// Remembers what is known of a source from now on. A failure does not replace a key, which another task has got
@@ -63,31 +47,17 @@ impl Seeds {
     pub(super) fn insert(&self, source: &EncryptedSource, known: SeedState) {
         let mut state = self.state();
         let digest = source.digest();
-        let before = state.known.get(&digest);
+        let before = state.peek(&digest);
         if matches!(
             (before, &known),
-            (Some((SeedState::Key(_), _)), SeedState::Failed(..))
+            (Some(SeedState::Key(_)), SeedState::Failed(..))
         ) {
             return;
         }
-        let now = state.next_use(digest);
-        if let Some((_, used)) = state.known.insert(digest, (known, now)) {
-            state.by_use.remove(&used);
+        state.put(digest, known);
+        if state.len() > SEEDS_MAX {
+            state.pop_lru();
         }
-        if state.known.len() > SEEDS_MAX
-            && let Some((_, oldest)) = state.by_use.pop_first()
-        {
-            state.known.remove(&oldest);
-        }
-    }
-}
-
-impl CacheState {
-    /// Makes a source the one that was used last, and returns the number of the use.
-    fn next_use(&mut self, digest: Digest) -> u64 {
-        self.uses += 1;
-        self.by_use.insert(self.uses, digest);
-        self.uses
     }
 }
 
@@ -126,11 +96,7 @@ mod tests {
             assert_eq!(seeds.get(&source(number)).is_some(), kept, "{number}");
         }
         assert!(seeds.get(&source(SEEDS_MAX)).is_some());
-        let state = seeds.state();
-        assert_eq!(
-            (state.known.len(), state.by_use.len()),
-            (SEEDS_MAX, SEEDS_MAX)
-        );
+        assert_eq!(seeds.state().len(), SEEDS_MAX);
     }
 
     #[test]
