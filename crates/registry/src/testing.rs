@@ -450,14 +450,23 @@ impl Fixture {
 
     /// Creates a ConfigMap in namespace `ns`.
     pub async fn create(&self, metadata: Value) -> Value {
-        let options = Default::default();
-        let created = self
-            .store
-            .create(&self.context, "ns", config_map(metadata), &options)
-            .await
-            .expect("it can be created");
+        let created = self.create_object(config_map(metadata)).await;
         self.strategy.take_calls();
         codec::tree(&created).expect("an object")
+    }
+
+    /// Creates an object as it is in namespace `ns`.
+    pub async fn create_object(&self, object: Value) -> Arc<Object> {
+        let options = Default::default();
+        let created = self.store.create(&self.context, "ns", object, &options);
+        created.await.expect("it can be created")
+    }
+
+    /// Creates a fixture with a strategy, and the ConfigMap `a` in it.
+    pub async fn with_a(strategy: TestStrategy) -> Self {
+        let fixture = Self::new(strategy);
+        fixture.create(json!({"name": "a"})).await;
+        fixture
     }
 
     /// Returns the stored object, or `None` if there is none.

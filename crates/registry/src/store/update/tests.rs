@@ -12,19 +12,44 @@ impl Fixture {
         name: &str,
         updated: &mut dyn UpdatedObject,
     ) -> Result<(Value, bool), Error> {
-        let options = UpdateOptions::default();
-        let result = self
-            .store
-            .update(&self.context, "ns", name, updated, &options)
-            .await;
+        self.update_with(UpdateOptions::default(), name, updated)
+            .await
+    }
+
+    async fn update_with(
+        &self,
+        options: UpdateOptions,
+        name: &str,
+        updated: &mut dyn UpdatedObject,
+    ) -> Result<(Value, bool), Error> {
+        let context = &self.context;
+        let result = self.store.update(context, "ns", name, updated, &options);
+        let result = result.await;
         result.map(|(object, created)| (codec::tree(&object).expect("an object"), created))
+    }
+
+    /// Updates what may be updated; returns the object as it is then.
+    async fn updated(&self, name: &str, mut updated: impl UpdatedObject) -> Value {
+        let updated = self.update(name, &mut updated).await;
+        updated.expect("it is not refused").0
+    }
+
+    /// Returns the error of an update that is refused.
+    async fn refused(&self, name: &str, mut updated: impl UpdatedObject) -> Error {
+        let refused = self.update(name, &mut updated).await;
+        refused.expect_err("it is refused")
+    }
+
+    async fn begin_deletion(&self, name: &str) {
+        let options = Default::default();
+        let deleted = self.store.delete(&self.context, "ns", name, options).await;
+        deleted.expect("it begins");
     }
 }
 
 #[tokio::test]
 async fn the_strategy_is_called_in_kubernetes_order() {
-    let fixture = Fixture::new(TestStrategy::default());
-    fixture.create(json!({"name": "a"})).await;
+    let fixture = Fixture::with_a(TestStrategy::default()).await;
     let (updated, created) = fixture
         .update("a", &mut patch(|object| object["data"]["k"] = json!("w")))
         .await
@@ -58,7 +83,7 @@ async fn what_only_the_server_sets_is_kept() {
     let put = config_map(
         json!({"name": "a", "generation": 7, "creationTimestamp": "2000-01-01T00:00:00Z"}),
     );
-    let (updated, _) = fixture.update("a", &mut Put(put)).await.expect("updated");
+    let updated = fixture.updated("a", Put(put)).await;
     for member in ["uid", "creationTimestamp", "generation", "namespace"] {
         assert_eq!(
             updated["metadata"][member], old["metadata"][member],
@@ -69,10 +94,9 @@ async fn what_only_the_server_sets_is_kept() {
 
 #[tokio::test]
 async fn immutable_fields_cannot_change() {
-    let fixture = Fixture::new(TestStrategy::default());
-    fixture.create(json!({"name": "a"})).await;
-    let mut change = patch(|object| object["metadata"]["uid"] = json!("other"));
-    let error = fixture.update("a", &mut change).await.expect_err("refused");
+    let fixture = Fixture::with_a(TestStrategy::default()).await;
+    let change = patch(|object| object["metadata"]["uid"] = json!("other"));
+    let error = fixture.refused("a", change).await;
     assert_eq!(
         error.to_string(),
         "ConfigMap \"a\" is invalid: metadata.uid: Invalid value: \"other\": field is immutable"
@@ -85,8 +109,8 @@ async fn immutable_fields_cannot_change() {
             .to_string()
             .contains("metadata.deletionTimestamp: Invalid value")
     );
-    let mut change = patch(|object| object["metadata"]["namespace"] = json!("other"));
-    let error = fixture.update("a", &mut change).await.expect_err("refused");
+    let change = patch(|object| object["metadata"]["namespace"] = json!("other"));
+    let error = fixture.refused("a", change).await;
     assert!(matches!(error, Error::BadRequest(_)), "{error}");
 }
 
@@ -101,11 +125,8 @@ async fn an_old_name_may_be_kept_that_could_not_be_given() {
         .create(key, &object, None)
         .await
         .expect("stored");
-    let mut change = patch(|object| object["data"] = json!({"k": "w"}));
-    fixture
-        .update("Old_Name", &mut change)
-        .await
-        .expect("updated");
+    let change = patch(|object| object["data"] = json!({"k": "w"}));
+    fixture.updated("Old_Name", change).await;
 }
 
 #[tokio::test]
@@ -115,21 +136,20 @@ async fn what_was_stored_before_a_default_is_not_changed_by_it() {
     let storage = fixture.store.storage();
     let stored = storage.create("/configmaps/ns/a", &object, None).await;
     assert!(codec::tree(&stored.expect("stored")).expect("an object")["defaulted"].is_null());
-    let mut change = patch(|object| {
+    let change = patch(|object| {
         assert_eq!(
             object["defaulted"], true,
             "the change is one of what is read"
         );
         object["data"] = json!({"k": "w"});
     });
-    let (updated, _) = fixture.update("a", &mut change).await.expect("updated");
+    let updated = fixture.updated("a", change).await;
     assert_eq!(updated["defaulted"], true);
 }
 
 #[tokio::test]
 async fn what_is_invalid_is_refused() {
-    let fixture = Fixture::new(TestStrategy::default());
-    fixture.create(json!({"name": "a"})).await;
+    let fixture = Fixture::with_a(TestStrategy::default()).await;
     let mut change = patch(|object| {
         object["data"]["bad"] = json!("x");
         object["metadata"]["labels"] = json!({"a b": "c"});
@@ -151,26 +171,18 @@ async fn what_is_invalid_is_refused() {
 async fn a_missing_object_is_not_found() {
     let fixture = Fixture::new(TestStrategy::default());
     let put = config_map(json!({"name": "newone"}));
-    let error = fixture
-        .update("newone", &mut Put(put))
-        .await
-        .expect_err("refused");
+    let error = fixture.refused("newone", Put(put)).await;
     assert_eq!(error.to_string(), "configmaps \"newone\" not found");
 }
 
 #[tokio::test]
 async fn an_outdated_version_conflicts() {
-    let fixture = Fixture::new(TestStrategy::default());
-    fixture.create(json!({"name": "a"})).await;
+    let fixture = Fixture::with_a(TestStrategy::default()).await;
     fixture
-        .update("a", &mut patch(|object| object["data"]["k"] = json!("w")))
-        .await
-        .expect("updated");
+        .updated("a", patch(|object| object["data"]["k"] = json!("w")))
+        .await;
     let put = config_map(json!({"name": "a", "resourceVersion": "2"}));
-    let error = fixture
-        .update("a", &mut Put(put))
-        .await
-        .expect_err("refused");
+    let error = fixture.refused("a", Put(put)).await;
     assert_eq!(
         error.to_string(),
         "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the latest version and try again"
@@ -179,25 +191,21 @@ async fn an_outdated_version_conflicts() {
 
 #[tokio::test]
 async fn a_missing_version_overwrites_where_the_type_allows_it() {
-    let fixture = Fixture::new(TestStrategy::default());
-    fixture.create(json!({"name": "a"})).await;
+    let fixture = Fixture::with_a(TestStrategy::default()).await;
     let put = config_map(json!({"name": "a", "labels": {"x": "y"}}));
-    let (updated, _) = fixture.update("a", &mut Put(put)).await.expect("updated");
+    let updated = fixture.updated("a", Put(put)).await;
     assert_eq!(updated["metadata"]["resourceVersion"], "3");
 }
 
 #[tokio::test]
 async fn a_missing_version_is_refused_where_the_type_does_not_allow_it() {
-    let fixture = Fixture::new(TestStrategy {
+    let fixture = Fixture::with_a(TestStrategy {
         unconditional_update: false,
         ..TestStrategy::default()
-    });
-    fixture.create(json!({"name": "a"})).await;
+    })
+    .await;
     let put = config_map(json!({"name": "a"}));
-    let error = fixture
-        .update("a", &mut Put(put))
-        .await
-        .expect_err("refused");
+    let error = fixture.refused("a", Put(put)).await;
     assert_eq!(
         error.to_string(),
         "configmaps \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
@@ -210,10 +218,7 @@ async fn the_uid_of_a_put_is_a_precondition() {
     let uid = fixture.create(json!({"name": "c02"})).await["metadata"]["uid"].clone();
     let wanted = "11111111-2222-3333-4444-555555555555";
     let put = config_map(json!({"name": "c02", "uid": wanted}));
-    let error = fixture
-        .update("c02", &mut Put(put))
-        .await
-        .expect_err("refused");
+    let error = fixture.refused("c02", Put(put)).await;
     assert_eq!(
         error.to_string(),
         format!(
@@ -225,12 +230,8 @@ async fn the_uid_of_a_put_is_a_precondition() {
 
 #[tokio::test]
 async fn an_update_that_changes_nothing_writes_nothing() {
-    let fixture = Fixture::new(TestStrategy::default());
-    fixture.create(json!({"name": "a"})).await;
-    let (same, _) = fixture
-        .update("a", &mut patch(|_| {}))
-        .await
-        .expect("nothing to do");
+    let fixture = Fixture::with_a(TestStrategy::default()).await;
+    let same = fixture.updated("a", patch(|_| {})).await;
     assert_eq!(
         (
             same["metadata"]["resourceVersion"].as_str(),
@@ -255,19 +256,16 @@ async fn new_times_of_managed_fields_alone_are_dropped() {
         .create("/configmaps/ns/a", &object, None)
         .await
         .expect("stored");
-    let mut again = Applied(managed("2026-01-02T00:00:00Z"), json!("v"));
-    let (same, _) = fixture
-        .update("a", &mut again)
-        .await
-        .expect("nothing to do");
+    let again = Applied(managed("2026-01-02T00:00:00Z"), json!("v"));
+    let same = fixture.updated("a", again).await;
     assert_eq!(
         same["metadata"]["managedFields"],
         managed("2026-01-01T00:00:00Z")
     );
     assert_eq!(fixture.storage.revision().await, 2);
 
-    let mut changed = Applied(managed("2026-01-02T00:00:00Z"), json!("w"));
-    let (changed, _) = fixture.update("a", &mut changed).await.expect("updated");
+    let changed = Applied(managed("2026-01-02T00:00:00Z"), json!("w"));
+    let changed = fixture.updated("a", changed).await;
     assert_eq!(
         changed["metadata"]["managedFields"],
         managed("2026-01-02T00:00:00Z")
@@ -299,8 +297,7 @@ impl UpdatedObject for Applied {
 
 #[tokio::test]
 async fn an_update_is_tried_again_when_somebody_else_was_faster() {
-    let fixture = Fixture::new(TestStrategy::default());
-    fixture.create(json!({"name": "a"})).await;
+    let fixture = Fixture::with_a(TestStrategy::default()).await;
     let mut racing = Racing {
         fixture: &fixture,
         calls: 0,
@@ -386,26 +383,23 @@ async fn an_apply_may_create_whatever_the_type_says() {
 
 #[tokio::test]
 async fn a_subresource_has_its_own_strategy_and_never_creates() {
-    let mut fixture = Fixture::new(TestStrategy {
+    let mut fixture = Fixture::with_a(TestStrategy {
         create_on_update: true,
         ..TestStrategy::default()
-    });
-    fixture.create(json!({"name": "a"})).await;
+    })
+    .await;
     fixture.context.subresource = "status".to_owned();
-    let mut change = patch(|object| {
+    let change = patch(|object| {
         object["status"] = json!({"ready": true});
         object["data"]["k"] = json!("ignored");
     });
-    let (updated, _) = fixture.update("a", &mut change).await.expect("updated");
+    let updated = fixture.updated("a", change).await;
     assert_eq!(
         (&updated["status"]["ready"], &updated["data"]["k"]),
         (&json!(true), &json!("v"))
     );
     let put = config_map(json!({"name": "b"}));
-    let error = fixture
-        .update("b", &mut Put(put))
-        .await
-        .expect_err("refused");
+    let error = fixture.refused("b", Put(put)).await;
     assert_eq!(error.to_string(), "configmaps \"b\" not found");
 }
 
@@ -415,13 +409,9 @@ async fn removing_the_last_finalizer_deletes() {
     fixture
         .create(json!({"name": "a", "finalizers": ["x/y", "x/z"]}))
         .await;
-    fixture
-        .store
-        .delete(&fixture.context, "ns", "a", Default::default())
-        .await
-        .expect("it begins");
-    let mut one = patch(|object| object["metadata"]["finalizers"] = json!(["x/z"]));
-    fixture.update("a", &mut one).await.expect("updated");
+    fixture.begin_deletion("a").await;
+    let one = patch(|object| object["metadata"]["finalizers"] = json!(["x/z"]));
+    fixture.updated("a", one).await;
     assert!(fixture.stored("a").await.is_some());
     let mut none = patch(|object| object["metadata"]["finalizers"] = json!(null));
     let (last, created) = fixture.update("a", &mut none).await.expect("deleted");
@@ -459,24 +449,20 @@ async fn a_pending_grace_period_outlasts_the_last_finalizer() {
     fixture
         .create(json!({"name": "a", "finalizers": ["x/y"]}))
         .await;
-    fixture
-        .store
-        .delete(&fixture.context, "ns", "a", Default::default())
-        .await
-        .expect("it begins");
-    let mut none = patch(|object| object["metadata"]["finalizers"] = json!([]));
-    let (updated, _) = fixture.update("a", &mut none).await.expect("updated");
+    fixture.begin_deletion("a").await;
+    let none = patch(|object| object["metadata"]["finalizers"] = json!([]));
+    let updated = fixture.updated("a", none).await;
     assert_eq!(updated["metadata"]["deletionGracePeriodSeconds"], 30);
     assert!(fixture.stored("a").await.is_some());
 }
 
 #[tokio::test]
 async fn a_dry_run_updates_nothing() {
-    let fixture = Fixture::new(TestStrategy {
+    let fixture = Fixture::with_a(TestStrategy {
         create_on_update: true,
         ..TestStrategy::default()
-    });
-    fixture.create(json!({"name": "a"})).await;
+    })
+    .await;
     let options = UpdateOptions {
         dry_run: true,
         ..UpdateOptions::default()
@@ -516,17 +502,13 @@ async fn updates_see_the_served_version() {
         ..TestStrategy::default()
     });
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "content": {"k": "v"}});
-    let options = Default::default();
-    fixture
-        .store
-        .create(&fixture.context, "ns", object, &options)
-        .await
-        .expect("created");
+    fixture.create_object(object).await;
     let mut change = patch(|object| {
         assert!(object["data"].is_null());
         object["content"]["k"] = json!("w");
     });
-    fixture.update("a", &mut change).await.expect("updated");
+    let updated = fixture.update("a", &mut change).await;
+    updated.expect("updated");
     assert_eq!(change.calls, 1);
     assert_eq!(fixture.stored("a").await.expect("stored")["data"]["k"], "w");
 }
@@ -537,16 +519,11 @@ async fn changed_fields_are_their_changers_in_the_served_version() {
         converts: true,
         ..TestStrategy::default()
     });
-    let options = Default::default();
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "content": {"k": "v"}});
-    let created = fixture
-        .store
-        .create(&fixture.context, "ns", object, &options)
-        .await;
-    created.expect("created");
+    fixture.create_object(object).await;
     fixture.context.field_manager = "another".to_owned();
-    let mut change = patch(|object| object["content"]["w"] = json!("1"));
-    let (updated, _) = fixture.update("a", &mut change).await.expect("updated");
+    let change = patch(|object| object["content"]["w"] = json!("1"));
+    let updated = fixture.updated("a", change).await;
     let managed = updated["metadata"]["managedFields"]
         .as_array()
         .expect("a list");
@@ -563,8 +540,8 @@ async fn managed_fields_can_be_reset() {
     let fixture = Fixture::new(TestStrategy::default());
     for (name, value) in [("a", json!([{}])), ("b", json!([]))] {
         fixture.create(json!({ "name": name })).await;
-        let mut reset = patch(|object| object["metadata"]["managedFields"] = value.clone());
-        let (updated, _) = fixture.update(name, &mut reset).await.expect("updated");
+        let reset = patch(|object| object["metadata"]["managedFields"] = value.clone());
+        let updated = fixture.updated(name, reset).await;
         assert!(updated["metadata"]["managedFields"].is_null(), "{updated}");
     }
 }
