@@ -47,6 +47,40 @@ impl Fixture {
         }
     }
 
+    /// Returns a fixture over a log, and the log's writer, which runs when the test says so.
+    fn of_log(log: &Log, ledger: Ledger, options: LogOptions) -> (Self, LogWriter<Lines>) {
+        let mut writer = None;
+        let fixture = Self::new(ledger, |metrics| {
+            let (lines, end, clock) = (log.lines.clone(), log.end.clone(), Clock::real());
+            let (queue, made) = LogWriter::new(lines, options, metrics, end, clock);
+            writer = Some(made);
+            queue
+        });
+        (fixture, writer.expect("a writer"))
+    }
+
+    /// Returns a fixture over a webhook, and the task that sends to it until the end.
+    fn of_webhook(
+        hook: &Arc<Hook>,
+        ledger: Ledger,
+        truncation: Option<Truncation>,
+        end: &CancellationToken,
+    ) -> (Self, JoinSet<()>) {
+        let mut tasks = JoinSet::new();
+        let fixture = Self::new(ledger, |metrics| {
+            let (queue, sender) = webhook(hook, truncation, end, metrics);
+            tasks.spawn(sender.run());
+            queue
+        });
+        (fixture, tasks)
+    }
+
+    /// Returns the number of errors of a plugin.
+    fn errors(&self, plugin: &str) -> u64 {
+        let labels = format!("{{plugin=\"{plugin}\"}}");
+        self.metric(&format!("apiserver_audit_error_total{labels}"))
+    }
+
     fn recording(&self, id: &str) -> Arc<Recording> {
         let user = User {
             name: "ann".to_owned(),
@@ -129,6 +163,13 @@ impl Write for Lines {
     }
 }
 
+/// A log and the end of its writer.
+#[derive(Default)]
+struct Log {
+    lines: Lines,
+    end: CancellationToken,
+}
+
 impl Lines {
     fn stages(&self) -> Vec<String> {
         let written = self.written.lock().expect("no panic");
@@ -139,41 +180,31 @@ impl Lines {
 
 #[tokio::test]
 async fn a_blocked_request_goes_on_when_its_event_is_written() {
-    let (lines, end) = (Lines::default(), CancellationToken::new());
-    let mut writer = None;
-    let fixture = Fixture::new(Ledger::unlimited(), |metrics| {
-        let (queue, made) = LogWriter::new(
-            lines.clone(),
-            log_options(BackendMode::Blocking),
-            metrics,
-            end.clone(),
-            Clock::real(),
-        );
-        writer = Some(made);
-        queue
-    });
+    let log = Log::default();
+    let (fixture, writer) = Fixture::of_log(
+        &log,
+        Ledger::unlimited(),
+        log_options(BackendMode::Blocking),
+    );
     let recording = fixture.recording("a");
     let received = recording.received();
     tokio::pin!(received);
     assert!(futures::poll!(received.as_mut()).is_pending());
     let mut tasks = JoinSet::new();
-    tasks.spawn(writer.expect("a writer").run());
+    tasks.spawn(writer.run());
     received.await.expect("written");
-    assert_eq!(lines.stages(), ["RequestReceived"]);
+    assert_eq!(log.lines.stages(), ["RequestReceived"]);
     recording.complete(ok()).await;
-    assert_eq!(lines.stages(), ["RequestReceived", "ResponseComplete"]);
+    assert_eq!(log.lines.stages(), ["RequestReceived", "ResponseComplete"]);
     // What is left is written at the end, and nothing after it.
     fixture.recording("b").complete_now(Some(ok()));
-    end.cancel();
+    log.end.cancel();
     tasks.join_all().await;
-    assert_eq!(lines.stages().len(), 3);
+    assert_eq!(log.lines.stages().len(), 3);
     fixture.recording("c").complete(ok()).await;
-    assert_eq!(lines.stages().len(), 3);
+    assert_eq!(log.lines.stages().len(), 3);
     assert_eq!(fixture.metric("apiserver_audit_event_total"), 4);
-    assert_eq!(
-        fixture.metric("apiserver_audit_error_total{plugin=\"buffered\"}"),
-        1
-    );
+    assert_eq!(fixture.errors("buffered"), 1);
     assert_eq!(
         fixture.metric("apiserver_audit_level_total{level=\"RequestResponse\"}"),
         3
@@ -186,72 +217,49 @@ async fn only_the_strict_mode_refuses_what_cannot_be_written() {
         (BackendMode::Blocking, false),
         (BackendMode::BlockingStrict, true),
     ] {
-        let (lines, end) = (Lines::default(), CancellationToken::new());
-        *lines.fails.lock().expect("no panic") = true;
+        let log = Log::default();
+        *log.lines.fails.lock().expect("no panic") = true;
+        let (fixture, writer) = Fixture::of_log(&log, Ledger::unlimited(), log_options(mode));
         let mut tasks = JoinSet::new();
-        let fixture = Fixture::new(Ledger::unlimited(), |metrics| {
-            let options = log_options(mode);
-            let (queue, writer) =
-                LogWriter::new(lines.clone(), options, metrics, end.clone(), Clock::real());
-            tasks.spawn(writer.run());
-            queue
-        });
+        tasks.spawn(writer.run());
         let recording = fixture.recording("a");
         assert_eq!(recording.received().await.is_err(), is_refused);
-        assert_eq!(
-            fixture.metric("apiserver_audit_error_total{plugin=\"log\"}"),
-            1
-        );
+        assert_eq!(fixture.errors("log"), 1);
         let rejected = fixture.metric("apiserver_audit_requests_rejected_total");
         assert_eq!(rejected, u64::from(is_refused));
         // A request that is refused has no further events, and no other event refuses a request.
-        *lines.fails.lock().expect("no panic") = false;
+        *log.lines.fails.lock().expect("no panic") = false;
         recording.complete(ok()).await;
-        assert_eq!(lines.stages().len(), usize::from(!is_refused));
+        assert_eq!(log.lines.stages().len(), usize::from(!is_refused));
     }
 }
 
 #[tokio::test]
 async fn batches_never_block_and_lose_what_has_no_room() {
-    let mut writer = None;
-    let (lines, end) = (Lines::default(), CancellationToken::new());
-    let fixture = Fixture::new(Ledger::unlimited(), |metrics| {
-        let options = log_options(BackendMode::Batch);
-        let (queue, made) =
-            LogWriter::new(lines.clone(), options, metrics, end.clone(), Clock::real());
-        writer = Some(made);
-        queue
-    });
+    let log = Log::default();
+    let (fixture, writer) =
+        Fixture::of_log(&log, Ledger::unlimited(), log_options(BackendMode::Batch));
     for id in ["a", "b", "c", "d", "e"] {
         fixture.recording(id).received().await.expect("not blocked");
     }
-    assert_eq!(
-        fixture.metric("apiserver_audit_error_total{plugin=\"buffered\"}"),
-        3
-    );
-    end.cancel();
-    writer.expect("a writer").run().await;
-    assert_eq!(lines.stages().len(), 2);
+    assert_eq!(fixture.errors("buffered"), 3);
+    log.end.cancel();
+    writer.run().await;
+    assert_eq!(log.lines.stages().len(), 2);
 }
 
 #[tokio::test]
 async fn events_give_way_when_memory_is_short() {
     let ledger = Ledger::new(64 << 10);
-    let mut writer = None;
-    let (lines, end) = (Lines::default(), CancellationToken::new());
-    let fixture = Fixture::new(ledger.clone(), |metrics| {
-        let options = LogOptions {
-            queue: QueueOptions {
-                mode: BackendMode::Batch,
-                events_max: 1000,
-            },
-            ..log_options(BackendMode::Batch)
-        };
-        let (queue, made) =
-            LogWriter::new(lines.clone(), options, metrics, end.clone(), Clock::real());
-        writer = Some(made);
-        queue
-    });
+    let log = Log::default();
+    let options = LogOptions {
+        queue: QueueOptions {
+            mode: BackendMode::Batch,
+            events_max: 1000,
+        },
+        ..log_options(BackendMode::Batch)
+    };
+    let (fixture, writer) = Fixture::of_log(&log, ledger.clone(), options);
     let large = || {
         let content = format!("{{\"a\":\"{}\"}}", "x".repeat(40 << 10));
         AuditBody::whole(Encoding::Json, Bytes::from(content))
@@ -262,11 +270,11 @@ async fn events_give_way_when_memory_is_short() {
         recording.complete_now(Some(Response { body, ..ok() }));
     }
     assert!(ledger.total() <= 64 << 10, "{}", ledger.total());
-    let lost = fixture.metric("apiserver_audit_error_total{plugin=\"buffered\"}");
+    let lost = fixture.errors("buffered");
     assert!(lost > 0);
-    end.cancel();
-    writer.expect("a writer").run().await;
-    let written = lines.written.lock().expect("no panic");
+    log.end.cancel();
+    writer.run().await;
+    let written = log.lines.written.lock().expect("no panic");
     assert_eq!(written.len() as u64 + lost, 100);
     assert!(written[0].get("responseObject").is_some());
     let last = written.last().expect("events");
@@ -276,25 +284,19 @@ async fn events_give_way_when_memory_is_short() {
 
 #[tokio::test]
 async fn large_events_lose_their_bodies_first() {
-    let (lines, end) = (Lines::default(), CancellationToken::new());
-    let mut writer = None;
-    let fixture = Fixture::new(Ledger::unlimited(), |metrics| {
-        let options = LogOptions {
-            truncation: Some(Truncation {
-                event_bytes_max: 1000,
-                batch_bytes_max: 1000,
-            }),
-            queue: QueueOptions {
-                mode: BackendMode::Batch,
-                events_max: 10,
-            },
-            ..log_options(BackendMode::Batch)
-        };
-        let (queue, made) =
-            LogWriter::new(lines.clone(), options, metrics, end.clone(), Clock::real());
-        writer = Some(made);
-        queue
-    });
+    let log = Log::default();
+    let options = LogOptions {
+        truncation: Some(Truncation {
+            event_bytes_max: 1000,
+            batch_bytes_max: 1000,
+        }),
+        queue: QueueOptions {
+            mode: BackendMode::Batch,
+            events_max: 10,
+        },
+        ..log_options(BackendMode::Batch)
+    };
+    let (fixture, writer) = Fixture::of_log(&log, Ledger::unlimited(), options);
     let object = json!({"metadata": {"name": "a"}, "data": "x".repeat(2000)});
     let recording = fixture.recording("a");
     recording.request_object(&object);
@@ -302,19 +304,16 @@ async fn large_events_lose_their_bodies_first() {
     let recording = fixture.recording("b");
     recording.annotate("large", "x".repeat(2000));
     recording.complete_now(Some(ok()));
-    end.cancel();
-    writer.expect("a writer").run().await;
-    let written = lines.written.lock().expect("no panic");
+    log.end.cancel();
+    writer.run().await;
+    let written = log.lines.written.lock().expect("no panic");
     assert_eq!(written.len(), 1);
     assert_eq!(written[0]["objectRef"]["name"], "a");
     assert_eq!(
         written[0]["annotations"],
         json!({"audit.k8s.io/truncated": "true"})
     );
-    assert_eq!(
-        fixture.metric("apiserver_audit_error_total{plugin=\"truncate\"}"),
-        1
-    );
+    assert_eq!(fixture.errors("truncate"), 1);
 }
 
 /// A webhook that fails as often as it is told to, or hangs.
@@ -354,14 +353,6 @@ impl WebhookClient for Hook {
 
 fn webhook(
     hook: &Arc<Hook>,
-    end: &CancellationToken,
-    metrics: Metrics,
-) -> (EventQueue, WebhookSender) {
-    truncating_webhook(hook, None, end, metrics)
-}
-
-fn truncating_webhook(
-    hook: &Arc<Hook>,
     truncation: Option<Truncation>,
     end: &CancellationToken,
     metrics: Metrics,
@@ -396,12 +387,7 @@ async fn events_are_posted_in_batches_and_again_after_failures() {
         ..Hook::default()
     });
     let end = CancellationToken::new();
-    let mut tasks = JoinSet::new();
-    let fixture = Fixture::new(Ledger::unlimited(), |metrics| {
-        let (queue, sender) = webhook(&hook, &end, metrics);
-        tasks.spawn(sender.run());
-        queue
-    });
+    let (fixture, tasks) = Fixture::of_webhook(&hook, Ledger::unlimited(), None, &end);
     for id in ["a", "b", "c", "d"] {
         fixture.recording(id).complete_now(Some(ok()));
     }
@@ -433,23 +419,15 @@ async fn a_webhook_that_hangs_loses_its_events_alone() {
         ..Hook::default()
     });
     let end = CancellationToken::new();
-    let mut tasks = JoinSet::new();
     let ledger = Ledger::new(1 << 30);
-    let fixture = Fixture::new(ledger.clone(), |metrics| {
-        let (queue, sender) = webhook(&hook, &end, metrics);
-        tasks.spawn(sender.run());
-        queue
-    });
+    let (fixture, tasks) = Fixture::of_webhook(&hook, ledger.clone(), None, &end);
     for _ in 0..3 {
         fixture.recording("a").complete_now(Some(ok()));
     }
     // Five attempts of 30 s, and the pauses between them.
     fixture.clock.sleep(Duration::from_secs(600)).await;
     assert_eq!(hook.attempts.load(Ordering::Relaxed), 5);
-    assert_eq!(
-        fixture.metric("apiserver_audit_error_total{plugin=\"webhook\"}"),
-        3
-    );
+    assert_eq!(fixture.errors("webhook"), 3);
     assert_eq!(ledger.total(), 0);
     // At the end there are as many attempts, with shorter pauses.
     fixture.recording("b").complete_now(Some(ok()));
@@ -462,16 +440,11 @@ async fn a_webhook_that_hangs_loses_its_events_alone() {
 async fn batches_are_bounded_as_they_are_rendered() {
     let hook = Arc::new(Hook::default());
     let end = CancellationToken::new();
-    let mut tasks = JoinSet::new();
-    let fixture = Fixture::new(Ledger::unlimited(), |metrics| {
-        let truncation = Some(Truncation {
-            event_bytes_max: 10_000,
-            batch_bytes_max: 5_000,
-        });
-        let (queue, sender) = truncating_webhook(&hook, truncation, &end, metrics);
-        tasks.spawn(sender.run());
-        queue
-    });
+    let truncation = Truncation {
+        event_bytes_max: 10_000,
+        batch_bytes_max: 5_000,
+    };
+    let (fixture, tasks) = Fixture::of_webhook(&hook, Ledger::unlimited(), Some(truncation), &end);
     for id in ["a", "b", "c"] {
         let recording = fixture.recording(id);
         // Each of these characters has six in JSON.
@@ -501,13 +474,8 @@ async fn rendered_batches_count_as_memory() {
         ..Hook::default()
     });
     let end = CancellationToken::new();
-    let mut tasks = JoinSet::new();
     let ledger = Ledger::new(64 << 20);
-    let fixture = Fixture::new(ledger.clone(), |metrics| {
-        let (queue, sender) = webhook(&hook, &end, metrics);
-        tasks.spawn(sender.run());
-        queue
-    });
+    let (fixture, tasks) = Fixture::of_webhook(&hook, ledger.clone(), None, &end);
     for _ in 0..3 {
         let recording = fixture.recording("a");
         recording.annotate("large", "x".repeat(100_000));
@@ -532,13 +500,8 @@ async fn batches_are_sent_one_at_a_time_when_memory_is_short() {
         ..Hook::default()
     });
     let end = CancellationToken::new();
-    let mut tasks = JoinSet::new();
     let ledger = Ledger::new(1 << 20);
-    let fixture = Fixture::new(ledger.clone(), |metrics| {
-        let (queue, sender) = webhook(&hook, &end, metrics);
-        tasks.spawn(sender.run());
-        queue
-    });
+    let (fixture, tasks) = Fixture::of_webhook(&hook, ledger.clone(), None, &end);
     for _ in 0..6 {
         let recording = fixture.recording("a");
         recording.annotate("large", "x".repeat(100_000));
