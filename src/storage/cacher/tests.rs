@@ -113,6 +113,13 @@ impl World {
         self.clock.sleep(Duration::from_millis(1)).await;
     }
 
+    /// Writes pods of these names, each in a revision of its own.
+    fn put_pods(&self, names: &[&str]) {
+        for name in names {
+            self.script.put(&format!("/pods/d/{name}"), "x");
+        }
+    }
+
     async fn watch(&self, options: ListOptions) -> WatchStream {
         self.pods.watch("/pods/", options).await.expect("ready")
     }
@@ -136,6 +143,30 @@ fn since(revision: u64) -> ListOptions {
         recursive: true,
         ..ListOptions::default()
     }
+}
+
+/// Returns the options of a list of the newest state.
+fn newest() -> ListOptions {
+    ListOptions {
+        resource_version: None,
+        ..since(0)
+    }
+}
+
+/// Returns limits by which a window keeps exactly so many events.
+fn so_many_events(events: usize) -> WindowLimits {
+    WindowLimits {
+        events_min: events,
+        events_max: events,
+        ..WindowLimits::default()
+    }
+}
+
+/// Returns a runtime for a property, whose time stands still while there is something to do.
+fn paused_runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let builder = builder.enable_time().start_paused(true);
+    builder.build().expect("a runtime")
 }
 
 /// Returns the options of a watch list: the state, and bookmarks.

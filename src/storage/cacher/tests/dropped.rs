@@ -36,10 +36,6 @@ async fn a_watch_that_is_dropped_while_it_begins_leaves_nothing_behind() {
 #[tokio::test(start_paused = true)]
 async fn lists_that_are_dropped_keep_no_other_from_the_store() {
     const MANY: usize = 20;
-    let newest = || ListOptions {
-        resource_version: None,
-        ..since(0)
-    };
     let list = at_each_wait(async |waits| {
         let world = World::new(WindowLimits::default()).await;
         *world.store.list_time.lock().expect("sound") = Duration::from_secs(1);

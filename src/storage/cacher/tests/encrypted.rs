@@ -30,10 +30,7 @@ async fn a_value_is_waited_for_by_its_type_alone() {
     world.script.put("/secrets/d/a", "y");
     world.script.put("/pods/d/p", "x");
     assert_eq!(next_item(&mut pods).await, "+p@6");
-    let list = world.list(ListOptions {
-        resource_version: None,
-        ..since(0)
-    });
+    let list = world.list(newest());
     assert_eq!(listed(&list.await.expect("from memory")), "6: p");
     assert_eq!(item_now(&mut watch).await.as_deref(), Some("+a@2"));
     assert_eq!(item_now(&mut watch).await, None, "and no bookmark");

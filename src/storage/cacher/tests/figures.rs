@@ -323,11 +323,7 @@ async fn lists_that_fail_are_counted_until_one_fills_the_cache() {
 async fn a_watch_that_the_window_has_passed_is_counted_as_terminated() {
     let mut registry = Registry::default();
     let metrics = CacheMetrics::register(&mut registry);
-    let limits = WindowLimits {
-        events_min: 2,
-        events_max: 2,
-        ..WindowLimits::default()
-    };
+    let limits = so_many_events(2);
     let world = World::with(Arc::default(), limits, metrics);
     world.pods.ready().await.expect("listed");
     let mut slow = world.watch(since(1)).await;
@@ -379,10 +375,6 @@ async fn lists_and_what_they_read_are_counted() {
 #[tokio::test(start_paused = true)]
 async fn consistent_reads_are_counted_by_who_answered() {
     let (world, registry) = world().await;
-    let newest = || ListOptions {
-        resource_version: None,
-        ..since(0)
-    };
     let counted = |success: bool, fallback: bool| {
         let mut text = String::new();
         encode(&mut text, &registry).expect("text");

@@ -2,13 +2,6 @@
 
 use super::*;
 
-fn newest() -> ListOptions {
-    ListOptions {
-        resource_version: None,
-        ..since(0)
-    }
-}
-
 /// F11: etcd was restored from an older backup under a running server. Its revision has fallen, and
 /// the same numbers will mean something else. A reader that requests the newest revision notices it:
 /// nothing is served from what was cached, all watches end with "too old", and all types are listed
@@ -19,9 +12,7 @@ async fn f11_a_store_that_was_put_back_is_noticed_by_a_reader() {
     let widgets = of_type("widgets", "/widgets/", WindowLimits::default());
     let widgets = world.feed.add_type(widgets);
     widgets.ready().await.expect("listed");
-    for name in ["a", "b", "c", "d"] {
-        world.script.put(&format!("/pods/d/{name}"), "x");
-    }
+    world.put_pods(&["a", "b", "c", "d"]);
     let mut watch = world.watch(bookmarked(Some(1))).await;
     let mut other = widgets.watch("/widgets/", since(1)).await.expect("ready");
     assert_eq!(next_items(&mut watch, 4).await, "+a@2 +b@3 +c@4 +d@5");
@@ -65,9 +56,7 @@ async fn f11_a_store_that_was_put_back_is_noticed_by_a_reader() {
 #[tokio::test(start_paused = true)]
 async fn f11_a_store_that_was_put_back_is_noticed_when_the_stream_is_opened() {
     let world = World::new(WindowLimits::default()).await;
-    for name in ["a", "b", "c", "d"] {
-        world.script.put(&format!("/pods/d/{name}"), "x");
-    }
+    world.put_pods(&["a", "b", "c", "d"]);
     let mut watch = world.watch(since(4)).await;
     assert_eq!(next_item(&mut watch).await, "+d@5");
     world.script.roll_back(3);
@@ -84,16 +73,12 @@ async fn f11_a_store_that_was_put_back_is_noticed_when_the_stream_is_opened() {
 #[tokio::test(start_paused = true)]
 async fn f11_a_store_that_was_put_back_and_went_on_is_told_apart() {
     let world = World::new(WindowLimits::default()).await;
-    for name in ["a", "b", "c", "d"] {
-        world.script.put(&format!("/pods/d/{name}"), "x");
-    }
+    world.put_pods(&["a", "b", "c", "d"]);
     let mut watch = world.watch(since(4)).await;
     assert_eq!(next_item(&mut watch).await, "+d@5");
     world.script.state().reachable = false;
     world.script.roll_back(3);
-    for name in ["w", "x", "y", "z"] {
-        world.script.put(&format!("/pods/d/{name}"), "x");
-    }
+    world.put_pods(&["w", "x", "y", "z"]);
     world.script.state().reachable = true;
     let too_old = "The resourceVersion for the provided watch is too old.";
     assert_eq!(next_items(&mut watch, 2).await, format!("{too_old} end"));

@@ -27,14 +27,6 @@ use super::*;
 use crate::meta::{Object, VersionMatch};
 use crate::storage::GetOptions;
 
-/// Returns the options of a list of the newest state.
-fn newest() -> ListOptions {
-    ListOptions {
-        resource_version: None,
-        ..since(0)
-    }
-}
-
 /// k#116436: a watch of the state was filled while it was read, so that it showed objects newer
 /// than the version that it had begun at, and their events came again.
 #[tokio::test(start_paused = true)]
@@ -402,11 +394,7 @@ async fn antrea8123_the_end_of_the_state_always_comes() {
         for number in 0..objects {
             script.put(&format!("/pods/d/p{number:03}"), "x");
         }
-        let limits = WindowLimits {
-            events_min: 5,
-            events_max: 5,
-            ..WindowLimits::default()
-        };
+        let limits = so_many_events(5);
         let world = World::of(script, limits);
         world.pods.ready().await.expect("listed");
         world.settle().await;
@@ -445,12 +433,7 @@ async fn antrea8123_the_end_of_the_state_always_comes() {
 /// k#131020: after an error nothing may follow, and an error must not be lost.
 #[tokio::test(start_paused = true)]
 async fn k131020_an_error_is_the_last_item() {
-    let limits = WindowLimits {
-        events_min: 5,
-        events_max: 5,
-        ..WindowLimits::default()
-    };
-    let world = World::new(limits).await;
+    let world = World::new(so_many_events(5)).await;
     let mut late = world.watch(bookmarked(Some(1))).await;
     for number in 0..20 {
         world.script.put(&format!("/pods/d/{number}"), "x");
@@ -471,12 +454,7 @@ async fn k131020_an_error_is_the_last_item() {
 /// A list that only the store can answer is the store's, whatever its limit.
 #[tokio::test(start_paused = true)]
 async fn k94002_what_the_window_has_lost_is_asked_of_the_store() {
-    let limits = WindowLimits {
-        events_min: 2,
-        events_max: 2,
-        ..WindowLimits::default()
-    };
-    let world = World::new(limits).await;
+    let world = World::new(so_many_events(2)).await;
     for name in ["a", "b", "c", "d", "e"] {
         world.script.put(&format!("/pods/n/{name}"), "x");
     }

@@ -260,11 +260,7 @@ proptest! {
     /// twice; or it ends because the window has passed it.
     #[test]
     fn every_watch_says_what_happened(steps in steps()) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime");
+        let runtime = paused_runtime();
         let _entered = runtime.enter();
         let mut model = Model::new();
         for step in steps {

@@ -615,11 +615,7 @@ proptest! {
     /// Whatever happens, the cache says what the plain list says.
     #[test]
     fn the_cache_says_what_happened(limits in windows(), steps in steps()) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime");
+        let runtime = paused_runtime();
         runtime.block_on(async {
             let mut model = Model::new(limits).await;
             for step in steps {

@@ -87,11 +87,7 @@ async fn run(steps: Vec<Step>) {
 proptest! {
     #[test]
     fn readers_are_answered_whoever_comes_and_goes(steps in steps()) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime");
+        let runtime = paused_runtime();
         runtime.block_on(run(steps));
     }
 }

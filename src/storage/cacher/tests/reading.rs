@@ -5,14 +5,6 @@ use super::*;
 use crate::meta::VersionMatch;
 use crate::storage::{CORRUPT_KEYS_MAX, ContinueToken, GetOptions};
 
-/// Returns the options of a list of the newest state.
-fn newest() -> ListOptions {
-    ListOptions {
-        resource_version: None,
-        ..since(0)
-    }
-}
-
 fn limited(limit: u64, mut options: ListOptions) -> ListOptions {
     options.predicate.limit = limit;
     options
@@ -339,9 +331,7 @@ async fn exact_lists_come_from_the_window_and_older_ones_from_the_store() {
 #[tokio::test(start_paused = true)]
 async fn lists_of_compacted_revisions_are_the_stores() {
     let world = World::new(WindowLimits::default()).await;
-    for name in ["a", "b", "c", "d"] {
-        world.script.put(&format!("/pods/d/{name}"), "x");
-    }
+    world.put_pods(&["a", "b", "c", "d"]);
     world.settle().await;
     *world.store.compacted.lock().expect("sound") = 4;
     for (revision, answered) in [(2, STORE_REVISION), (3, STORE_REVISION), (4, 4), (5, 5)] {

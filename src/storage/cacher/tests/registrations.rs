@@ -74,11 +74,7 @@ async fn run(steps: Vec<Step>) {
 proptest! {
     #[test]
     fn events_and_bookmarks_are_for_those_who_are_there(steps in steps()) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime");
+        let runtime = paused_runtime();
         runtime.block_on(run(steps));
     }
 }

@@ -315,8 +315,7 @@ proptest! {
         with_state in any::<bool>(),
         late in any::<bool>(),
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-        let (whole, parts) = runtime.expect("a runtime").block_on(async {
+        let (whole, parts) = paused_runtime().block_on(async {
             let world = World::new(WindowLimits::default()).await;
             let mut pods = Pods::default();
             before.iter().for_each(|it| pods.apply(&world.script, *it));

@@ -93,11 +93,7 @@ async fn a_feed_that_has_stopped_suggests_nothing() {
 async fn a_store_that_was_put_back_gets_no_suggestion_of_its_former_history() {
     let world = world().await;
     world.script.fall_back(1);
-    let newest = ListOptions {
-        resource_version: None,
-        ..since(0)
-    };
-    world.list(newest).await.expect("the store's");
+    world.list(newest()).await.expect("the store's");
     assert_eq!(world.suggested().await, None);
     world.script.break_streams();
     world.clock.sleep(Duration::from_secs(1)).await;

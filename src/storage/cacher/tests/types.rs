@@ -92,10 +92,7 @@ async fn a_list_that_hangs_delays_nobody() {
         let revision = world.script.put(&format!("/pods/d/{number}"), "x");
         assert_eq!(next_item(&mut watch).await, format!("+{number}@{revision}"));
     }
-    let list = world.list(ListOptions {
-        resource_version: None,
-        ..since(0)
-    });
+    let list = world.list(newest());
     assert_eq!(list.await.expect("from memory").items.len(), 50);
     gadgets.ready().await.expect("listed");
     assert!(world.clock.now() - begun < Duration::from_secs(1));
@@ -421,9 +418,7 @@ async fn a_page_is_decoded_in_parts() {
 #[tokio::test(start_paused = true)]
 async fn a_page_of_an_older_state_begins_a_new_history() {
     let world = World::new(WindowLimits::default()).await;
-    for name in ["a", "b", "c"] {
-        world.script.put(&format!("/pods/d/{name}"), "x");
-    }
+    world.put_pods(&["a", "b", "c"]);
     world.settle().await;
     let mut watch = world.watch(since(4)).await;
     world.script.fall_back(2);
@@ -462,9 +457,7 @@ async fn whoever_waits_for_a_type_waits_on_in_the_next_history() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_put_back_while_its_stream_is_opened_begins_a_new_history() {
     let world = World::new(WindowLimits::default()).await;
-    for name in ["a", "b", "c"] {
-        world.script.put(&format!("/pods/d/{name}"), "x");
-    }
+    world.put_pods(&["a", "b", "c"]);
     world.settle().await;
     world.script.state().falls_back = Some(2);
     // A notice of progress at a lower revision would tell as well.
@@ -480,9 +473,7 @@ async fn a_store_that_is_put_back_while_its_stream_is_opened_begins_a_new_histor
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_put_back_before_it_is_listed_begins_a_new_history() {
     let world = World::new(WindowLimits::default()).await;
-    for name in ["a", "b", "c"] {
-        world.script.put(&format!("/pods/d/{name}"), "x");
-    }
+    world.put_pods(&["a", "b", "c"]);
     world.settle().await;
     world.script.lose_history();
     world.script.fall_back(2);

@@ -37,12 +37,7 @@ async fn a_watch_that_wants_it_sees_what_objects_were_before() {
 /// before that version is nothing that the client waits for.
 #[tokio::test(start_paused = true)]
 async fn a_watch_of_a_later_version_outlives_what_came_before_it() {
-    let limits = WindowLimits {
-        events_min: 5,
-        events_max: 5,
-        ..WindowLimits::default()
-    };
-    let world = World::new(limits).await;
+    let world = World::new(so_many_events(5)).await;
     let mut watch = world.watch(since(100)).await;
     for number in 2..=103 {
         assert_eq!(world.script.put(&format!("/pods/d/{number}"), "x"), number);
@@ -58,12 +53,7 @@ async fn a_watch_of_a_later_version_outlives_what_came_before_it() {
 /// window passes the rest.
 #[tokio::test(start_paused = true)]
 async fn a_revision_of_several_changes_is_not_cut() {
-    let limits = WindowLimits {
-        events_min: 5,
-        events_max: 5,
-        ..WindowLimits::default()
-    };
-    let world = World::new(limits).await;
+    let world = World::new(so_many_events(5)).await;
     let mut watch = world.watch(since(1)).await;
     let three = ["/pods/d/a", "/pods/d/b", "/pods/d/c"].map(|key| (key, Some("x")));
     assert_eq!(world.script.together(&three), 2);
@@ -79,9 +69,7 @@ async fn a_revision_of_several_changes_is_not_cut() {
 #[tokio::test(start_paused = true)]
 async fn k73845_events_after_the_state_are_newer_than_the_state() {
     let world = World::new(WindowLimits::default()).await;
-    for name in ["a", "b", "c"] {
-        world.script.put(&format!("/pods/d/{name}"), "x");
-    }
+    world.put_pods(&["a", "b", "c"]);
     world.settle().await;
     let mut watch = world.watch(streamed(Some(0))).await;
     world.script.put("/pods/d/a", "y");
@@ -234,9 +222,7 @@ async fn k68065_a_quiet_watch_does_not_age() {
 async fn etcd20221_a_watch_from_the_future_says_nothing_older() {
     let world = World::new(WindowLimits::default()).await;
     let mut watch = world.watch(bookmarked(Some(4))).await;
-    for name in ["a", "b", "c", "d"] {
-        world.script.put(&format!("/pods/d/{name}"), "x");
-    }
+    world.put_pods(&["a", "b", "c", "d"]);
     assert_eq!(next_item(&mut watch).await, "+d@5");
 }
 

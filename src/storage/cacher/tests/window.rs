@@ -296,11 +296,7 @@ proptest! {
 
     #[test]
     fn a_window_keeps_what_its_limits_say(steps in steps()) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime");
+        let runtime = paused_runtime();
         let _entered = runtime.enter();
         let mut model = Model::new();
         for step in steps {

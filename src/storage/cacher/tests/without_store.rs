@@ -4,14 +4,6 @@ use super::*;
 use crate::meta::VersionMatch;
 use crate::storage::GetOptions;
 
-/// Returns the options of a list of the newest state.
-fn newest() -> ListOptions {
-    ListOptions {
-        resource_version: None,
-        ..since(0)
-    }
-}
-
 fn exact(revision: u64) -> ListOptions {
     ListOptions {
         version_match: Some(VersionMatch::Exact),
