@@ -1,6 +1,7 @@
 //! `ringwatch load` against a real server: small, and every outcome looked at.
 
 mod comparisons;
+mod fault;
 mod floors;
 mod lists;
 mod loading;

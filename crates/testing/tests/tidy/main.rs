@@ -336,13 +336,18 @@ fn step(path: &mut Vec<String>, name: &str, module: &[String]) {
     }
 }
 
-/// Returns the module that a file below `src/` holds: `src/storage/etcd3/store.rs` is `["storage", "etcd3", "store"]`.
+/// The folder of the tests of the whole server, which are one crate.
+const SYSTEM_TESTS: &str = "verification/system/it";
+
+/// Returns the module that a file below `src/` or of the system tests holds: `src/storage/etcd3/store.rs` is
+/// `["storage", "etcd3", "store"]`.
 fn module_of(file: &Path) -> Vec<String> {
     let name = relative(file);
-    let (_, name) = name.rsplit_once("src/").expect("a file below src/");
-    let name = name.trim_end_matches(".rs");
+    let below = name.rsplit_once("src/").map(|(_, name)| name);
+    let below = below.or_else(|| name.strip_prefix(SYSTEM_TESTS)?.strip_prefix('/'));
+    let name = below.expect("a file of a crate").trim_end_matches(".rs");
     let mut path: Vec<String> = name.split('/').map(str::to_owned).collect();
-    if matches!(path.last().map(String::as_str), Some("lib")) {
+    if matches!(path.last().map(String::as_str), Some("lib" | "main")) {
         path.pop();
     }
     path

@@ -2,8 +2,9 @@
 
 use http::StatusCode;
 
+use super::fault::Fault;
 use super::loading::Loaded;
-use super::proxy::{Fault, Proxy};
+use super::proxy::Proxy;
 use crate::support::server::Server;
 
 /// One watch of so many is refused. A single watcher that is refused lists and watches again, so it is

@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::Value;
 
-use super::proxy::{Chooser, Fault};
+use super::fault::{Chooser, Fault};
 
 /// Plants a fault among the lists of secrets.
 pub(crate) struct Lists {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-use super::proxy::{Chooser, Fault};
+use super::fault::{Chooser, Fault};
 
 /// A delayed event comes after so many newer ones.
 const DELAY_EVENTS: usize = 3;

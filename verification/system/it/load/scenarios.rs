@@ -9,8 +9,9 @@ use ringwatch_testing::eventually::{DEADLINE, eventually};
 use ringwatch_tls::target::USER_AGENT;
 use serde_json::Value;
 
+use super::fault::Fault;
 use super::loading::{Loaded, end, left_behind, median, start};
-use super::proxy::{Fault, Proxy};
+use super::proxy::Proxy;
 use crate::support::etcd::Etcd;
 use crate::support::requests;
 use crate::support::server::Server;

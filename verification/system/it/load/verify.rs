@@ -10,8 +10,9 @@ use kube::runtime::wait::await_condition;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
+use super::fault::Fault;
 use super::loading::{Loaded, median};
-use super::proxy::{Fault, Proxy};
+use super::proxy::Proxy;
 use crate::support::etcd::Etcd;
 use crate::support::requests;
 use crate::support::server::Server;
