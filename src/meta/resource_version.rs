@@ -20,14 +20,22 @@ pub enum VersionMatch {
 /// An error about a text that is not a decimal number of 64 bits. The message is that of Go's `strconv`, which
 /// kube-apiserver sends to clients.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}")]
+#[error("strconv.ParseUint: parsing {text:?}: {why}")]
 pub struct InvalidResourceVersion {
     text: String,
     why: &'static str,
 }
 
+impl InvalidResourceVersion {
+    /// Returns the text that is no version.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
 impl ResourceVersion {
-    /// Parses a resource version of a request; an empty text is `None`: no version was given.
+    /// Parses a resource version of a request or an object; an empty text is `None`: no version was given.
     ///
     /// # Errors
     /// [`InvalidResourceVersion`] when the text is not a decimal number of 64 bits.

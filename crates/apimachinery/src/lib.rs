@@ -12,6 +12,7 @@ pub mod duration;
 pub mod error;
 pub mod generation;
 pub mod go_address;
+pub mod go_json;
 pub mod go_text;
 pub mod go_url;
 mod group_version;

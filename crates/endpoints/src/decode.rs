@@ -17,7 +17,7 @@ use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
 use ringwatch_apimachinery::accessor::type_name;
-use ringwatch_apimachinery::{GroupVersion, User};
+use ringwatch_apimachinery::{GroupVersion, User, go_json};
 use ringwatch_http::RequestBody;
 use ringwatch_offload::{Work, offload_if_large};
 use ringwatch_registry::{RequestContext, Strategy};
@@ -25,7 +25,6 @@ use ringwatch_spans::step;
 use serde_json::{Map, Value};
 
 use super::errors::Failure;
-use super::go_json;
 use super::memory_gate::MemoryGate;
 use super::negotiation::{OBJECT_MEDIA_TYPES, PROTOBUF_MEDIA_TYPE};
 use super::params::FieldValidation;
@@ -140,8 +139,7 @@ pub(super) fn document(
                 go_json::message(&error, content)
             )
         })),
-        "application/yaml" => Ok(yaml::read(content)
-            .map_err(|error| format!("couldn't get version/kind; yaml parse error: {error}"))),
+        "application/yaml" => Ok(yaml::read(content)),
         PROTOBUF_MEDIA_TYPE => Ok(protobuf::read(content, default).map_err(|it| it.to_string())),
         _ => Err(Failure::unknown_format(OBJECT_MEDIA_TYPES)),
     }

@@ -13,8 +13,9 @@ pub(crate) use refusal::REDIRECTED;
 pub use refusal::TextError;
 pub use refusal::{NOT_ACCEPTABLE, Refusal, preflight};
 
-use ringwatch::meta::{Cause, ParseError, Status, StatusDetails};
+use ringwatch::meta::{Cause, InvalidResourceVersion, ParseError, Status, StatusDetails};
 use ringwatch::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};
+use ringwatch_apimachinery::go_text::quoted;
 use ringwatch_apimachinery::{Error, FieldError, PolicyDenial, PolicyKind};
 use ringwatch_authorization::Attributes;
 use ringwatch_registry::{Resource, Verb};
@@ -226,6 +227,18 @@ impl Failure {
         }
     }
 
+    /// Makes the answer to a request for a version that is none.
+    pub(crate) fn invalid_version(error: &InvalidResourceVersion, verb: Verb) -> Self {
+        let text = quoted(error.text());
+        let message = format!("resourceVersion: Invalid value: {text}: {error}");
+        match verb {
+            Verb::List | Verb::DeleteCollection => {
+                Self::bad_request(format!("invalid resource version: {message}"))
+            }
+            _ => unknown(message),
+        }
+    }
+
     /// Translates an error of the store.
     pub(crate) fn from_storage_error(error: &StorageError, about: About<'_>) -> Self {
         let message = error.to_string();
@@ -262,11 +275,6 @@ impl Failure {
             }
             StorageError::InvalidContinue(_) | StorageError::ContinueWithVersion => {
                 Self::bad_request(message)
-            }
-            StorageError::InvalidResourceVersion(_)
-                if matches!(about.verb, Verb::List | Verb::DeleteCollection) =>
-            {
-                Self::bad_request(format!("invalid resource version: {message}"))
             }
             StorageError::NotReady {
                 retry_after_seconds,

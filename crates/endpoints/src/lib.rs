@@ -21,7 +21,6 @@ mod encoding;
 mod errors;
 mod event_sizes;
 mod forward;
-mod go_json;
 mod handler;
 mod handlers;
 pub mod health;

@@ -1,15 +1,15 @@
 //! Patches: parses them and applies them to objects.
 
 mod json;
+mod shown_object;
 mod strategic;
 mod strategic_keys;
 
-use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::{Error, go_json};
 use serde_json::{Map, Value};
 
 use self::json::JsonPatch;
 use super::errors::Failure;
-use super::go_json;
 use super::params::FieldValidation;
 
 /// A parsed patch, which can be applied several times when a write is retried.
@@ -141,7 +141,7 @@ impl Patch {
         match &self.form {
             PatchForm::Json(_) | PatchForm::Merge(_) => self
                 .apply(object)
-                .map(|patched| patched.to_string())
+                .map(|patched| shown_object::json_after(&patched, object))
                 .unwrap_or_default(),
             PatchForm::Strategic(patch) => go_words(patch),
         }

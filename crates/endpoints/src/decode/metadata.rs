@@ -1,8 +1,7 @@
 //! Checks that an object's metadata has the types that every later step relies on.
 
+use ringwatch_apimachinery::go_json;
 use serde_json::{Map, Value};
-
-use super::go_json;
 
 /// The members that are text.
 const TEXTS: &[&str] = &[

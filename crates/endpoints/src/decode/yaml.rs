@@ -41,11 +41,28 @@ pub(super) fn read(content: &[u8]) -> Result<DecodedBody, String> {
         Ok(value) => Ok(decoded(value, Vec::new())),
         Err(serde_saphyr::Error::DuplicateMappingKey { .. }) => {
             let value = tree(content, DuplicateKeyPolicy::LastWins);
-            let value = value.map_err(|error| error.to_string())?;
+            let value = value.map_err(|error| in_go_words(&error))?;
             Ok(decoded(value, repeated_keys(content)))
         }
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(in_go_words(&error)),
     }
+}
+
+/// Returns an error as Go's libraries begin it: with the line, which stands at the end here. The commonest, a bracket
+/// that is not closed, has their words too.
+fn in_go_words(error: &serde_saphyr::Error) -> String {
+    let text = error.to_string();
+    let (what, place) = text.rsplit_once(" at line ").unwrap_or((&text, ""));
+    let what = match what {
+        "unclosed bracket '{'" => "did not find expected ',' or '}'",
+        "unclosed bracket '['" => "did not find expected ',' or ']'",
+        other => other,
+    };
+    let line = place.split(',').next().filter(|line| !line.is_empty());
+    let line = line
+        .map(|line| format!("line {line}: "))
+        .unwrap_or_default();
+    format!("error converting YAML to JSON: yaml: {line}{what}")
 }
 
 fn options(duplicates: DuplicateKeyPolicy) -> serde_saphyr::Options {

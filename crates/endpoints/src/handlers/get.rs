@@ -2,7 +2,7 @@
 
 use http::{Response, StatusCode};
 use ringwatch::meta::ResourceVersion;
-use ringwatch::storage::{GetOptions, StorageError};
+use ringwatch::storage::GetOptions;
 use ringwatch_http::ResponseBody;
 
 use crate::call::Call;
@@ -28,6 +28,6 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Response<ResponseBody>, Failu
 pub(super) fn get_options(call: &Call<'_>) -> Result<GetOptions, Failure> {
     let text = call.query.first("resourceVersion");
     let resource_version = ResourceVersion::parse(text)
-        .map_err(|error| Failure::from_storage_error(&StorageError::from(error), call.about()))?;
+        .map_err(|error| Failure::invalid_version(&error, call.about().verb))?;
     Ok(GetOptions { resource_version })
 }

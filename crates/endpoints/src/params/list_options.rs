@@ -10,7 +10,7 @@ use std::time::Duration;
 use ringwatch::meta::{
     FieldSelector, LabelSelector, ParseError, ResourceVersion, ShardSelector, VersionMatch,
 };
-use ringwatch::storage::{ListOptions, SelectionPredicate, StorageError};
+use ringwatch::storage::{ListOptions, SelectionPredicate};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_registry::{Resource, ServedBy};
 
@@ -115,7 +115,7 @@ impl ListParams {
         let shard =
             shard_selector(&self.shard).map_err(|error| Failure::invalid_shard_selector(&error))?;
         let resource_version = ResourceVersion::parse(&self.resource_version)
-            .map_err(|error| Failure::from_storage_error(&StorageError::from(error), about))?;
+            .map_err(|error| Failure::invalid_version(&error, about.verb))?;
         let version_match = match self.version_match.as_str() {
             "Exact" => Some(VersionMatch::Exact),
             "NotOlderThan" => Some(VersionMatch::NotOlderThan),

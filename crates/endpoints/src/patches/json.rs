@@ -1,13 +1,12 @@
 //! JSON patches (RFC 6902), with kube-apiserver's limits.
 
-use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::bounds::{Growth, LEVELS_MAX, too_deep};
 use ringwatch_apimachinery::json_patch::Operation;
+use ringwatch_apimachinery::{Error, go_json};
 use ringwatch_offload::is_abandoned;
 use serde_json::Value;
 
 use crate::errors::Failure;
-use crate::go_json;
 
 /// Maximum number of operations of a patch.
 const OPERATIONS_MAX: usize = 10_000;

@@ -1,11 +1,13 @@
 //! The messages of Go's `encoding/json` about malformed or misplaced JSON, for the common cases.
 
-use ringwatch_apimachinery::accessor::type_name;
 use serde_json::Value;
 use serde_json::error::Category;
 
+use crate::accessor::type_name;
+
 /// Returns the words for an error of serde_json at its place in the content.
-pub(super) fn message(error: &serde_json::Error, content: &[u8]) -> String {
+#[must_use]
+pub fn message(error: &serde_json::Error, content: &[u8]) -> String {
     if error.classify() == Category::Eof {
         return "unexpected end of JSON input".to_owned();
     }
@@ -41,13 +43,15 @@ pub(super) fn message(error: &serde_json::Error, content: &[u8]) -> String {
 }
 
 /// Returns the words for a value of the wrong type in a field of a kind.
-pub(super) fn wrong(value: &Value, kind: &str, field: &str, expected: &str) -> String {
+#[must_use]
+pub fn wrong(value: &Value, kind: &str, field: &str, expected: &str) -> String {
     let found = type_name(value);
     format!("json: cannot unmarshal {found} into Go struct field {kind}.{field} of type {expected}")
 }
 
 /// Returns the words for a value of the wrong type that is in no field.
-pub(super) fn not_of_type(value: &Value, go_type: &str) -> String {
+#[must_use]
+pub fn not_of_type(value: &Value, go_type: &str) -> String {
     let found = type_name(value);
     format!("json: cannot unmarshal {found} into Go value of type {go_type}")
 }
