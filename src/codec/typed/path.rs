@@ -15,21 +15,8 @@ const READ_APART: [&str; 4] = [
     "dependencies",
 ];
 
-/// The fields whose types have names of their own in Go, where clients meet them, with these names.
-const NAMED_TYPES: [(&str, &str, &str); 4] = [
-    ("CustomResourceDefinitionSpec", "scope", "v1.ResourceScope"),
-    (
-        "CustomResourceConversion",
-        "strategy",
-        "v1.ConversionStrategyType",
-    ),
-    ("ValidationRule", "reason", "v1.FieldValueErrorReason"),
-    (
-        "JSONSchemaProps",
-        "x-kubernetes-validations",
-        "v1.ValidationRules",
-    ),
-];
+/// The fields whose types have names of their own in Go, a line each: the struct, the field, and the type.
+const NAMED_TYPES: &str = include_str!("named_types.txt");
 
 /// The path of a value.
 #[derive(Clone, Copy)]
@@ -66,14 +53,17 @@ impl Path<'_> {
         }
     }
 
-    /// Returns Go's name of the type of a field, if it has one of its own.
+    /// Returns Go's name of the type of a field, or of an item of a list, if it has one of its own.
     fn named_type(&self) -> Option<&'static str> {
-        let Self::Field(_, owner, name) = self else {
-            return None;
-        };
-        let mut types = NAMED_TYPES.iter();
-        let (_, _, named) = types.find(|(of, field, _)| of == owner && field == name)?;
-        Some(named)
+        match self {
+            Self::Root | Self::Key(..) => None,
+            Self::Index(list, _) => list.named_type()?.strip_prefix("[]"),
+            Self::Field(_, owner, name) => NAMED_TYPES.lines().find_map(|line| {
+                let mut parts = line.split(' ');
+                let is_field = parts.next() == Some(owner) && parts.next() == Some(name);
+                parts.next().filter(|_| is_field)
+            }),
+        }
     }
 
     /// Returns true if the value is in a field that Go reads apart.
