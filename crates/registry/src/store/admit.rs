@@ -13,6 +13,9 @@ use super::read::tree_of;
 use crate::RequestContext;
 use crate::{Operation, Request};
 
+/// What a warning about repeated owners says of those that came with mutating admission.
+const AFTER_ADMISSION: &str = " after mutating admission happens";
+
 /// The parts of a write that all calls of admission get.
 #[derive(Clone, Copy)]
 pub(super) struct Write<'a> {
@@ -80,7 +83,7 @@ impl Store {
         let name = text(object, "name").to_owned();
         let request = self.request(write, Operation::Create, &name, None);
         self.ask_to_admit(&request, object).await?;
-        deduplicate_owners(write.context, object);
+        deduplicate_owners(write.context, AFTER_ADMISSION, object);
         self.guard(&request, object).await
     }
 
@@ -101,7 +104,7 @@ impl Store {
     ) -> Result<(), Error> {
         let request = self.request(write, Operation::Update, name, Some(old));
         self.ask_to_admit(&request, object).await?;
-        deduplicate_owners(write.context, object);
+        deduplicate_owners(write.context, AFTER_ADMISSION, object);
         self.guard(&request, object).await
     }
 

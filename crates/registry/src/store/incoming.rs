@@ -29,7 +29,10 @@ impl Store {
         } else {
             self.strategy().default(&mut object);
         }
-        deduplicate_owners(context, &mut object);
+        // Those of a patch are looked at after admission alone.
+        if context.verb != "patch" {
+            deduplicate_owners(context, "", &mut object);
+        }
         Ok(object)
     }
 
@@ -179,8 +182,8 @@ pub(super) fn fill_system_fields(context: &RequestContext, object: &mut Value) {
     set(object, "uid", uuid::Uuid::new_v4().to_string());
 }
 
-/// Removes repeated owners, and warns the client.
-pub(super) fn deduplicate_owners(context: &RequestContext, object: &mut Value) {
+/// Removes repeated owners, and warns the client, with what happened before.
+pub(super) fn deduplicate_owners(context: &RequestContext, before: &str, object: &mut Value) {
     let Some(owners) = object["metadata"]["ownerReferences"].as_array() else {
         return;
     };
@@ -200,8 +203,8 @@ pub(super) fn deduplicate_owners(context: &RequestContext, object: &mut Value) {
     }
     if !repeated.is_empty() {
         context.warn(format!(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: [{}]",
-            repeated.join(" ")
+            ".metadata.ownerReferences contains duplicate entries{before}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
         ));
         set(object, "ownerReferences", kept);
     }
