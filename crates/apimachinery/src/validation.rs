@@ -4,5 +4,7 @@ pub mod formats;
 mod object_meta;
 mod object_meta_update;
 
-pub use object_meta::{annotations_too_long, validate_kube_finalizers, validate_object_meta};
+pub use object_meta::{
+    annotations_too_long, validate_annotations, validate_kube_finalizers, validate_object_meta,
+};
 pub use object_meta_update::validate_object_meta_update;

@@ -32,7 +32,10 @@ pub fn validate_object_meta(object: &Value, namespaced: bool, rule: NameRule) ->
         ));
     }
     validate_labels(object, &mut errors);
-    validate_annotations(object, &mut errors);
+    errors.extend(validate_annotations(
+        &object["metadata"]["annotations"],
+        "metadata.annotations",
+    ));
     validate_owner_references(&object["metadata"]["ownerReferences"], &mut errors);
     validate_finalizers(object, &mut errors);
     validate_managed_fields(&object["metadata"]["managedFields"], &mut errors);
@@ -102,20 +105,23 @@ pub fn annotations_too_long(annotations: &Value) -> bool {
     bytes.sum::<usize>() > ANNOTATIONS_BYTES_MAX
 }
 
-fn validate_annotations(object: &Value, errors: &mut Vec<FieldError>) {
-    const FIELD: &str = "metadata.annotations";
-    let annotations = &object["metadata"]["annotations"];
+/// Validates the keys of annotations and the size of all, and returns the errors, which name them by `field`. Follows
+/// `ValidateAnnotations`.
+#[must_use]
+pub fn validate_annotations(annotations: &Value, field: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     for (key, _) in members(annotations) {
         let wrong = formats::label_key(&key.to_lowercase());
-        push_all(FIELD, key, wrong, errors);
+        push_all(field, key, wrong, &mut errors);
     }
     if annotations_too_long(annotations) {
         errors.push(FieldError::new(
             FieldErrorKind::TooLong,
-            FIELD,
+            field,
             format!("may not be more than {ANNOTATIONS_BYTES_MAX} bytes"),
         ));
     }
+    errors
 }
 
 fn validate_owner_references(references: &Value, errors: &mut Vec<FieldError>) {
@@ -126,7 +132,11 @@ fn validate_owner_references(references: &Value, errors: &mut Vec<FieldError>) {
     for reference in references.as_array().into_iter().flatten() {
         let part = |name: &str| reference[name].as_str().unwrap_or_default();
         let api_version = part("apiVersion");
-        let version = api_version.rsplit('/').next().unwrap_or_default();
+        // The version of what is no group and version is empty, as in `FromAPIVersionAndKind`.
+        let version = api_version
+            .split_once('/')
+            .map_or(api_version, |(_, it)| it);
+        let version = if version.contains('/') { "" } else { version };
         for (member, value, why) in [
             ("apiVersion", version, "version must not be empty"),
             ("kind", part("kind"), "must not be empty"),

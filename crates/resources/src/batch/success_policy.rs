@@ -44,14 +44,7 @@ fn rule(rule: &Field<'_, '_>, completions: i64, errors: &mut Errors) {
     }
     let mut named = 0;
     if indexes.is_set() {
-        if indexes.text().len() > INDEXES_BYTES_MAX {
-            let why = format!("may not be more than {INDEXES_BYTES_MAX} bytes");
-            errors.push(FieldError::new(
-                FieldErrorKind::TooLong,
-                indexes.field(),
-                why,
-            ));
-        }
+        indexes.must_have_at_most(INDEXES_BYTES_MAX, errors);
         match count_of_indexes(indexes.text(), completions) {
             Ok(count) => named = count,
             Err(why) => {

@@ -164,10 +164,7 @@ fn managed_by(at: &Field<'_, '_>, errors: &mut Errors) {
             errors.push(at.invalid(why));
         }
     }
-    if at.text().len() > MANAGED_BY_BYTES_MAX {
-        let why = format!("may not be more than {MANAGED_BY_BYTES_MAX} bytes");
-        errors.push(FieldError::new(FieldErrorKind::TooLong, at.field(), why));
-    }
+    at.must_have_at_most(MANAGED_BY_BYTES_MAX, errors);
 }
 
 fn is_path_byte(byte: u8) -> bool {

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::validation::formats;
-use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use crate::certificates::pem::{SigningRequest, check_certificates};
@@ -102,7 +102,7 @@ fn signer_name(signer: &Field<'_, '_>, errors: &mut Errors) {
         return;
     };
     if domain.len() > DNS_SUBDOMAIN_BYTES_MAX {
-        errors.push(too_long(signer, DNS_SUBDOMAIN_BYTES_MAX));
+        errors.push(signer.too_long(DNS_SUBDOMAIN_BYTES_MAX));
     }
     labels(signer, domain, formats::dns_label, errors);
     if !domain.contains('.') {
@@ -111,13 +111,8 @@ fn signer_name(signer: &Field<'_, '_>, errors: &mut Errors) {
     }
     labels(signer, path, formats::dns_subdomain, errors);
     if path.len() > SIGNER_PATH_BYTES_MAX {
-        errors.push(too_long(signer, SIGNER_PATH_BYTES_MAX));
+        errors.push(signer.too_long(SIGNER_PATH_BYTES_MAX));
     }
-}
-
-fn too_long(at: &Field<'_, '_>, bytes_max: usize) -> FieldError {
-    let why = format!("may not be more than {bytes_max} bytes");
-    FieldError::new(FieldErrorKind::TooLong, at.field(), why)
 }
 
 /// Adds an error about the first invalid one of the labels between dots.

@@ -2,6 +2,7 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
+use ringwatch_apimachinery::quantity::Amount;
 use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
 
@@ -104,5 +105,31 @@ pub(super) fn resource_field(at: &Field<'_, '_>, of_file: bool, errors: &mut Err
         errors.push(resource.required(""));
     } else if !RESOURCE_FIELDS.contains(&name) && !pages.iter().any(|it| name.starts_with(it)) {
         errors.push(resource.unsupported(RESOURCE_FIELDS));
+    }
+    divisor(at, errors);
+}
+
+/// Checks the unit in which a resource is told. Follows `validateContainerResourceDivisor`.
+fn divisor(at: &Field<'_, '_>, errors: &mut Errors) {
+    const BYTES: &[&str] = &[
+        "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
+    ];
+    const BYTES_WORDS: &str = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei";
+    let divisor = at.at("divisor");
+    let Some(unit) = divisor.quantity_text().parse::<Amount>().ok() else {
+        return;
+    };
+    let resource = at.at("resource").text();
+    let of = resource.split_once('.').map_or("", |(_, of)| of);
+    let (units, words, what) = match of {
+        "cpu" => (&["1m", "1"][..], "1m and 1", "cpu"),
+        "memory" => (BYTES, BYTES_WORDS, "memory"),
+        "ephemeral-storage" => (BYTES, BYTES_WORDS, "local ephemeral storage"),
+        _ if of.starts_with("hugepages-") => (BYTES, BYTES_WORDS, "hugepages"),
+        _ => return,
+    };
+    if !unit.is_zero() && !units.contains(&unit.to_string().as_str()) {
+        let why = format!("only divisor's values {words} are supported with the {what} resource");
+        errors.push(divisor.invalid_value(resource, why));
     }
 }

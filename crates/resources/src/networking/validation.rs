@@ -170,16 +170,7 @@ pub(crate) fn path_segment(text: &str) -> Vec<String> {
 /// Checks an IngressClass. Follows `ValidateIngressClass`.
 pub(crate) fn ingress_class(object: &Field<'_, '_>, errors: &mut Errors) {
     let controller = object.at("spec.controller");
-    let text = controller.text();
-    if text.len() > CONTROLLER_BYTES_MAX {
-        let why = format!("may not be more than {CONTROLLER_BYTES_MAX} bytes");
-        let kind = ringwatch_apimachinery::FieldErrorKind::TooLong;
-        errors.push(ringwatch_apimachinery::FieldError::new(
-            kind,
-            controller.field(),
-            why,
-        ));
-    }
+    controller.must_have_at_most(CONTROLLER_BYTES_MAX, errors);
     domain_prefixed_path(&controller, errors);
     let parameters = object.at("spec.parameters");
     if !parameters.is_set() {

@@ -11,25 +11,9 @@ use serde_json::Value;
 use super::class_validation::{configuration, selectors};
 use super::device_validation::{EFFECTS, qualified_name};
 use super::limits::{has_too_many, set};
+use crate::core::volume::claim_metadata::template_metadata;
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::labels;
 
-/// The metadata that the claims of templates do not have, and how errors name it.
-const NOT_OF_TEMPLATES: [(&str, &str); 13] = [
-    ("name", "name"),
-    ("generateName", "generateName"),
-    ("namespace", "namespace"),
-    ("selfLink", "selfLink"),
-    ("uid", "uID"),
-    ("resourceVersion", "resourceVersion"),
-    ("generation", "generation"),
-    ("creationTimestamp", "creationTimestamp"),
-    ("deletionTimestamp", "deletionTimestamp"),
-    ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
-    ("ownerReferences", "ownerReferences"),
-    ("finalizers", "finalizers"),
-    ("managedFields", "managedFields"),
-];
 const ONE_FORM: &str = "exactly one of `exactly` or `firstAvailable` is required";
 const REQUESTS_MAX: usize = 32;
 const CONSTRAINTS_MAX: usize = 32;
@@ -45,20 +29,8 @@ pub(crate) fn claim(claim: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks a ResourceClaimTemplate. Follows `ValidateResourceClaimTemplate`.
 pub(crate) fn template(template: &Field<'_, '_>, errors: &mut Errors) {
-    metadata(&template.at("spec.metadata"), errors);
+    template_metadata(&template.at("spec.metadata"), errors);
     devices(&template.at("spec.spec.devices"), errors);
-}
-
-/// Checks the metadata of a template's claims: annotations and labels alone. Follows `ValidateTemplateObjectMeta` in
-/// pkg/apis/core/validation.
-fn metadata(at: &Field<'_, '_>, errors: &mut Errors) {
-    labels(&at.at("labels"), errors);
-    for (member, shown) in NOT_OF_TEMPLATES {
-        let field = at.at(member);
-        if !field.is_empty() && field.number() != Some(0) {
-            errors.push(at.at(shown).forbidden("cannot be set"));
-        }
-    }
 }
 
 /// Checks what devices a claim asks for. Follows `validateDeviceClaim`.

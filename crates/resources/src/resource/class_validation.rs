@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::limits::{has_too_many, too_long};
-use crate::core::volume::validation::csi_driver;
+use super::limits::has_too_many;
+use crate::core::volume::drivers::driver_name;
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities::is_extended;
 
@@ -43,7 +43,7 @@ pub(super) fn selectors(list: &Field<'_, '_>, errors: &mut Errors) {
         if !cel.is_set() {
             errors.push(cel.required(""));
         } else if expression.text().len() > EXPRESSION_BYTES_MAX {
-            errors.push(too_long(&expression, EXPRESSION_BYTES_MAX));
+            errors.push(expression.too_long(EXPRESSION_BYTES_MAX));
         }
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn configuration(config: &Field<'_, '_>, errors: &mut Errors) {
         return;
     }
     let driver = opaque.at("driver");
-    driver.must_be_set_and_conform(csi_driver, errors);
+    driver_name(&driver, errors);
     opaque_object(&opaque.at("parameters"), errors);
 }
 
@@ -66,7 +66,7 @@ pub(super) fn opaque_object(field: &Field<'_, '_>, errors: &mut Errors) {
     match field.value() {
         Value::Null => errors.push(field.required("")),
         value if value.to_string().len() > OPAQUE_BYTES_MAX => {
-            errors.push(too_long(field, OPAQUE_BYTES_MAX));
+            errors.push(field.too_long(OPAQUE_BYTES_MAX));
         }
         Value::Object(_) => {}
         _ => {

@@ -8,8 +8,8 @@ use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::validation::formats::mismatch;
 use serde_json::{Map, Value};
 
-use super::limits::{has_too_many, set, too_long};
-use crate::core::volume::validation::csi_driver;
+use super::limits::{has_too_many, set};
+use crate::core::volume::drivers::driver_form;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::node_selector;
 
@@ -97,7 +97,7 @@ fn values(attribute: &Field<'_, '_>) -> usize {
 fn attribute(at: &Field<'_, '_>, errors: &mut Errors) {
     let text = at.at("string");
     if text.text().len() > VALUE_BYTES_MAX {
-        errors.push(too_long(&text, VALUE_BYTES_MAX));
+        errors.push(text.too_long(VALUE_BYTES_MAX));
     }
     if at.at("version").is_set() {
         version(&at.at("version"), errors);
@@ -109,7 +109,7 @@ fn attribute(at: &Field<'_, '_>, errors: &mut Errors) {
     }
     for text in at.items("strings") {
         if text.text().len() > VALUE_BYTES_MAX {
-            errors.push(too_long(&text, VALUE_BYTES_MAX));
+            errors.push(text.too_long(VALUE_BYTES_MAX));
         }
     }
     for it in at.items("versions") {
@@ -128,7 +128,7 @@ fn version(at: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(at.invalid("must be a string compatible with semver.org spec 2.0.0"));
     }
     if at.text().len() > VALUE_BYTES_MAX {
-        errors.push(too_long(at, VALUE_BYTES_MAX));
+        errors.push(at.too_long(VALUE_BYTES_MAX));
     }
 }
 
@@ -141,8 +141,7 @@ pub(super) fn qualified_name(map: &Field<'_, '_>, name: &str, errors: &mut Error
             if domain.is_empty() {
                 errors.push(map.invalid_value("", "the domain must not be empty"));
             } else {
-                let wrong = csi_driver(domain).into_iter();
-                errors.extend(wrong.map(|why| map.invalid_value(domain, why)));
+                driver_form(map, domain, errors);
             }
             if identifier.is_empty() {
                 errors.push(map.invalid_value("", "the name must not be empty"));
@@ -153,7 +152,7 @@ pub(super) fn qualified_name(map: &Field<'_, '_>, name: &str, errors: &mut Error
         _ => return,
     };
     if identifier.len() > ID_BYTES_MAX {
-        errors.push(too_long(map, ID_BYTES_MAX));
+        errors.push(map.too_long(ID_BYTES_MAX));
     }
     let begins = identifier.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

@@ -42,9 +42,3 @@ pub(super) fn has_too_many(list: &Field<'_, '_>, most: usize, errors: &mut Error
     }
     count > most
 }
-
-/// Returns the error that a text is too long.
-pub(super) fn too_long(at: &Field<'_, '_>, bytes_max: usize) -> FieldError {
-    let why = format!("may not be more than {bytes_max} bytes");
-    FieldError::new(FieldErrorKind::TooLong, at.field(), why)
-}

@@ -6,8 +6,8 @@
 use ringwatch_apimachinery::validation::formats;
 
 use super::device_validation::{self, has_lists};
-use super::limits::{set, too_long};
-use crate::core::volume::validation::csi_driver;
+use super::limits::set;
+use crate::core::volume::drivers::driver_name;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::node_selector;
 
@@ -23,8 +23,7 @@ const ONE_SELECTION: &str =
 /// Checks a ResourceSlice. Follows `ValidateResourceSlice`.
 pub(crate) fn slice(slice: &Field<'_, '_>, errors: &mut Errors) {
     let spec = slice.at("spec");
-    spec.at("driver")
-        .must_be_set_and_conform(csi_driver, errors);
+    driver_name(&spec.at("driver"), errors);
     pool(&spec.at("pool"), errors);
     nodes(&spec, errors);
     let (devices, counters) = (spec.at("devices"), spec.at("sharedCounters"));
@@ -77,7 +76,7 @@ pub(super) fn pool_name(name: &Field<'_, '_>, errors: &mut Errors) {
         return;
     }
     if name.text().len() > POOL_NAME_BYTES_MAX {
-        errors.push(too_long(name, POOL_NAME_BYTES_MAX));
+        errors.push(name.too_long(POOL_NAME_BYTES_MAX));
     }
     for part in name.text().split('/') {
         let wrong = formats::dns_subdomain(part).into_iter();

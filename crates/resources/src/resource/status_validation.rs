@@ -12,9 +12,9 @@ use serde_json::Value;
 use super::claim_validation::{named_request, named_requests, request_names};
 use super::class_validation::{configuration, opaque_object};
 use super::device_validation::binding_conditions;
-use super::limits::{has_too_many, too_long};
+use super::limits::has_too_many;
 use super::slice_validation::pool_name;
-use crate::core::volume::validation::csi_driver;
+use crate::core::volume::drivers::driver_name;
 use crate::validation::conditions::conditions;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::node_selector;
@@ -82,9 +82,7 @@ fn allocation(at: &Field<'_, '_>, names: &HashSet<String>, errors: &mut Errors) 
     if !has_too_many(&results, RESULTS_MAX, errors) {
         for result in results.items("") {
             named_request(&result.at("request"), names, errors);
-            result
-                .at("driver")
-                .must_be_set_and_conform(csi_driver, errors);
+            driver_name(&result.at("driver"), errors);
             pool_name(&result.at("pool"), errors);
             result.at("device").must_conform(formats::dns_label, errors);
             binding_conditions(&result, errors);
@@ -130,9 +128,7 @@ fn allocated_devices(claim: &Field<'_, '_>, errors: &mut Errors) {
     let given: HashSet<_> = given.map(|it| device_id(&it)).collect();
     let mut seen = HashSet::new();
     for device in claim.items("status.devices") {
-        device
-            .at("driver")
-            .must_be_set_and_conform(csi_driver, errors);
+        driver_name(&device.at("driver"), errors);
         pool_name(&device.at("pool"), errors);
         device.at("device").must_conform(formats::dns_label, errors);
         share_id(&device, errors);
@@ -170,7 +166,7 @@ fn network_data(at: &Field<'_, '_>, errors: &mut Errors) {
     ] {
         let text = at.at(member);
         if text.text().len() > most {
-            errors.push(too_long(&text, most));
+            errors.push(text.too_long(most));
         }
     }
     let addresses = at.at("ips");

@@ -2,13 +2,14 @@
 //!
 //! Follows pkg/apis/storage/validation/validation.go of Kubernetes 1.36.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::remove;
 use ringwatch_apimachinery::validation::formats;
-use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
-use crate::core::volume::validation::csi_driver;
+use crate::core::volume::drivers::driver_name;
+use crate::core::volume::persistent_volume_validation::inline_spec;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::selector;
 
@@ -21,7 +22,10 @@ const UPDATE_PERIOD_SECONDS_MIN: i64 = 10;
 const PARAMETERS_MAX: usize = 512;
 const PARAMETERS_BYTES_MAX: usize = 256 * 1024;
 /// Maximum length of the name that a driver gives a node, in bytes.
-const NODE_ID_BYTES_MAX: usize = 192;
+const NODE_ID_BYTES_MAX: usize = 256;
+/// Maximum number of bytes that are told of an attached volume, and of the message of an error.
+const METADATA_BYTES_MAX: usize = 256 * 1024;
+const MESSAGE_BYTES_MAX: usize = 1024;
 
 /// Checks a StorageClass. Follows `ValidateStorageClass`.
 pub(crate) fn storage_class(object: &Field<'_, '_>, errors: &mut Errors) {
@@ -35,15 +39,32 @@ pub(crate) fn storage_class(object: &Field<'_, '_>, errors: &mut Errors) {
     object
         .at("volumeBindingMode")
         .must_point_to_one_of(&["Immediate", "WaitForFirstConsumer"], errors);
-    for term in object.items("allowedTopologies") {
-        let mut keys = BTreeSet::new();
+    topologies(&object.at("allowedTopologies"), errors);
+}
+
+/// Checks where volumes may be: no two terms may be the same, but for the order. Follows `validateAllowedTopologies`.
+fn topologies(terms: &Field<'_, '_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for term in terms.items("") {
+        let mut values_of = BTreeMap::new();
         for expression in term.items("matchLabelExpressions") {
             let key = expression.at("key");
+            let mut values = BTreeSet::new();
             expression.at("values").must_be_set(errors);
+            for value in expression.items("values") {
+                if !values.insert(value.text()) {
+                    errors.push(value.duplicate());
+                }
+            }
             key.must_conform(formats::label_key, errors);
-            if !keys.insert(key.text()) {
+            if values_of.insert(key.text(), values).is_some() {
                 errors.push(key.duplicate());
             }
+        }
+        // Kubernetes begins with empty terms, so that none may be empty.
+        if values_of.is_empty() || !seen.insert(values_of) {
+            let blamed = term.at("matchLabelExpressions");
+            errors.push(blamed.duplicate_of(""));
         }
     }
 }
@@ -68,21 +89,20 @@ pub(crate) fn storage_class_update(
 }
 
 fn parameters(at: &Field<'_, '_>, errors: &mut Errors) {
-    let members = at.value().as_object();
-    let members = members.into_iter().flatten();
-    let (mut count, mut bytes) = (0, 0);
-    for (name, value) in members {
+    let count = at.value().as_object().map_or(0, serde_json::Map::len);
+    if count > PARAMETERS_MAX {
+        errors.push(at.too_long(PARAMETERS_MAX));
+        return;
+    }
+    let mut bytes = 0;
+    for (name, value) in at.value().as_object().into_iter().flatten() {
         if name.is_empty() {
             errors.push(at.invalid_value("", "field can not be empty."));
         }
-        count += 1;
         bytes += name.len() + value.as_str().map_or(0, str::len);
     }
-    for (found, most) in [(count, PARAMETERS_MAX), (bytes, PARAMETERS_BYTES_MAX)] {
-        if found > most {
-            let why = format!("may not be more than {most} bytes");
-            errors.push(FieldError::new(FieldErrorKind::TooLong, at.field(), why));
-        }
+    if bytes > PARAMETERS_BYTES_MAX {
+        errors.push(at.too_long(PARAMETERS_BYTES_MAX));
     }
 }
 
@@ -123,15 +143,9 @@ fn provisioner(name: &Field<'_, '_>, errors: &mut Errors) {
     errors.extend(wrong.map(|why| name.invalid_value(lower.as_str(), why)));
 }
 
-fn driver(name: &Field<'_, '_>, errors: &mut Errors) {
-    name.must_be_set_and_conform(csi_driver, errors);
-}
-
 /// Checks a CSIDriver. Follows `ValidateCSIDriver`.
 pub(crate) fn driver_kind(object: &Field<'_, '_>, errors: &mut Errors) {
     const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
-    // That there must be a name is said of all objects.
-    object.at("metadata.name").may_conform(csi_driver, errors);
     let spec = object.at("spec");
     spec.at("fsGroupPolicy")
         .may_be_one_of(GROUP_POLICIES, errors);
@@ -199,7 +213,7 @@ pub(crate) fn driver_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors:
 pub(crate) fn drivers_of_node(object: &Field<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for one in object.items("spec.drivers") {
-        driver(&one.at("name"), errors);
+        driver_name(&one.at("name"), errors);
         let id = one.at("nodeID");
         if id.is_empty() {
             errors.push(id.required(""));
@@ -282,11 +296,7 @@ pub(crate) fn capacity_left_update(
 pub(crate) fn attachment(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let attacher = spec.at("attacher");
-    if attacher.is_empty() {
-        errors.push(attacher.required(""));
-    } else {
-        attacher.must_conform(csi_driver, errors);
-    }
+    driver_name(&attacher, errors);
     let named = spec.at("source.persistentVolumeName");
     let inline = spec.at("source.inlineVolumeSpec");
     match (named.is_set(), inline.is_set()) {
@@ -301,12 +311,37 @@ pub(crate) fn attachment(object: &Field<'_, '_>, errors: &mut Errors) {
         (true, false) if named.is_empty() => {
             errors.push(named.required("must specify non empty persistentVolumeName"));
         }
-        _ => {}
+        (true, false) => {}
+        (false, true) => inline_spec(&inline, errors),
     }
     spec.at("nodeName")
         .must_conform(formats::dns_subdomain, errors);
+    attachment_status(&object.at("status"), errors);
     if named.is_set() {
         named.must_conform(formats::dns_subdomain, errors);
+    }
+}
+
+/// Checks what is told of attaching. Follows `validateVolumeAttachmentStatus`.
+fn attachment_status(status: &Field<'_, '_>, errors: &mut Errors) {
+    let metadata = status.members("attachmentMetadata");
+    let bytes: usize = metadata
+        .map(|(name, it)| name.len() + it.text().len())
+        .sum();
+    if bytes > METADATA_BYTES_MAX {
+        let metadata = status.at("attachmentMetadata");
+        errors.push(metadata.too_long(METADATA_BYTES_MAX));
+    }
+    for error in ["attachError", "detachError"].map(|error| status.at(error)) {
+        let message = error.at("message");
+        if message.text().len() > MESSAGE_BYTES_MAX {
+            // Kubernetes tells the bound of the metadata.
+            errors.push(message.too_long(METADATA_BYTES_MAX));
+        }
+        let code = error.at("errorCode");
+        if code.number().is_some_and(|it| it < 0) {
+            errors.push(code.invalid("must be between 0 and 2147483647, inclusive"));
+        }
     }
 }
 

@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::validation::formats::{label_key, mismatch};
-use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
 use super::field::{Errors, Field};
 
@@ -40,8 +39,9 @@ fn condition(at: &Field<'_, '_>, errors: &mut Errors) {
     at.at("lastTransitionTime").must_be_set(errors);
     let reason = at.at("reason");
     reason.must_be_set_and_conform(format_of_reason, errors);
-    may_have_at_most(&reason, REASON_BYTES_MAX, errors);
-    may_have_at_most(&at.at("message"), MESSAGE_BYTES_MAX, errors);
+    reason.must_have_at_most(REASON_BYTES_MAX, errors);
+    at.at("message")
+        .must_have_at_most(MESSAGE_BYTES_MAX, errors);
 }
 
 /// Returns the error in the reason of a condition.
@@ -64,13 +64,6 @@ fn format_of_reason(reason: &str) -> Vec<String> {
             "ReasonA:ReasonB",
         ],
     )]
-}
-
-fn may_have_at_most(at: &Field<'_, '_>, bytes_max: usize, errors: &mut Errors) {
-    if at.text().len() > bytes_max {
-        let why = format!("may not be more than {bytes_max} bytes");
-        errors.push(FieldError::new(FieldErrorKind::TooLong, at.field(), why));
-    }
 }
 
 #[cfg(test)]

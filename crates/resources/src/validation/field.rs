@@ -54,6 +54,15 @@ impl<'v, 'p> Field<'v, 'p> {
         }
     }
 
+    /// Returns the field at a path, which errors name otherwise.
+    pub(crate) fn at_named<'s>(&'s self, path: &str, name: &'s str) -> Field<'v, 's> {
+        Field {
+            value: path::get(self.value, path).unwrap_or(&NOTHING),
+            step: FieldStep::Path(name),
+            parent: Some(self),
+        }
+    }
+
     /// Returns the elements of the list at a path; of this list itself if the path is empty.
     pub(crate) fn items<'s>(&'s self, path: &'s str) -> impl Iterator<Item = Field<'v, 's>> {
         let list = if path.is_empty() {
@@ -174,7 +183,13 @@ impl Field<'_, '_> {
         FieldError::invalid(self.field(), &value.into(), why)
     }
 
-    /// Nothing may be here, or nothing else.
+    /// Makes the error that the text has more bytes than it may.
+    pub(crate) fn too_long(&self, bytes_max: usize) -> FieldError {
+        let why = format!("may not be more than {bytes_max} bytes");
+        self.error(FieldErrorKind::TooLong, why)
+    }
+
+    /// Makes the error that nothing may be here, or nothing else.
     pub(crate) fn forbidden(&self, why: impl Into<String>) -> FieldError {
         self.error(FieldErrorKind::Forbidden, why)
     }
@@ -288,6 +303,13 @@ impl Field<'_, '_> {
             errors.push(self.required(""));
         } else {
             self.must_conform(format, errors);
+        }
+    }
+
+    /// Adds an error if the text has more bytes than it may.
+    pub(crate) fn must_have_at_most(&self, bytes_max: usize, errors: &mut Errors) {
+        if self.text().len() > bytes_max {
+            errors.push(self.too_long(bytes_max));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ringwatch_apimachinery::quantity::Quantity;
+use ringwatch_apimachinery::quantity::{Amount, Quantity};
 use ringwatch_apimachinery::validation::formats::{mismatch, name_too_long, too_long};
 
 use super::field::{Errors, Field};
@@ -292,6 +292,13 @@ impl Field<'_, '_> {
     pub(crate) fn quantity_text(&self) -> String {
         let number = self.value().as_number().map(ToString::to_string);
         number.unwrap_or_else(|| self.text().to_owned())
+    }
+
+    /// Returns the quantity in its canonical form; as it is written if it is none.
+    pub(crate) fn canonical_quantity(&self) -> String {
+        let text = self.quantity_text();
+        let amount = text.parse::<Amount>().ok();
+        amount.map_or(text, |amount| amount.to_string())
     }
 
     /// Adds an error if the value is a negative quantity.

@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
 
 use ringwatch_apimachinery::validation::formats;
-use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use crate::validation::field::{Errors, Field};
@@ -173,14 +172,8 @@ fn health(allocated: &Field<'_, '_>, errors: &mut Errors) {
         let message = resource.at("message");
         if message.is_set() && message.is_empty() {
             errors.push(message.required("must be non-empty if specified"));
-        } else if message.text().len() > MESSAGE_BYTES_MAX {
-            let why = format!("may not be more than {MESSAGE_BYTES_MAX} bytes");
-            errors.push(FieldError::new(
-                FieldErrorKind::TooLong,
-                message.field(),
-                why,
-            ));
         }
+        message.must_have_at_most(MESSAGE_BYTES_MAX, errors);
         let id = resource.at("resourceID");
         if !seen.insert(id.text()) {
             errors.push(id.duplicate_of(id.text()));

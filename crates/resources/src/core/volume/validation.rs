@@ -1,16 +1,17 @@
-//! The sources of volumes, of pods and of PersistentVolumes.
+//! The volumes of pods, and the sources that they have in common with PersistentVolumes.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
+use std::collections::{BTreeMap, HashSet};
+
 use ringwatch_apimachinery::validation::formats;
 
-use super::claim_validation;
-use crate::core::field_reference::{POD_FIELDS_OF_FILES, pod_field, resource_field};
+use super::{claim_metadata, claim_validation, drivers, files};
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities;
 use crate::validation::values::{below, no_backsteps};
 
-/// The sources of volumes, in the order in which Kubernetes looks, and what each has to say.
+/// The sources of volumes of pods, in the order in which Kubernetes looks, and what each has to say.
 const SOURCES: &[(&str, &[&str])] = &[
     ("emptyDir", &[]),
     ("hostPath", &["path"]),
@@ -26,7 +27,7 @@ const SOURCES: &[(&str, &[&str])] = &[
     ("rbd", &["monitors", "image"]),
     ("cinder", &["volumeID"]),
     ("cephfs", &["monitors"]),
-    ("quobyte", &["registry", "volume"]),
+    ("quobyte", &[]),
     ("downwardAPI", &[]),
     ("fc", &[]),
     ("flexVolume", &["driver"]),
@@ -39,10 +40,34 @@ const SOURCES: &[(&str, &[&str])] = &[
     ("storageos", &[]),
     ("projected", &[]),
     ("scaleIO", &["gateway", "system", "volumeName"]),
-    ("local", &["path"]),
-    ("csi", &["driver"]),
+    ("csi", &[]),
     ("ephemeral", &["volumeClaimTemplate"]),
     ("image", &[]),
+];
+/// The sources of PersistentVolumes, in the order in which Kubernetes looks.
+const PERSISTENT_SOURCES: &[&str] = &[
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
 ];
 const HOST_PATH_TYPES: &[&str] = &[
     "",
@@ -54,27 +79,42 @@ const HOST_PATH_TYPES: &[&str] = &[
     "FileOrCreate",
     "Socket",
 ];
-/// The permissions that a file may have: 0777.
-const MODE_MAX: i64 = 0o777;
+/// The object that has a volume's source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Owner<'v> {
+    /// A pod, or the template of one, with the volume's name in it.
+    Pod { volume: &'v str, is_template: bool },
+    /// A PersistentVolume, with its name.
+    PersistentVolume { name: &'v str },
+}
 
 /// The volumes of a pod, by their names.
-pub(crate) type Volumes<'v, 'p> = std::collections::BTreeMap<&'v str, Field<'v, 'p>>;
+pub(crate) type Volumes<'v, 'p> = BTreeMap<&'v str, Field<'v, 'p>>;
 
-/// Checks the volumes of a pod, and returns the valid ones by name. Follows `ValidateVolumes`.
+/// Checks the volumes of a pod with a name, or of the template of one, and returns the valid ones by name. Follows
+/// `ValidateVolumes`.
 pub(crate) fn volumes<'v, 'p>(
     spec: &'p Field<'v, '_>,
-    of_pod: bool,
+    pod_name: Option<&str>,
     errors: &mut Errors,
 ) -> Volumes<'v, 'p> {
     let mut right = Volumes::new();
+    let pod = pod_name.filter(|name| !name.is_empty());
+    let made_claims: HashSet<String> = pod.map_or_else(HashSet::new, |pod| {
+        let ephemeral = spec
+            .items("volumes")
+            .filter(|it| it.at("ephemeral").is_set());
+        let claims = ephemeral.map(|it| format!("{pod}-{}", it.at("name").text()));
+        claims.collect()
+    });
     for volume in spec.items("volumes") {
         let mut wrong = Errors::new();
-        source(&volume, &mut wrong);
-        let image = volume.at("image");
-        if of_pod && image.is_set() {
-            image.at("reference").must_be_set(&mut wrong);
-        }
         let name = volume.at("name");
+        let owner = Owner::Pod {
+            volume: name.text(),
+            is_template: pod_name.is_none(),
+        };
+        source(&volume, owner, &mut wrong);
         name.must_be_set_and_conform(formats::dns_label, &mut wrong);
         if right.contains_key(name.text()) {
             wrong.push(name.duplicate());
@@ -83,34 +123,71 @@ pub(crate) fn volumes<'v, 'p>(
             right.insert(name.text(), volume);
         }
         errors.extend(wrong);
+        let claim = volume.at("persistentVolumeClaim.claimName");
+        if made_claims.contains(claim.text()) {
+            let why = "must not reference a PVC that gets created for an ephemeral volume";
+            errors.push(claim.invalid(why));
+        }
     }
     right
 }
 
-/// Checks that a volume has exactly one source, and that source. Follows `validateVolumeSource`.
-pub(super) fn source(at: &Field<'_, '_>, errors: &mut Errors) {
-    let mut found = SOURCES.iter().filter(|(kind, _)| at.at(kind).is_set());
-    match found.next() {
-        None => errors.push(at.required("must specify a volume type")),
-        Some((kind, required)) => {
-            let source = at.at(kind);
-            for member in *required {
+/// Checks that a volume has exactly one source, and that source. Follows `validateVolumeSource`, and
+/// `ValidatePersistentVolumeSpec` for PersistentVolumes.
+pub(super) fn source(at: &Field<'_, '_>, owner: Owner<'_>, errors: &mut Errors) {
+    let mut count = 0;
+    let mut look = |kind: &'static str| {
+        let source = at.at(kind);
+        if !source.is_set() {
+            return;
+        }
+        count += 1;
+        let is_persistent = matches!(owner, Owner::PersistentVolume { .. });
+        // Kubernetes does not refuse a second source of this kind.
+        if count == 1 || (is_persistent && kind == "flexVolume") {
+            let source = at.at_named(kind, path_of(kind));
+            let required = SOURCES.iter().find(|(of, _)| *of == kind);
+            for member in required.into_iter().flat_map(|(_, members)| *members) {
                 source.at(member).must_be_set(errors);
             }
-            details(&source, kind, errors);
+            if kind == "iscsi" && is_persistent {
+                drivers::iscsi_session(at, owner, errors);
+            }
+            details(&source, kind, owner, errors);
+        } else {
+            // As Kubernetes writes them.
+            let blamed = match kind {
+                "cephfs" => "cephFS",
+                "downwardAPI" => "downwarAPI",
+                other => other,
+            };
+            let why = "may not specify more than 1 volume type";
+            errors.push(at.at(blamed).forbidden(why));
         }
-    }
-    let why = "may not specify more than 1 volume type";
-    // As Kubernetes writes them.
-    let name = |kind: &'static str| match kind {
-        "cephfs" => "cephFS",
-        "downwardAPI" => "downwarAPI",
-        other => other,
+        if kind == "iscsi" && !is_persistent {
+            drivers::iscsi_session(at, owner, errors);
+        }
     };
-    errors.extend(found.map(|(kind, _)| at.at(name(kind)).forbidden(why)));
+    match owner {
+        Owner::Pod { .. } => SOURCES.iter().for_each(|(kind, _)| look(kind)),
+        Owner::PersistentVolume { .. } => PERSISTENT_SOURCES.iter().for_each(|kind| look(kind)),
+    }
+    if count == 0 {
+        errors.push(at.required("must specify a volume type"));
+    }
 }
 
-fn details(source: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
+/// Returns the name of a source in the paths of its errors.
+fn path_of(kind: &str) -> &str {
+    if kind == "gcePersistentDisk" {
+        "persistentDisk"
+    } else {
+        kind
+    }
+}
+
+fn details(source: &Field<'_, '_>, kind: &str, owner: Owner<'_>, errors: &mut Errors) {
+    let is_persistent = matches!(owner, Owner::PersistentVolume { .. });
     match kind {
         "emptyDir" => {
             let limit = source.at("sizeLimit");
@@ -123,22 +200,46 @@ fn details(source: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
             source.at("type").may_be_one_of(HOST_PATH_TYPES, errors);
         }
         "gitRepo" => source.at("directory").must_conform(below, errors),
-        "local" => source.at("path").must_conform(no_backsteps, errors),
-        "nfs" if !source.at("path").is_empty() && !source.at("path").text().starts_with('/') => {
+        "local" => {
+            source.at("path").must_be_set(errors);
+            source.at("path").must_conform(no_backsteps, errors);
+        }
+        "nfs" if !source.at("path").text().starts_with('/') => {
             errors.push(source.at("path").invalid("must be an absolute path"));
         }
-        "secret" | "configMap" => keys(source, errors),
-        "downwardAPI" => {
-            mode(&source.at("defaultMode"), errors);
-            pod_files(source, errors);
+        "gcePersistentDisk" | "awsElasticBlockStore" => drivers::partition(source, errors),
+        "secret" | "configMap" => files::keys(source, errors),
+        "downwardAPI" => files::downward_api(source, errors),
+        "projected" => files::projected(source, errors),
+        "iscsi" => drivers::iscsi(source, owner, errors),
+        "glusterfs" if is_persistent => drivers::glusterfs(source, errors),
+        "flocker" => drivers::flocker(source, errors),
+        "quobyte" => drivers::quobyte(source, errors),
+        "cinder" => drivers::secret(&source.at("secretRef"), owner, errors),
+        "fc" => drivers::fibre_channel(source, errors),
+        "flexVolume" => drivers::flex_options(source, errors),
+        "azureFile" if is_persistent => {
+            let namespace = source.at("secretNamespace");
+            if namespace.is_set() {
+                namespace.must_be_set(errors);
+            }
         }
-        "projected" => projected(source, errors),
-        "csi" => source.at("driver").may_conform(csi_driver, errors),
+        "azureDisk" => drivers::azure_disk(source, errors),
+        "storageos" => drivers::storage_os(source, owner, errors),
+        "csi" => drivers::csi(source, owner, errors),
         "ephemeral" if source.at("volumeClaimTemplate").is_set() => {
-            claim_validation::claim_spec(&source.at("volumeClaimTemplate.spec"), errors);
+            claim_template(&source.at("volumeClaimTemplate"), errors);
         }
-        "azureDisk" => azure_disk(source, errors),
         "image" => {
+            if !matches!(
+                owner,
+                Owner::Pod {
+                    is_template: true,
+                    ..
+                }
+            ) {
+                source.at("reference").must_be_set(errors);
+            }
             let policies = ["Always", "IfNotPresent", "Never"];
             source.at("pullPolicy").may_be_one_of(&policies, errors);
         }
@@ -146,150 +247,11 @@ fn details(source: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-/// Checks an Azure disk: its caching mode, and its kind, which decides on the form of its URI.
-fn azure_disk(disk: &Field<'_, '_>, errors: &mut Errors) {
-    disk.at("cachingMode")
-        .may_be_one_of(&["None", "ReadOnly", "ReadWrite"], errors);
-    let (kind, address) = (disk.at("kind"), disk.at("diskURI"));
-    kind.may_be_one_of(&["Dedicated", "Managed", "Shared"], errors);
-    let (begin, form) = match kind.text() {
-        "Managed" => (
-            "/subscriptions/",
-            "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}",
-        ),
-        _ => (
-            "https://",
-            "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",
-        ),
-    };
-    if kind.is_set() && !address.text().starts_with(begin) {
-        errors.push(address.unsupported(&[form]));
-    }
-}
-
-/// Returns the errors in the name of a CSI driver, whose case does not matter. Follows `ValidateCSIDriverName`.
-pub(crate) fn csi_driver(name: &str) -> Vec<String> {
-    if name.len() > 63 {
-        return vec!["must be no more than 63 bytes".into()];
-    }
-    formats::dns_subdomain(&name.to_lowercase())
-}
-
-/// Keys of a secret or config map as files.
-fn keys(source: &Field<'_, '_>, errors: &mut Errors) {
-    mode(&source.at("defaultMode"), errors);
-    for item in source.items("items") {
-        item.at("key").must_be_set(errors);
-        file_path(&item.at("path"), errors);
-        mode(&item.at("mode"), errors);
-    }
-}
-
-/// Checks the files of a downward API. Errors name no file, as in Kubernetes.
-fn pod_files(at: &Field<'_, '_>, errors: &mut Errors) {
-    let (own, first) = (at.field(), errors.len());
-    for file in at.items("items") {
-        let name = file.field();
-        pod_file(&file, errors);
-        for error in &mut errors[first..] {
-            if let Some(rest) = error.field.strip_prefix(&name) {
-                error.field = format!("{own}{rest}");
-            }
-        }
-    }
-}
-
-fn pod_file(file: &Field<'_, '_>, errors: &mut Errors) {
-    file_path(&file.at("path"), errors);
-    let (field, resource) = (file.at("fieldRef"), file.at("resourceFieldRef"));
-    if field.is_set() {
-        pod_field(&field, POD_FIELDS_OF_FILES, errors);
-        if resource.is_set() {
-            let why = "fieldRef and resourceFieldRef can not be specified simultaneously";
-            errors.push(file.invalid_value("resource", why));
-        }
-    } else if resource.is_set() {
-        resource_field(&resource, true, errors);
-    } else {
-        errors.push(file.required("one of fieldRef and resourceFieldRef is required"));
-    }
-    mode(&file.at("mode"), errors);
-}
-
-fn file_path(path: &Field<'_, '_>, errors: &mut Errors) {
-    path.must_be_set(errors);
-    path.must_conform(below, errors);
-    let text = path.text();
-    if text.starts_with("..") && !text.starts_with("../") && text != ".." {
-        errors.push(path.invalid("must not start with '..'"));
-    }
-}
-
-fn mode(at: &Field<'_, '_>, errors: &mut Errors) {
-    if at
-        .number()
-        .is_some_and(|mode| !(0..=MODE_MAX).contains(&mode))
-    {
-        let why = "must be a number between 0 and 0777 (octal), both inclusive";
-        errors.push(at.invalid(why));
-    }
-}
-
-/// Checks the sources of a projected volume, which may also be empty. Follows `validateProjectionSources`.
-fn projected(at: &Field<'_, '_>, errors: &mut Errors) {
-    const KINDS: &[&str] = &[
-        "secret",
-        "configMap",
-        "downwardAPI",
-        "serviceAccountToken",
-        "clusterTrustBundle",
-        "podCertificate",
-    ];
-    mode(&at.at("defaultMode"), errors);
-    for source in at.items("sources") {
-        let mut found = KINDS.iter().filter(|kind| source.at(kind).is_set());
-        if let Some(kind) = found.next() {
-            projected_source(at, &source.at(kind), kind, errors);
-        }
-        for more in found {
-            let why = "may not specify more than 1 volume type per source";
-            errors.push(source.at(more).forbidden(why));
-        }
-    }
-}
-
-fn projected_source(volume: &Field<'_, '_>, at: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
-    /// The shortest life of a token, and the longest that can be counted, in seconds.
-    const TOKEN_SECONDS: (i64, i64) = (600, 1 << 32);
-    match kind {
-        "secret" | "configMap" => {
-            at.at("name").must_be_set(errors);
-            keys(at, errors);
-        }
-        "downwardAPI" => pod_files(at, errors),
-        "serviceAccountToken" => {
-            let seconds = at.at("expirationSeconds");
-            let number = seconds.number().unwrap_or(0);
-            if number < TOKEN_SECONDS.0 {
-                errors.push(
-                    seconds
-                        .invalid_value(number, "may not specify a duration less than 10 minutes"),
-                );
-            } else if number > TOKEN_SECONDS.1 {
-                errors.push(seconds.invalid_value(
-                    number,
-                    "may not specify a duration larger than 2^32 seconds",
-                ));
-            }
-            let first = errors.len();
-            file_path(&at.at("path"), errors);
-            // Kubernetes names the path as if it was one of the volume.
-            for error in &mut errors[first..] {
-                error.field = volume.at("path").field();
-            }
-        }
-        _ => {}
-    }
+/// Checks the template of a claim: of its metadata, labels and annotations alone may be set. Follows
+/// `ValidatePersistentVolumeClaimTemplate`.
+fn claim_template(template: &Field<'_, '_>, errors: &mut Errors) {
+    claim_metadata::template_metadata(&template.at("metadata"), errors);
+    claim_validation::claim_spec(&template.at("spec"), errors);
 }
 
 /// Checks the capacity of a PersistentVolume: storage, and nothing else. Follows `ValidatePersistentVolumeSpec`.
