@@ -6,14 +6,17 @@ mod claims;
 mod container;
 pub(crate) mod env;
 pub(crate) mod mounts;
+mod operating_system;
 mod probes;
 pub(crate) mod resources;
 pub(crate) mod scheduling;
 pub(crate) mod security;
+mod windows;
 
 use std::collections::HashSet;
 
 use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::validation::validate_annotations;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
 use super::annotations::MIRROR;
@@ -41,7 +44,8 @@ pub(crate) type TemplateClaims<'v> = HashSet<&'v str>;
 pub(crate) fn pod(pod: &Field<'_, '_>, errors: &mut Errors) {
     let spec = pod.at("spec");
     annotations(pod, &pod.at("metadata.annotations").field(), errors);
-    self::spec(&spec, None, errors);
+    let kind = SpecOf::Pod(pod.at("metadata.name").text());
+    self::spec(&spec, kind, errors);
     if spec.at("serviceAccountName").is_empty() {
         for volume in spec.items("volumes") {
             for source in volume.items("projected.sources") {
@@ -85,9 +89,12 @@ pub(crate) fn template(template: &Field<'_, '_>, claims: &TemplateClaims<'_>, er
         error.field = template.at("labels").field();
         error
     }));
-    annotations(template, &template.at("annotations").field(), errors);
+    let path = template.at("annotations").field();
+    let given = template.at("metadata.annotations");
+    errors.extend(validate_annotations(given.value(), &path));
+    annotations(template, &path, errors);
     let spec = template.at("spec");
-    self::spec(&spec, Some(claims), errors);
+    self::spec(&spec, SpecOf::Template(claims), errors);
     profile_annotations::check_seccomp_fields(template, errors);
     let added = spec.at("ephemeralContainers");
     if !added.is_empty() {
@@ -113,17 +120,30 @@ pub(crate) fn pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
     template(&object.at("template"), &TemplateClaims::new(), errors);
 }
 
-/// Checks the spec of a pod, or of a template with the claims that come with it.
-fn spec(spec: &Field<'_, '_>, template: Option<&TemplateClaims<'_>>, errors: &mut Errors) {
-    let of_pod = template.is_none();
-    let grace = spec.at("terminationGracePeriodSeconds").number();
-    let volumes = validation::volumes(spec, of_pod, errors);
-    let own_claims = claims::of_pod(spec, errors);
+/// The object whose spec is checked.
+#[derive(Clone, Copy)]
+enum SpecOf<'v> {
+    /// A pod, with its name.
+    Pod(&'v str),
+    /// A template, with the claims that come with it.
+    Template(&'v TemplateClaims<'v>),
+}
+
+/// Checks the spec of a pod or template.
+fn spec(spec: &Field<'_, '_>, owner: SpecOf<'_>, errors: &mut Errors) {
     let none = TemplateClaims::new();
+    let (pod_name, claims) = match owner {
+        SpecOf::Pod(name) => (Some(name), &none),
+        SpecOf::Template(claims) => (None, claims),
+    };
+    let of_pod = pod_name.is_some();
+    let grace = spec.at("terminationGracePeriodSeconds").number();
+    let volumes = validation::volumes(spec, pod_name, errors);
+    let own_claims = claims::of_pod(spec, errors);
     let pod = PodParts {
         spec,
         volumes: &volumes,
-        claims: template.unwrap_or(&none),
+        claims,
         own_claims: &own_claims,
         grace,
     };
@@ -151,6 +171,7 @@ fn spec(spec: &Field<'_, '_>, template: Option<&TemplateClaims<'_>>, errors: &mu
     gates(spec, errors);
     scheduling::spread(spec, errors);
     scheduling::tolerations(&spec.at("tolerations"), errors);
+    operating_system::host_processes(spec, errors);
     names(spec, errors);
     env::files(spec, errors);
 }
@@ -222,12 +243,7 @@ fn names(spec: &Field<'_, '_>, errors: &mut Errors) {
     spec.at("preemptionPolicy")
         .may_be_one_of(&["PreemptLowerPriority", "Never"], errors);
     overhead(spec, errors);
-    let system = spec.at("os.name");
-    if spec.at("os").is_set() && !matches!(system.text(), "linux" | "windows") {
-        let mut error = system.unsupported(&["linux", "windows"]);
-        error.field = spec.at("os").field();
-        errors.push(error);
-    }
+    operating_system::operating_system(spec, errors);
 }
 
 /// Checks that ports of pods in the host's network are the same on the host.

@@ -26,6 +26,14 @@ pub(super) struct PodParts<'a, 'v, 'p> {
     pub(super) grace: Option<i64>,
 }
 
+/// Returns the containers of a pod's spec, in Kubernetes' order.
+pub(super) fn all_containers<'v, 's>(
+    spec: &'s Field<'v, '_>,
+) -> impl Iterator<Item = Field<'v, 's>> {
+    let lists = ["initContainers", "containers", "ephemeralContainers"];
+    lists.into_iter().flat_map(|list| spec.items(list))
+}
+
 /// Checks the containers of a pod. Follows `validateContainers`.
 pub(super) fn containers(pod: PodParts<'_, '_, '_>, errors: &mut Errors) {
     let list = pod.spec.at("containers");

@@ -4,19 +4,16 @@
 
 use std::collections::BTreeSet;
 
-use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::json;
 
+use super::windows;
 use crate::validation::field::{Errors, Field};
 use crate::validation::values::below;
 
 /// Maximum length of the name of a sysctl, in bytes, and the pattern that Kubernetes shows for it.
 const SYSCTL_BYTES_MAX: usize = 253;
 const SYSCTL_FORM: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-
-/// Maximum length of the credentials of a container on Windows, in bytes.
-const CREDENTIALS_BYTES_MAX: usize = 64 * 1024;
 
 /// The settings of semaphores, shared memory and messages.
 const IPC_SETTINGS: [&str; 10] = [
@@ -201,27 +198,6 @@ pub(super) fn of_container(at: &Field<'_, '_>, host_users: bool, errors: &mut Er
     }
 }
 
-/// Checks the credentials of a container on Windows. Follows `validateWindowsSecurityContextOptions`, but for the names
-/// of users.
-fn windows(at: &Field<'_, '_>, errors: &mut Errors) {
-    let name = at.at("gmsaCredentialSpecName");
-    if name.is_set() {
-        name.must_conform(formats::dns_subdomain, errors);
-    }
-    let spec = at.at("gmsaCredentialSpec");
-    if spec.is_set() && spec.is_empty() {
-        errors.push(spec.invalid("gmsaCredentialSpec cannot be an empty string"));
-    } else if spec.text().len() > CREDENTIALS_BYTES_MAX {
-        let kibibytes = CREDENTIALS_BYTES_MAX / 1024;
-        let why = format!("gmsaCredentialSpec size must be under {kibibytes} KiB");
-        errors.push(spec.invalid(why));
-    }
-    let user = at.at("runAsUserName");
-    if user.is_set() && user.is_empty() {
-        errors.push(user.invalid("runAsUserName cannot be an empty string"));
-    }
-}
-
 /// Checks the seccomp and AppArmor profiles, and in between what is for Windows.
 fn profiles(at: &Field<'_, '_>, errors: &mut Errors) {
     const TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
@@ -231,7 +207,7 @@ fn profiles(at: &Field<'_, '_>, errors: &mut Errors) {
     ] {
         let profile = at.at(member);
         if name == "AppArmor" {
-            windows(&at.at("windowsOptions"), errors);
+            windows::options(&at.at("windowsOptions"), errors);
         }
         if !profile.is_set() {
             continue;
