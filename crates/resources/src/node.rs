@@ -7,6 +7,7 @@ use ringwatch_apimachinery::validation::formats;
 use super::strategy::generic::Generic;
 use super::strategy::row::{RowBuilder, RowGroup};
 use crate::core::pod::validation::scheduling::tolerations;
+use crate::core::pod::warnings::node_labels;
 use crate::defaults::DefaultRule::{self, Quantities};
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::labels;
@@ -23,6 +24,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                 Generic::new()
                     .defaults(RUNTIME_CLASS)
                     .check(runtime_class)
+                    .warn_always(node_labels::runtime_class)
                     .check_on_update(runtime_class_update)
                     .create_on_update()
                     .conditional_update(),

@@ -10,6 +10,7 @@ use serde_json::json;
 use self::csi_driver::CsiDrivers;
 use super::strategy::generic::Generic;
 use super::strategy::row::{RowBuilder, RowGroup};
+use crate::core::pod::warnings::node_labels;
 
 const V1: RowGroup = RowGroup::new("storage.k8s.io", "v1");
 
@@ -37,6 +38,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .strategy(
                 Generic::new()
                     .check(validation::capacity_left)
+                    .warn_always(node_labels::storage_capacity)
                     .check_on_update(validation::capacity_left_update)
                     .conditional_update(),
             ),
@@ -47,6 +49,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                     .returns_deleted_object()
                     .defaults(defaults::STORAGE_CLASS)
                     .check(validation::storage_class)
+                    .warn_always(node_labels::storage_class)
                     .check_on_update(validation::storage_class_update),
             ),
         V1.cluster("volumeattachments", "VolumeAttachment")
@@ -66,7 +69,8 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                 Generic::new()
                     .returns_deleted_object()
                     .check(validation::attributes_class)
-                    .check_on_update(validation::attributes_class_update),
+                    .check_on_update(validation::attributes_class_update)
+                    .changes_first(),
             ),
     ]
 }

@@ -4,10 +4,12 @@ pub(crate) mod table;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ringwatch_apimachinery::go_json;
 use ringwatch_apimachinery::path::{get, remove, set, text};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_registry::RequestContext;
 use serde_json::{Value, json};
+use x509_parser::prelude::Pem;
 
 use crate::strategy::kind_hooks::KindHooks;
 
@@ -28,15 +30,6 @@ pub(super) struct Secrets;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServiceAccounts;
 
-/// Types of secrets and the keys that their data must have.
-const REQUIRED_KEYS: [(&str, &[&str]); 4] = [
-    ("kubernetes.io/dockercfg", &[".dockercfg"]),
-    ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
-    ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
-    ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
-];
-const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
-const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 
 impl KindHooks for ConfigMaps {
@@ -129,6 +122,29 @@ impl KindHooks for Secrets {
         errors.extend(frozen(object, old, &["data"]));
         errors
     }
+
+    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
+        lacks_pem(object).map(str::to_owned).into_iter().collect()
+    }
+}
+
+/// Returns what a secret with a certificate and its key lacks to be read. Follows `warningsForSecret`, but for whether
+/// the two belong together.
+fn lacks_pem(secret: &Value) -> Option<&'static str> {
+    if text(secret, "type") != "kubernetes.io/tls" {
+        return None;
+    }
+    let has_block = |key: &str| {
+        let value = get(secret, "data").and_then(|data| data.get(key)?.as_str());
+        let content = STANDARD.decode(value.unwrap_or_default());
+        let content = content.unwrap_or_default();
+        Pem::iter_from_buffer(&content).any(|block| block.is_ok())
+    };
+    if !has_block("tls.crt") {
+        return Some("tls: failed to find any PEM data in certificate input");
+    }
+    let is_missing = !has_block("tls.key");
+    is_missing.then_some("tls: failed to find any PEM data in key input")
 }
 
 /// Returns the keys and values of the map of strings at a path.
@@ -194,16 +210,36 @@ fn frozen(object: &Value, old: &Value, maps: &[&str]) -> Vec<FieldError> {
     errors
 }
 
-/// Returns an error for each key or annotation that a secret of a well-known type lacks.
+/// Returns the errors in the data that a secret of a type must have. Follows `ValidateSecret`.
 fn missing_keys(secret: &Value) -> Vec<FieldError> {
-    let kind = text(secret, "type");
-    let has = |key: &str| get(secret, "data").is_some_and(|data| data.get(key).is_some());
+    let value = |key: &str| get(secret, "data").and_then(|data| data.get(key));
+    let has = |key: &str| value(key).is_some();
     let missing = |key: &str| FieldError::required(format!("data[{key}]"));
-    match kind {
-        BASIC_AUTH if !has("username") && !has("password") => {
+    let config = |key: &str| match value(key) {
+        None => vec![missing(key)],
+        Some(value) => not_json(key, value.as_str().unwrap_or_default())
+            .into_iter()
+            .collect(),
+    };
+    match text(secret, "type") {
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
             vec![missing("username"), missing("password")]
         }
-        SERVICE_ACCOUNT_TOKEN => {
+        "kubernetes.io/dockercfg" => config(".dockercfg"),
+        "kubernetes.io/dockerconfigjson" => config(".dockerconfigjson"),
+        "kubernetes.io/ssh-auth" => {
+            let key = value("ssh-privatekey").and_then(Value::as_str);
+            let is_missing = key.is_none_or(str::is_empty);
+            is_missing
+                .then(|| missing("ssh-privatekey"))
+                .into_iter()
+                .collect()
+        }
+        "kubernetes.io/tls" => {
+            let keys = ["tls.crt", "tls.key"].into_iter();
+            keys.filter(|key| !has(key)).map(missing).collect()
+        }
+        "kubernetes.io/service-account-token" => {
             let annotations = secret.get("metadata").and_then(|it| it.get("annotations"));
             let named = annotations.and_then(|it| it.get(SERVICE_ACCOUNT_NAME));
             if named.and_then(Value::as_str).unwrap_or_default().is_empty() {
@@ -212,14 +248,21 @@ fn missing_keys(secret: &Value) -> Vec<FieldError> {
             }
             Vec::new()
         }
-        _ => REQUIRED_KEYS
-            .iter()
-            .filter(|(of, _)| *of == kind)
-            .flat_map(|(_, keys)| keys.iter())
-            .filter(|key| !has(key))
-            .map(|key| missing(key))
-            .collect(),
+        _ => Vec::new(),
     }
+}
+
+/// Returns the error of a value in base64 that is no JSON object, without showing it.
+fn not_json(key: &str, value: &str) -> Option<FieldError> {
+    // What is no base64 was refused when it was decoded.
+    let content = STANDARD.decode(value).unwrap_or_default();
+    let why = match serde_json::from_slice::<Value>(&content) {
+        Ok(Value::Object(_) | Value::Null) => return None,
+        Ok(other) => go_json::not_of_type(&other, "map[string]interface {}"),
+        Err(error) => go_json::message(&error, &content),
+    };
+    let shown = Value::from("<secret contents redacted>");
+    Some(FieldError::invalid(format!("data[{key}]"), &shown, why))
 }
 
 #[cfg(test)]
@@ -290,7 +333,7 @@ mod tests {
         assert_eq!(fields(ConfigMaps.validate(&map)), ["data[..]", "data[a/b]"]);
         let tls = json!({"type": "kubernetes.io/tls", "data": {"tls.crt": ""}});
         assert_eq!(fields(Secrets.validate(&tls)), ["data[tls.key]"]);
-        let token = json!({"type": SERVICE_ACCOUNT_TOKEN});
+        let token = json!({"type": "kubernetes.io/service-account-token"});
         assert_eq!(
             fields(Secrets.validate(&token)),
             ["metadata.annotations[kubernetes.io/service-account.name]"]

@@ -1,7 +1,11 @@
 //! The warnings about an object that is accepted: deprecated fields, and fields that hide others.
 
+pub(crate) mod node_labels;
+mod overlapping_paths;
+
 use std::collections::{BTreeSet, HashMap};
 
+use ringwatch_apimachinery::go_text::quoted;
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_registry::context::WARNINGS_MAX;
 
@@ -9,26 +13,6 @@ use super::profile_annotations;
 use crate::validation::address_warnings;
 use crate::validation::field::Field;
 
-/// The labels of nodes that have got other names, since when, and which.
-const OLD_LABELS: &[(&str, &str, &str)] = &[
-    ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
-    (
-        "beta.kubernetes.io/instance-type",
-        "v1.17",
-        "node.kubernetes.io/instance-type",
-    ),
-    ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
-    (
-        "failure-domain.beta.kubernetes.io/region",
-        "v1.17",
-        "topology.kubernetes.io/region",
-    ),
-    (
-        "failure-domain.beta.kubernetes.io/zone",
-        "v1.17",
-        "topology.kubernetes.io/zone",
-    ),
-];
 /// The annotations of pods that do nothing any more.
 const OLD_ANNOTATIONS: &[(&str, &str)] = &[
     (
@@ -64,6 +48,7 @@ const OLD_VOLUMES: &[(&str, &str)] = &[
 ];
 const OLD_INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 const OLD_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+const OLD_MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 const OLD_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 
 /// Adds the warnings about a Pod.
@@ -131,7 +116,11 @@ fn templates(template: &Field<'_, '_>, warnings: &mut Vec<String>) {
 /// Adds the warnings about a pod or a template of pods.
 fn pods(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let spec = pod.at("spec");
-    node_labels(&spec, warnings);
+    node_labels::of_pod(&spec, warnings);
+    for constraint in spec.items("topologySpreadConstraints") {
+        node_labels::key(&constraint.at("topologyKey"), warnings);
+        selects_nothing(&constraint, warnings);
+    }
     for (annotation, why) in OLD_ANNOTATIONS {
         if pod
             .at("metadata.annotations")
@@ -145,24 +134,14 @@ fn pods(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
     }
     for volume in spec.items("volumes") {
         for (source, why) in OLD_VOLUMES {
-            // Kubernetes writes one source otherwise in its warning than it is called.
-            let member = if *source == "storageOS" {
-                "storageos"
-            } else {
-                source
-            };
-            if volume.at(member).is_set() {
+            if volume.at(member_of(source)).is_set() {
                 warnings.push(format!("{}: {why}", volume.at(source).field()));
             }
         }
+        claim_spec(&volume.at("ephemeral.volumeClaimTemplate.spec"), warnings);
     }
+    overlapping_paths::of_volumes(&spec, warnings);
     repeated(&spec, "hostAliases", "ip", warnings);
-    for nameserver in spec.items("dnsConfig.nameservers") {
-        address_warnings::ip(&nameserver, warnings);
-    }
-    for alias in spec.items("hostAliases") {
-        address_warnings::ip(&alias.at("ip"), warnings);
-    }
     repeated(&spec, "imagePullSecrets", "name", warnings);
     for secret in spec.items("imagePullSecrets") {
         if secret.at("name").is_empty() {
@@ -170,6 +149,11 @@ fn pods(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
                 "{}: invalid empty name \"\"",
                 secret.at("name").field()
             ));
+        }
+    }
+    for (resource, quantity) in spec.members("overhead") {
+        if matches!(resource, "memory" | "ephemeral-storage") {
+            fraction(&quantity, warnings);
         }
     }
     profile_annotations::warn_of_seccomp(pod, warnings);
@@ -180,6 +164,7 @@ fn pods(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
         }
     }
     ports(&spec, warnings);
+    port_names(&spec, warnings);
     let grace = spec.at("terminationGracePeriodSeconds");
     if grace.number().is_some_and(|seconds| seconds < 0) {
         let why = "must be >= 0; negative values are invalid and will be treated as 1";
@@ -193,6 +178,12 @@ fn pods(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
         for wish in pods.items("preferredDuringSchedulingIgnoredDuringExecution") {
             selects_nothing(&wish.at("podAffinityTerm"), warnings);
         }
+    }
+    for nameserver in spec.items("dnsConfig.nameservers") {
+        address_warnings::ip(&nameserver, warnings);
+    }
+    for alias in spec.items("hostAliases") {
+        address_warnings::ip(&alias.at("ip"), warnings);
     }
 }
 
@@ -208,36 +199,6 @@ fn repeated(spec: &Field<'_, '_>, list: &str, member: &str, warnings: &mut Vec<S
                 it.text()
             ));
         }
-    }
-}
-
-fn old_label(name: &str) -> Option<String> {
-    let (_, since, instead) = OLD_LABELS.iter().find(|(old, ..)| *old == name)?;
-    Some(format!("deprecated since {since}; use {instead:?} instead"))
-}
-
-fn node_labels(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    for (name, label) in spec.members("nodeSelector") {
-        warnings.extend(old_label(name).map(|why| format!("{}: {why}", label.field())));
-    }
-    let mut term = |term: &Field<'_, '_>| {
-        for expression in term.items("matchExpressions") {
-            let key = expression.at("key");
-            let why = old_label(key.text());
-            warnings.extend(why.map(|why| format!("{}: {} is {why}", key.field(), key.text())));
-        }
-    };
-    let nodes = spec.at("affinity.nodeAffinity");
-    let required = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
-    nodes.items(required).for_each(|it| term(&it));
-    for wish in nodes.items("preferredDuringSchedulingIgnoredDuringExecution") {
-        term(&wish.at("preference"));
-    }
-    for constraint in spec.items("topologySpreadConstraints") {
-        let key = constraint.at("topologyKey");
-        let why = old_label(key.text());
-        warnings.extend(why.map(|why| format!("{}: {} is {why}", key.field(), key.text())));
-        selects_nothing(&constraint, warnings);
     }
 }
 
@@ -267,7 +228,7 @@ fn fraction(quantity: &Field<'_, '_>, warnings: &mut Vec<String>) {
         warnings.push(format!(
             "{}: fractional byte value {:?} is invalid, must be an integer",
             quantity.field(),
-            quantity.quantity_text()
+            quantity.canonical_quantity()
         ));
     }
 }
@@ -296,6 +257,14 @@ fn ports(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
         for container in spec.items(list) {
             for port in container.items("ports") {
                 let own = PortDefinition::read(&port);
+                if !own.address.is_empty() && own.on_host == 0 {
+                    // As Go prints the port.
+                    let (name, number) = (port.at("name").text(), own.number.unwrap_or(0));
+                    warnings.push(format!(
+                        "{}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{number} Protocol:{} HostIP:{}}}",
+                        own.field, own.protocol, own.address
+                    ));
+                }
                 for other in earlier.in_the_way_of(&own, WARNINGS_MAX - found) {
                     let (word, field) = (own.word_for(other), &other.field);
                     let own = &own.field;
@@ -306,6 +275,30 @@ fn ports(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
                     return;
                 }
                 earlier.add(own);
+            }
+        }
+    }
+}
+
+/// Adds warnings about ports of a pod that have the name of another one.
+fn port_names(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
+    let mut first = HashMap::new();
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.items(list) {
+            for port in container.items("ports") {
+                let name = port.at("name").text();
+                let own = port.field();
+                if name.is_empty() {
+                    continue;
+                }
+                if let Some(other) = first.get(name) {
+                    warnings.push(format!(
+                        "{own}: duplicate port name {} with {other}, services and probes that select ports by name will use {other}",
+                        quoted(name)
+                    ));
+                } else {
+                    first.insert(name, own);
+                }
             }
         }
     }
@@ -412,8 +405,13 @@ pub(crate) fn ingress(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
 /// Adds the warnings about a PersistentVolumeClaim.
 pub(crate) fn claim(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     old_storage_class(object, warnings);
-    for list in ["spec.resources.limits", "spec.resources.requests"] {
-        for (resource, quantity) in object.members(list) {
+    claim_spec(&object.at("spec"), warnings);
+}
+
+/// Adds the warnings about the spec of a claim. Follows `GetWarningsForPersistentVolumeClaimSpec`.
+fn claim_spec(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
+    for list in ["resources.requests", "resources.limits"] {
+        for (resource, quantity) in spec.members(list) {
             if resource == "storage" {
                 fraction(&quantity, warnings);
             }
@@ -424,10 +422,42 @@ pub(crate) fn claim(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
 /// Adds the warnings about a PersistentVolume.
 pub(crate) fn volume(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     old_storage_class(object, warnings);
+    if has_annotation(object, OLD_MOUNT_OPTIONS) {
+        warnings.push(format!(
+            "metadata.annotations[{OLD_MOUNT_OPTIONS}]: deprecated since v1.31; use \"mountOptions\" attribute instead"
+        ));
+    }
     let policy = object.at("spec.persistentVolumeReclaimPolicy");
     if policy.text() == "Recycle" {
         let why = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.";
         warnings.push(format!("{}: {why}", policy.field()));
+    }
+    for term in object.items("spec.nodeAffinity.required.nodeSelectorTerms") {
+        node_labels::term(&term, false, warnings);
+    }
+    // Kubernetes tells of these alone, in another order than of those of pods.
+    for source in [
+        "cephfs",
+        "photonPersistentDisk",
+        "scaleIO",
+        "storageOS",
+        "glusterfs",
+        "rbd",
+    ] {
+        let member = member_of(source);
+        let old = OLD_VOLUMES.iter().find(|(of, _)| *of == source);
+        if let Some((_, why)) = old.filter(|_| object.at("spec").at(member).is_set()) {
+            warnings.push(format!("spec.{source}: {why}"));
+        }
+    }
+}
+
+/// Returns the member that a source is, of which Kubernetes writes one otherwise in its warnings.
+fn member_of(source: &str) -> &str {
+    if source == "storageOS" {
+        "storageos"
+    } else {
+        source
     }
 }
 
