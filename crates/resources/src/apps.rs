@@ -118,6 +118,7 @@ fn daemon_set(options: &ClusterOptions) -> Generic {
         .check_if(!options.allow_privileged, security::unprivileged_template)
         .warn_always(warnings::template)
         .check_on_update(validation::selector_stays)
+        .changes_first()
         .generation(&["spec"])
 }
 
@@ -126,5 +127,6 @@ fn revision() -> Generic {
     Generic::new()
         .verbatim()
         .check(validation::revision)
+        .check_on_create(validation::revision_data)
         .check_on_update(validation::revision_stays)
 }

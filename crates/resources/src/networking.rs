@@ -24,6 +24,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                 .defaults(defaults::INGRESS_CLASS)
                 .check(validation::ingress_class)
                 .check_on_update(validation::ingress_class_update)
+                .changes_first()
                 .generation(&["spec"]),
         ),
         V1.namespaced("ingresses", "Ingress")

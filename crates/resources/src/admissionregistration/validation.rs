@@ -234,17 +234,14 @@ fn params(reference: &Field<'_, '_>, errors: &mut Errors) {
         return;
     }
     let (name, by_labels) = (reference.at("name"), reference.at("selector"));
+    let has_both = !name.is_empty() && by_labels.is_set();
     name.may_conform(|text| formats::path_segment(text, false), errors);
+    let why = "name and selector are mutually exclusive";
+    errors.extend(has_both.then(|| name.forbidden(why)));
     selector(&by_labels, errors);
-    match (!name.is_empty(), by_labels.is_set()) {
-        (true, true) => {
-            let why = "name and selector are mutually exclusive";
-            errors.extend([name.forbidden(why), by_labels.forbidden(why)]);
-        }
-        (false, false) => {
-            errors.push(reference.required("one of name or selector must be specified"));
-        }
-        _ => {}
+    errors.extend(has_both.then(|| by_labels.forbidden(why)));
+    if name.is_empty() && !by_labels.is_set() {
+        errors.push(reference.required("one of name or selector must be specified"));
     }
     reference
         .at("parameterNotFoundAction")

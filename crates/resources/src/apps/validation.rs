@@ -402,10 +402,17 @@ fn is_some(count: &Field<'_, '_>) -> bool {
 
 /// Checks a ControllerRevision. Follows `validateControllerRevision`.
 pub(crate) fn revision(object: &Field<'_, '_>, errors: &mut Errors) {
-    if !object.at("data").is_set() {
-        errors.push(object.at("data").required("data is mandatory"));
-    }
     object.at("revision").must_not_be_negative(errors);
+}
+
+/// Checks the data of a new ControllerRevision, an object of any form. Follows `ValidateControllerRevisionCreate`.
+pub(crate) fn revision_data(object: &Field<'_, '_>, errors: &mut Errors) {
+    let data = object.at("data");
+    if !data.is_set() {
+        errors.push(data.required("data is mandatory"));
+    } else if !data.value().is_object() {
+        errors.push(data.required("data must be a valid JSON object"));
+    }
 }
 
 /// Checks an update of a ControllerRevision: its data is immutable. Follows `ValidateControllerRevisionUpdate`.

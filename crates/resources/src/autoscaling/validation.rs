@@ -3,9 +3,11 @@
 //! Follows pkg/apis/autoscaling/validation/validation.go of Kubernetes 1.36.
 
 use ringwatch_apimachinery::quantity::Quantity;
+use ringwatch_apimachinery::validation::formats;
 
 use crate::networking::validation::path_segment;
 use crate::validation::field::{Errors, Field};
+use crate::validation::quantities::container_name;
 
 /// The sources of metrics, and the members of a metric that hold them.
 const SOURCES: &[(&str, &str)] = &[
@@ -152,8 +154,15 @@ fn source(at: &Field<'_, '_>, kind: &str, described: ApiVersions, errors: &mut E
         "object" => object_reference(&at.at("describedObject"), described, errors),
         "containerResource" => {
             resource_name(at, errors);
-            if at.at("container").is_empty() {
-                errors.push(at.at("container").required("must specify a container"));
+            let name = at.at("name");
+            if !name.is_empty() {
+                container_name(name.text(), &name, errors);
+            }
+            let container = at.at("container");
+            if container.is_empty() {
+                errors.push(container.required("must specify a container"));
+            } else {
+                container.must_conform(formats::dns_label, errors);
             }
         }
         "resource" => resource_name(at, errors),

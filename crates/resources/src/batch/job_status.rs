@@ -287,7 +287,8 @@ impl StatusChange<'_, '_, '_> {
         let began = self.now.at("startTime");
         let had_begun = self.was.at("startTime").is_set();
         if had_begun && self.changes("startTime") && !self.spec.at("suspend").is_true() {
-            errors.push(began.required("startTime cannot be removed for unsuspended job"));
+            let why = "field is immutable for unsuspended job once set";
+            errors.push(began.invalid_value(began.value().clone(), why));
         }
         let [is_met, was_met] = [self.now, self.was].map(|it| holds(it, "SuccessCriteriaMet"));
         if was_met && !is_met {

@@ -124,13 +124,25 @@ pub(crate) fn node_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &
 pub(crate) fn namespace(object: &Field<'_, '_>, errors: &mut Errors) {
     let list = object.at("spec.finalizers");
     for finalizer in list.items("") {
-        let text = finalizer.text();
-        let wrong = formats::label_key(text).into_iter();
-        errors.extend(wrong.map(|why| list.invalid_value(text, why)));
-        if !text.contains('/') && !STANDARD_FINALIZERS.contains(&text) {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(list.invalid_value(text, why));
-        }
+        namespace_finalizer(finalizer.text(), &list, errors);
+    }
+}
+
+/// Checks the finalizers of a Namespace that are written as its subresource, where each is blamed. Follows
+/// `ValidateNamespaceFinalizeUpdate` in pkg/apis/core/validation.
+pub(crate) fn namespace_finalize(object: &Field<'_, '_>, errors: &mut Errors) {
+    for finalizer in object.items("spec.finalizers") {
+        namespace_finalizer(finalizer.text(), &finalizer, errors);
+    }
+}
+
+/// Checks a finalizer of a Namespace, and blames a field for it. Follows `ValidateFinalizerName`.
+fn namespace_finalizer(name: &str, blamed: &Field<'_, '_>, errors: &mut Errors) {
+    let wrong = formats::label_key(name).into_iter();
+    errors.extend(wrong.map(|why| blamed.invalid_value(name, why)));
+    if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+        let why = "name is neither a standard finalizer name nor is it fully qualified";
+        errors.push(blamed.invalid_value(name, why));
     }
 }
 

@@ -6,7 +6,7 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::subresource::SubresourceStrategy;
 use serde_json::{Value, json};
 
-use super::cluster::{namespace, namespace_status};
+use super::cluster::{namespace_finalize, namespace_status};
 use crate::strategy::kind_hooks::KindHooks;
 use crate::strategy::stored::NAME_LABEL;
 use crate::validation::found;
@@ -52,7 +52,7 @@ impl KindHooks for Namespaces {
 /// Returns the strategy of the subresource `finalize`, which writes `spec.finalizers`.
 pub(super) fn finalize() -> SubresourceStrategy {
     SubresourceStrategy::new("spec.finalizers", SubresourceMetadata::Free)
-        .validate_update(|object, _| found(namespace, object))
+        .validate_update(|object, _| found(namespace_finalize, object))
 }
 
 /// Returns the strategy of the status subresource, which writes phase and conditions.

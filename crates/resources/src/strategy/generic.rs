@@ -45,6 +45,7 @@ pub(crate) struct Generic {
     checks_on_create: Vec<ObjectCheck>,
     checks_on_update: Vec<CheckOfChange>,
     checks_unless_old_fails: Vec<ObjectCheck>,
+    changes_first: bool,
     warn: Option<Warn>,
     warns_on_update: bool,
     hooks: Arc<dyn KindHooks>,
@@ -69,6 +70,7 @@ impl Generic {
             checks_on_create: Vec::new(),
             checks_on_update: Vec::new(),
             checks_unless_old_fails: Vec::new(),
+            changes_first: false,
             warn: None,
             warns_on_update: false,
             told_if_empty: &[],
@@ -203,6 +205,12 @@ impl Generic {
         self
     }
 
+    /// Tells what is wrong with a change before what is wrong with the object, as Kubernetes does for a few kinds.
+    pub(crate) fn changes_first(mut self) -> Self {
+        self.changes_first = true;
+        self
+    }
+
     /// Adds a check of new objects, and of updated ones unless the old object fails it as well: objects may have been
     /// stored before there was the check.
     pub(crate) fn check_unless_old_fails(mut self, check: ObjectCheck) -> Self {
@@ -327,8 +335,10 @@ impl Strategy for Generic {
         let stricter = stricter.filter(|check| found(**check, old).is_empty());
         let checks = self.checks.iter().chain(stricter);
         let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
-        let checks = self.checks_on_update.iter();
-        errors.extend(checks.flat_map(|check| found_in_change(*check, object, old)));
+        let changes = self.checks_on_update.iter();
+        let changes = changes.flat_map(|check| found_in_change(*check, object, old));
+        let at = if self.changes_first { 0 } else { errors.len() };
+        errors.splice(at..at, changes.collect::<Vec<_>>());
         errors.extend(self.hooks.validate(object));
         errors.extend(self.hooks.validate_update(object, old));
         errors

@@ -48,11 +48,15 @@ fn resized(requested: &[Value], old: &[Value]) -> Vec<Value> {
 /// Validates a resize and returns the errors of changes that are not allowed.
 pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
     let annotations = get(old, "metadata.annotations");
+    // Kubernetes writes an empty path as `[]`.
     if annotations.is_some_and(|it| it.get(MIRROR).is_some()) {
-        return vec![FieldError::forbidden("", "static pods cannot be resized")];
+        return vec![FieldError::forbidden("[]", "static pods cannot be resized")];
     }
     if text(old, "spec.os.name") == "windows" {
-        return vec![FieldError::forbidden("", "windows pods cannot be resized")];
+        return vec![FieldError::forbidden(
+            "[]",
+            "windows pods cannot be resized",
+        )];
     }
     let mut errors = found(validation::pod, object);
     let class = text(old, "status.qosClass");
