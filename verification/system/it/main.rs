@@ -11,6 +11,7 @@
 mod admission;
 mod aggregation;
 mod allocations;
+mod answers;
 mod api_endpoints;
 mod api_services;
 mod audit;
