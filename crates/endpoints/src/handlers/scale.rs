@@ -10,8 +10,10 @@ use async_trait::async_trait;
 use http::{Response, StatusCode};
 use ringwatch::codec;
 use ringwatch::meta::Object;
+use ringwatch_apimachinery::accessor::text;
 use ringwatch_apimachinery::path::remove;
-use ringwatch_apimachinery::{Error, FieldError, GroupVersion, selector_text};
+use ringwatch_apimachinery::validation::{validate_kube_finalizers, validate_object_meta};
+use ringwatch_apimachinery::{Error, FieldError, GroupVersion, NameRule, selector_text};
 use ringwatch_apply::Manager;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{Operation, SubresourceCall};
@@ -94,9 +96,22 @@ pub(crate) async fn update_scale(
 ) -> Result<Response<ResponseBody>, Failure> {
     let content = call.read_body(body, REVIEW_BYTES_MAX).await?;
     let params = WriteParams::read(call.query, WriteKind::Update)?;
-    let scale = call.decode(&content, &scale_version(), SCALE.2, &params)?;
+    let scale = call
+        .decode(&content, &scale_version(), SCALE.2, &params)
+        .map_err(|failure| undecodable(failure, call.store.resource().is_custom()))?;
     check_name(call, &scale)?;
     write(call, Change::Replace(scale), &params).await
+}
+
+/// Returns the failure to decode a Scale. Those of custom resources are decoded by a scheme in which kube-apiserver then
+/// looks for the type in vain, so that it tells of that alone.
+fn undecodable(failure: Failure, is_custom: bool) -> Failure {
+    if !is_custom || failure.code() != StatusCode::BAD_REQUEST {
+        return failure;
+    }
+    Failure::bad_request(
+        "no kind is registered for the type v1.Scale in scheme \"pkg/apiserver/customresource_handler.go:781\"",
+    )
 }
 
 /// Patches the Scale of an object.
@@ -151,6 +166,7 @@ async fn write(
             change,
             paths: paths(call)?.clone(),
             resource: resource.qualified_name(),
+            is_custom: resource.is_custom(),
             name: call.name().to_owned(),
             validation: params.field_validation,
         },
@@ -212,6 +228,8 @@ struct ScaleUpdate {
     change: Change,
     paths: ScalePaths,
     resource: String,
+    /// True for the Scale of a custom resource, which is checked as part of its object alone.
+    is_custom: bool,
     name: String,
     validation: FieldValidation,
 }
@@ -296,14 +314,39 @@ impl ScaleUpdate {
             let why = format!("the spec replicas field \".{path}\" cannot be empty");
             return Err(Error::BadRequest(why));
         }
-        let replicas = replicas_of(scale, &self.name)?;
+        self.check(scale)?;
+        let replicas = find(scale, "spec.replicas").and_then(Value::as_i64);
         let mut object = existing.clone();
-        set(&mut object, &self.paths.spec_replicas, json!(replicas));
+        let replicas = json!(replicas.unwrap_or(0));
+        set(&mut object, &self.paths.spec_replicas, replicas);
         // Without a resource version, any version of the object may be overwritten.
-        if let Some(version) = scale.pointer("/metadata/resourceVersion") {
-            set(&mut object, "metadata.resourceVersion", version.clone());
+        let version = text(scale, "resourceVersion");
+        if !version.is_empty() {
+            set(&mut object, "metadata.resourceVersion", json!(version));
         }
         Ok(object)
+    }
+
+    /// Refuses a Scale that is not valid. Follows `ValidateScale`.
+    fn check(&self, scale: &Value) -> Result<(), Error> {
+        if self.is_custom {
+            return Ok(());
+        }
+        let mut errors = validate_object_meta(scale, true, NameRule::DnsSubdomain);
+        errors.extend(validate_kube_finalizers(scale));
+        let replicas = find(scale, "spec.replicas").unwrap_or(&Value::Null);
+        if replicas.as_i64().is_some_and(|it| it < 0) {
+            let why = "must be greater than or equal to 0";
+            errors.push(FieldError::invalid("spec.replicas", replicas, why));
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Invalid {
+            kind: "Scale.autoscaling".to_owned(),
+            name: self.name.clone(),
+            errors: FieldError::as_told(errors),
+        })
     }
 }
 
@@ -353,24 +396,6 @@ impl UpdatedObject for AdmittedScale<'_> {
 
     fn managed_fields_are_current(&self) -> bool {
         matches!(self.scaled.change, Change::Apply { .. })
-    }
-}
-
-/// Returns the replicas that a Scale wants.
-fn replicas_of(scale: &Value, name: &str) -> Result<i64, Error> {
-    let wanted = scale.pointer("/spec/replicas").filter(|it| !it.is_null());
-    let replicas = wanted.map_or(Some(0), Value::as_i64);
-    match replicas {
-        Some(replicas) if (0..=i64::from(i32::MAX)).contains(&replicas) => Ok(replicas),
-        _ => Err(Error::Invalid {
-            kind: "Scale.autoscaling".to_owned(),
-            name: name.to_owned(),
-            errors: vec![FieldError::invalid(
-                "spec.replicas",
-                wanted.unwrap_or(&Value::Null),
-                "must be greater than or equal to 0",
-            )],
-        }),
     }
 }
 
@@ -459,12 +484,13 @@ mod tests {
         Change::Patch(patch.expect("a patch"))
     }
 
-    /// Returns an object after a change of its Scale.
-    fn scaled(existing: &Value, change: Change) -> Result<Value, Error> {
+    /// Returns a built-in or custom object after a change of its Scale.
+    fn scaled(existing: &Value, change: Change, is_custom: bool) -> Result<Value, Error> {
         let scaled = ScaleUpdate {
             change,
             paths: paths(),
             resource: "deployments.apps".to_owned(),
+            is_custom,
             name: "d".to_owned(),
             validation: FieldValidation::Strict,
         };
@@ -492,20 +518,56 @@ mod tests {
 
     #[test]
     fn a_patched_scale_sets_the_number_alone() {
-        let existing = json!({"metadata": {"name": "d", "resourceVersion": "5"},
+        let existing = json!({"metadata": {"name": "d", "namespace": "n", "resourceVersion": "5"},
             "spec": {"replicas": 2, "x": 1}});
-        let scaled_up = scaled(&existing, patch(json!({"spec": {"replicas": 3}})));
+        let scaled_up = scaled(&existing, patch(json!({"spec": {"replicas": 3}})), false);
         let scaled_up = scaled_up.expect("fine");
         assert_eq!(scaled_up["spec"], json!({"replicas": 3, "x": 1}));
         assert_eq!(scaled_up["metadata"]["resourceVersion"], "5");
-        let negative = Change::Replace(json!({"spec": {"replicas": -1}}));
-        assert!(scaled(&existing, negative).is_err());
+    }
+
+    #[test]
+    fn the_scale_of_a_built_in_object_is_validated() {
+        let existing = json!({"metadata": {"name": "d", "namespace": "n"}});
+        for (metadata, replicas, field) in [
+            (json!({"labels": {"a": "/"}}), 1, "metadata.labels"),
+            (json!({"generateName": "."}), 1, "metadata.generateName"),
+            (json!({"finalizers": ["a"]}), 1, "metadata.finalizers[0]"),
+            (json!({"resourceVersion": ""}), -1, "spec.replicas"),
+        ] {
+            let mut scale = json!({"metadata": metadata, "spec": {"replicas": replicas}});
+            scale["metadata"]["name"] = "d".into();
+            scale["metadata"]["namespace"] = "n".into();
+            let refused = scaled(&existing, Change::Replace(scale.clone()), false);
+            match refused.expect_err(field) {
+                Error::Invalid { kind, errors, .. } => {
+                    assert_eq!((&*kind, &*errors[0].field), ("Scale.autoscaling", field));
+                }
+                other => panic!("{other}"),
+            }
+            // That of a custom one shows its number to the validation of the object.
+            let custom = scaled(&existing, Change::Replace(scale), true).expect("an object");
+            assert_eq!(custom["spec"]["replicas"], replicas);
+            assert_eq!(custom["metadata"], existing["metadata"]);
+        }
+    }
+
+    #[test]
+    fn custom_resources_tell_nothing_of_a_scale_that_is_none() {
+        let told = |is_custom| {
+            let failure = undecodable(Failure::bad_request("wrong"), is_custom);
+            failure.status().message.clone()
+        };
+        assert_eq!(told(false), "wrong");
+        assert!(told(true).starts_with("no kind is registered for the type v1.Scale in scheme"));
+        let other = undecodable(Failure::method_not_allowed(), true);
+        assert_eq!(other.code(), 405);
     }
 
     #[test]
     fn a_change_of_an_object_without_replicas_sets_them() {
-        let existing = json!({"metadata": {"name": "d"}, "spec": {}});
-        let change = |content| scaled(&existing, patch(content));
+        let existing = json!({"metadata": {"name": "d", "namespace": "n"}, "spec": {}});
+        let change = |content| scaled(&existing, patch(content), false);
         let set = change(json!({"spec": {"replicas": 0}})).expect("replicas");
         assert_eq!(set["spec"], json!({"replicas": 0}));
         let error = change(json!({"metadata": {"name": "d"}})).expect_err("none");
