@@ -69,6 +69,9 @@ pub struct StructuralSchema {
     has_patterns: bool,
 }
 
+/// A check of an object's metadata, whose errors are told elsewhere, but may make rules pointless.
+pub type CheckMetadata = fn(&Value) -> Vec<FieldError>;
+
 impl StructuralSchema {
     /// Reads `openAPIV3Schema`. With `preserve_unknown_fields` the object keeps members that the schema does not
     /// know, as old definitions ask for.
@@ -150,17 +153,37 @@ impl StructuralSchema {
     /// lists. Errors that an older object has as well, in values that have not changed, are ignored.
     #[must_use]
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        self.validate_beside(object, old, Vec::new())
+    }
+
+    /// Returns the errors in an object's values, with those of its Scale after those by the schema.
+    fn validate_beside(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        scale: Vec<FieldError>,
+    ) -> Vec<FieldError> {
         let mut path = Path::default();
         let mut walk = ObjectWalk::new(&mut path);
         let found = validate::validate(&self.root, object, old, &mut walk);
-        let mut outcome = walk.end(found);
-        self.check_embedded(object, &mut path, &mut outcome);
+        let mut errors = walk.end(found).into_errors();
+        errors.extend(scale);
+        let mut embedded = SchemaErrors::default();
+        self.check_embedded(object, &mut path, &mut embedded);
+        errors.extend(embedded.into_errors());
+        errors.extend(self.new_wrong_lists(object, old).into_errors());
+        errors
+    }
+
+    /// Returns what is wrong with the lists of an object, unless the older object had wrong ones as well.
+    fn new_wrong_lists(&self, object: &Value, old: Option<&Value>) -> SchemaErrors {
         let lists = self.wrong_lists(object);
         let were_right = || old.is_none_or(|old| self.wrong_lists(old).is_valid());
-        if !lists.is_valid() && were_right() {
-            outcome.merge(lists);
+        if lists.is_valid() || were_right() {
+            lists
+        } else {
+            SchemaErrors::default()
         }
-        outcome.into_errors()
     }
 
     fn wrong_lists(&self, object: &Value) -> SchemaErrors {
@@ -181,14 +204,56 @@ impl StructuralSchema {
         outcome.into_errors()
     }
 
-    /// Returns all errors of an object: of its values and, unless these make them pointless, of the validation rules.
+    /// Returns all errors of an object: of its values, of the fields of its Scale, which are given, and, unless these
+    /// make them pointless, of the validation rules.
     #[must_use]
-    pub fn check(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let mut errors = self.validate(object, old);
+    pub fn check(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        scale: Vec<FieldError>,
+        metadata: CheckMetadata,
+    ) -> Vec<FieldError> {
+        let errors = self.validate_beside(object, old, scale);
+        self.with_rules(errors, object, old, metadata)
+    }
+
+    /// Returns all errors of an object whose status alone is written. Of the schema, only the part about the status is
+    /// followed, so that texts name what is in it by the path from there. Follows `ValidateStatusUpdate`.
+    #[must_use]
+    pub fn check_status(
+        &self,
+        object: &Value,
+        old: &Value,
+        scale: Vec<FieldError>,
+        metadata: CheckMetadata,
+    ) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        if let (Some(node), Some(status)) =
+            (self.root.properties.get("status"), object.get("status"))
+        {
+            let mut path = Path::below("status".to_owned());
+            let mut walk = ObjectWalk::new(&mut path);
+            let found = validate::validate(node, status, old.get("status"), &mut walk);
+            errors = walk.end(found).into_errors();
+        }
+        errors.extend(scale);
+        errors.extend(self.new_wrong_lists(object, Some(old)).into_errors());
+        self.with_rules(errors, object, Some(old), metadata)
+    }
+
+    /// Adds the errors of the validation rules, or one that tells why they were not evaluated.
+    fn with_rules(
+        &self,
+        mut errors: Vec<FieldError>,
+        object: &Value,
+        old: Option<&Value>,
+        metadata: CheckMetadata,
+    ) -> Vec<FieldError> {
         if !self.root.ruled {
             return errors;
         }
-        if errors.iter().any(blocks_rules) {
+        if errors.iter().any(blocks_rules) || metadata(object).iter().any(blocks_rules) {
             let why = "null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
             errors.push(FieldError::new(FieldErrorKind::Invalid, path::ROOT, why));
         } else {

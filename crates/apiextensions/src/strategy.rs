@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ringwatch_apimachinery::generation::set_generation;
 use ringwatch_apimachinery::path::{keep, remove, set};
-use ringwatch_apimachinery::{FieldError, GroupVersion, numbers};
+use ringwatch_apimachinery::validation::validate_object_meta;
+use ringwatch_apimachinery::{FieldError, GroupVersion, NameRule, numbers};
 use ringwatch_apply::MergeSchema;
 use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::subresource::SubresourceStrategy;
@@ -61,15 +62,17 @@ struct StatusPart {
 
 impl Strategy for StatusPart {
     fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
+        for name in ["apiVersion", "kind"] {
+            keep(object, old, name);
+        }
         self.part.prepare_for_update(context, object, old);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = self.schema.check(object, Some(old));
-        if let Some(paths) = &self.scale {
-            errors.extend(scale_validation::status_errors(object, paths));
-        }
-        errors
+        let scale = self.scale.as_ref();
+        let scale = scale.map_or_else(Vec::new, |it| scale_validation::status_errors(object, it));
+        self.schema
+            .check_status(object, old, scale, metadata_errors)
     }
 
     fn allow_unconditional_update(&self) -> bool {
@@ -106,8 +109,7 @@ impl Strategy for CustomResource {
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let errors = self.schema.check(object, None);
-        self.with_scale_errors(errors, object)
+        self.errors(object, None)
     }
 
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
@@ -127,8 +129,7 @@ impl Strategy for CustomResource {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let errors = self.schema.check(object, Some(old));
-        self.with_scale_errors(errors, object)
+        self.errors(object, Some(old))
     }
 
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
@@ -156,13 +157,14 @@ impl Strategy for CustomResource {
 }
 
 impl CustomResource {
-    /// Adds the errors of the fields that the object's Scale is read from.
-    fn with_scale_errors(&self, mut errors: Vec<FieldError>, object: &Value) -> Vec<FieldError> {
+    /// Returns the errors of an object by its schema, and of the fields that its Scale is read from.
+    fn errors(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let mut scale = Vec::new();
         if let Some(paths) = &self.scale {
-            errors.extend(scale_validation::spec_errors(object, paths));
-            errors.extend(scale_validation::status_errors(object, paths));
+            scale.extend(scale_validation::spec_errors(object, paths));
+            scale.extend(scale_validation::status_errors(object, paths));
         }
-        errors
+        self.schema.check(object, old, scale, metadata_errors)
     }
 
     /// Returns true if the generation changes: anything but metadata has changed, and but status if that is a
@@ -180,8 +182,16 @@ impl CustomResource {
     }
 }
 
+/// Returns the errors of an object's metadata, in which the namespace does not matter.
+fn metadata_errors(object: &Value) -> Vec<FieldError> {
+    validate_object_meta(object, false, NameRule::DnsSubdomain)
+}
+
 #[cfg(test)]
 mod tests {
+    use ringwatch::clock::Clock;
+    use ringwatch_apimachinery::User;
+
     use super::super::Definition;
     use super::*;
 
@@ -217,6 +227,11 @@ mod tests {
             fields(status.validate_update(&wrong, &right)),
             [".status.size"]
         );
+        let other = json!({"apiVersion": "other/v1", "kind": "Other", "metadata": {}});
+        let mut written = other.clone();
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        status.prepare_for_update(&context, &mut written, &json!({"kind": "Widget"}));
+        assert_eq!(written, json!({"kind": "Widget", "metadata": {}}));
         assert_eq!(strategy.warnings_on_create(&wrong).len(), 1);
         assert_eq!(strategy.warnings_on_update(&wrong, &right).len(), 1);
         assert!(strategy.warnings_on_update(&wrong, &wrong).is_empty());

@@ -22,7 +22,53 @@ pub(super) fn lines(errors: &[FieldError]) -> Vec<String> {
 fn said(x: Value, value: Value, old: Option<Value>) -> Vec<String> {
     let object = json!({"spec": {"x": value}});
     let old = old.map(|old| json!({"spec": {"x": old}}));
-    lines(&about_x(x).check(&object, old.as_ref()))
+    lines(&about_x(x).check(&object, old.as_ref(), Vec::new(), no_errors))
+}
+
+/// Finds nothing in metadata.
+fn no_errors(_: &Value) -> Vec<FieldError> {
+    Vec::new()
+}
+
+#[test]
+fn what_others_find_is_told_between_and_may_make_rules_pointless() {
+    let status =
+        json!({"type": "object", "required": ["x"], "properties": {"x": {"type": "string"}}});
+    let rule = json!({"rule": "self.name != 'a'"});
+    let whole = json!({"type": "object", "x-kubernetes-validations": [rule],
+        "properties": {"name": {"type": "string"}, "status": status,
+            "spec": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}}}});
+    let schema = StructuralSchema::read(&whole, false).unwrap();
+    let of_scale = |name: &str| FieldError::invalid(name, &json!(0), "scale");
+    let scale = || vec![of_scale(".spec")];
+    let required: CheckMetadata = |_| vec![FieldError::required("metadata.name")];
+    let fields = |errors: Vec<FieldError>| -> Vec<String> {
+        errors.into_iter().map(|it| it.field).collect()
+    };
+    let twice = json!({"name": "b", "spec": [1, 1], "status": {"x": 1}});
+    let all = schema.check(&twice, None, scale(), no_errors);
+    assert_eq!(fields(all), ["status.x", ".spec", "spec[1]", "<nil>"]);
+    let named = json!({"name": "a"});
+    let all = schema.check(&named, None, scale(), required);
+    assert_eq!(fields(all), [".spec", "<nil>"]);
+    let all = schema.check(&named, None, scale(), no_errors);
+    assert_eq!(
+        lines(&all[1..]),
+        ["<nil>: Invalid value: failed rule: self.name != 'a'"]
+    );
+
+    // Of a status, texts tell the path from there, and the rest of the schema is left alone.
+    let old = json!({"name": 5, "status": {"x": "1"}});
+    let wrong = json!({"name": 5, "status": {"x": 1}});
+    let of_status = lines(&schema.check_status(&wrong, &old, Vec::new(), no_errors));
+    assert_eq!(
+        of_status[0],
+        "status.x: Invalid value: \"integer\": x in body must be of type string: \"integer\""
+    );
+    assert_eq!(of_status.len(), 2, "{of_status:?}");
+    let empty = json!({"name": 5, "status": {}});
+    let of_status = schema.check_status(&empty, &old, scale(), no_errors);
+    assert_eq!(fields(of_status), ["status.x", ".spec", "<nil>"]);
 }
 
 fn integer(rule: Value) -> Value {
@@ -41,7 +87,7 @@ fn message(object: &Value) -> String {
     let error = Error::Invalid {
         kind: "Widget.peers.example.com".to_owned(),
         name: "w".to_owned(),
-        errors: widget().check(object, None),
+        errors: widget().check(object, None, Vec::new(), no_errors),
     };
     error.to_string()
 }
@@ -54,7 +100,12 @@ fn a_broken_rule_is_told_without_the_object() {
     );
     assert!(
         widget()
-            .check(&json!({"spec": {"color": "red", "replicas": 10}}), None)
+            .check(
+                &json!({"spec": {"color": "red", "replicas": 10}}),
+                None,
+                Vec::new(),
+                no_errors
+            )
             .is_empty()
     );
 }
@@ -76,7 +127,12 @@ fn rules_are_not_run_on_what_they_would_stumble_over() {
     );
     // Other errors do not stand in the way.
     assert_eq!(
-        lines(&widget().check(&json!({"spec": {"color": "red", "replicas": -1}}), None)),
+        lines(&widget().check(
+            &json!({"spec": {"color": "red", "replicas": -1}}),
+            None,
+            Vec::new(),
+            no_errors
+        )),
         [
             "spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0"
         ]
