@@ -194,7 +194,17 @@ impl Failure {
                 named(409, "Conflict", message, resource, name)
             }
             Error::ApplyConflict { causes } => apply_conflict(message, causes),
-            Error::Invalid { .. } => invalid(error),
+            Error::Invalid { kind, .. } => {
+                let mut failure = invalid(error);
+                let group = &about.resource.group_version.group;
+                let named = kind.strip_suffix(group).and_then(|it| it.strip_suffix('.'));
+                if let (Some(kind), Some(details)) = (named, &mut failure.0.details) {
+                    // The kind that a custom resource says it has may have dots.
+                    details.kind = kind.to_owned();
+                    details.group.clone_from(group);
+                }
+                failure
+            }
             Error::BadRequest(message) => Self::bad_request(message),
             Error::Forbidden {
                 resource,

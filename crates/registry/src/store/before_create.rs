@@ -36,23 +36,37 @@ impl Store {
         Ok(())
     }
 
-    /// Refuses a custom object whose `kind` is not that of its definition, before any other validation. For built-in
-    /// resources the decoder has refused those.
+    /// Refuses a custom object of another kind or version than its definition has, before any other validation. For
+    /// built-in resources the decoder has refused those.
     ///
     /// # Errors
-    /// [`Error::Invalid`], about the kind that the object says it has.
+    /// [`Error::Invalid`], about the type that the object says it has.
     pub(super) fn check_kind(&self, object: &Value) -> Result<(), Error> {
         let resource = &self.resource;
-        let found = &object["kind"];
-        if !resource.is_custom() || *found == *resource.kind {
+        if !resource.is_custom() {
             return Ok(());
         }
-        let kind = found.as_str().unwrap_or_default();
-        let why = format!("must be {}", resource.kind);
+        let wanted = [
+            ("kind", resource.kind.clone()),
+            ("apiVersion", resource.group_version.to_string()),
+        ];
+        let is_wrong = |(name, wanted): &(&str, String)| object[*name] != **wanted;
+        let errors: Vec<FieldError> = wanted
+            .into_iter()
+            .filter(is_wrong)
+            .map(|(name, wanted)| {
+                FieldError::invalid(name, &object[name], format!("must be {wanted}"))
+            })
+            .collect();
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let said = |name: &str| object[name].as_str().unwrap_or_default();
+        let group = said("apiVersion").split_once('/').map_or("", |it| it.0);
         Err(Error::Invalid {
-            kind: qualified(kind, &resource.group_version.group),
+            kind: qualified(said("kind"), group),
             name: text(object, "name").to_owned(),
-            errors: vec![FieldError::invalid("kind", found, why)],
+            errors,
         })
     }
 
