@@ -130,14 +130,24 @@ fn version(config: &Value) -> &str {
 /// Refuses configurations that cannot be applied.
 fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
     check_version(config, manager.api_version)?;
-    let sent = config.pointer("/metadata/managedFields");
-    if sent.is_some_and(|sent| !sent.is_null()) {
-        return Err(Error::BadRequest(
-            "metadata.managedFields must be nil".to_owned(),
-        ));
-    }
+    check_unmanaged(config)?;
     let duplicates = duplicates(manager.schema(config), config, ERROR_BYTES_MAX);
     all_not_typed(config, &duplicates)
+}
+
+/// Refuses configurations with managed fields. A list with an item that is no object has none, as Go reads it.
+///
+/// # Errors
+/// [`Error::BadRequest`] if it has a list of them, even an empty one.
+pub fn check_unmanaged(config: &Value) -> Result<(), Error> {
+    let sent = config.pointer("/metadata/managedFields");
+    let sent = sent.and_then(Value::as_array);
+    if !sent.is_some_and(|it| it.iter().all(Value::is_object)) {
+        return Ok(());
+    }
+    Err(Error::BadRequest(
+        "metadata.managedFields must be nil".to_owned(),
+    ))
 }
 
 /// Refuses a configuration with fields that its type does not have, of which these are the paths, such as

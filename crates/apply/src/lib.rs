@@ -29,7 +29,7 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use apply::{apply, check_declared};
+pub use apply::{apply, check_declared, check_unmanaged};
 pub use merging::{ItemSchema, ListKeys, MergeSchema, Merging};
 pub use overlay::overlay;
 use schema::Schema;

@@ -70,7 +70,7 @@ impl ManagedFields {
                 "Update" => EntryOperation::Update,
                 _ => return None,
             };
-            if text("fieldsType") != "FieldsV1" {
+            if text("fieldsType") != "FieldsV1" || text("apiVersion").is_empty() {
                 return None;
             }
             let fields = match entry.get("fieldsV1") {
@@ -266,8 +266,9 @@ mod tests {
     fn what_cannot_be_read_is_not_guessed() {
         for wrong in [
             json!({}),
-            json!({"operation": "Update", "fieldsType": "FieldsV2"}),
-            json!({"operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"x": {}}}),
+            json!({"operation": "Update", "fieldsType": "FieldsV2", "apiVersion": "v1"}),
+            json!({"operation": "Update", "fieldsType": "FieldsV1"}),
+            json!({"operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "v1", "fieldsV1": {"x": {}}}),
         ] {
             let object = json!({"metadata": {"managedFields": [wrong]}});
             assert_eq!(ManagedFields::decode(&object), None, "{object}");

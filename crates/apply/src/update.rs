@@ -15,8 +15,8 @@ use super::{Manager, UNTRACKED_FIELDS};
 /// It is called on content with defaults, before the strategy resets fields that may not be written; `live` is the
 /// content before the write in the same version, `None` on creation. The writer becomes the manager of the fields that
 /// it changed and added, other managers lose them, and all lose removed fields. A write that changes nothing leaves the
-/// entries as they are. An empty list in `new`, or a list of one empty entry, removes all entries; an object without
-/// entries gets none until something is applied to it.
+/// entries as they are. A list of one empty entry in `new` removes all entries, and so does an empty list unless the
+/// object is a custom resource; an existing object without entries gets none until something is applied to it.
 pub fn update(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
     let is_done = live.is_some_and(|live| renew(live, new, manager));
     if !is_done {
@@ -53,10 +53,14 @@ fn entries_before(
     if manager.subresource.is_empty() {
         let sent = new["metadata"]["managedFields"].as_array();
         // Go's decoder tells an empty list from none.
-        match sent.map(Vec::as_slice) {
-            Some([]) => return None,
-            Some([Value::Object(only)]) if only.is_empty() => return None,
-            _ => {}
+        let resets = match sent.map(Vec::as_slice) {
+            Some([]) => manager.custom.is_none(),
+            Some([only]) => is_empty_entry(only),
+            _ => false,
+        };
+        if resets {
+            // A new object has entries nevertheless.
+            return live.is_none().then(ManagedFields::default);
         }
         let sent = ManagedFields::decode(new).unwrap_or_default();
         if !sent.entries.is_empty() {
@@ -65,6 +69,18 @@ fn entries_before(
     }
     let before = live.and_then(ManagedFields::decode);
     Some(before.unwrap_or_default())
+}
+
+/// Returns true if an entry has no member that says anything.
+fn is_empty_entry(entry: &Value) -> bool {
+    let says_nothing = |(name, value): (&String, &Value)| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty() && name != "time",
+        _ => false,
+    };
+    entry
+        .as_object()
+        .is_some_and(|it| it.iter().all(says_nothing))
 }
 
 /// Makes the manager `name` the owner of the fields that differ in `new`, and removes them from the others.
@@ -463,11 +479,18 @@ mod tests {
     fn an_empty_list_and_one_empty_entry_take_all_away() {
         let mut live = config_map(json!({"a": "1"}));
         update(None, &mut live, &manager("one"));
-        for sent in [json!([]), json!([{}])] {
+        for sent in [
+            json!([]),
+            json!([{}]),
+            json!([{"operation": "", "manager": null}]),
+        ] {
             let mut new = live.clone();
             new["metadata"]["managedFields"] = sent;
+            let mut created = new.clone();
             update(Some(&live), &mut new, &manager("one"));
             assert_eq!(entries(&new), [] as [Value; 0]);
+            update(None, &mut created, &manager("one"));
+            assert_eq!(entries(&created), entries(&live));
         }
         let mut through_status = live.clone();
         through_status["metadata"]["managedFields"] = json!([{}]);

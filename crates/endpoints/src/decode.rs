@@ -17,6 +17,7 @@ use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
 use ringwatch_apimachinery::accessor::type_name;
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::{GroupVersion, User, go_json};
 use ringwatch_http::RequestBody;
 use ringwatch_offload::{Work, offload_if_large};
@@ -208,7 +209,7 @@ pub(super) fn checked(
     validation: FieldValidation,
     context: &RequestContext,
 ) -> Result<Value, Failure> {
-    let typed = typed(decoded, content, expected, known)?;
+    let typed = typed(decoded, content, expected, known, validation)?;
     let (value, complaints) = typed.complaints(content, expected);
     match (validation, complaints.error()) {
         (FieldValidation::Strict, Some(error)) => {
@@ -244,6 +245,7 @@ pub(super) fn typed(
     content: &[u8],
     expected: ExpectedKind<'_>,
     known: &dyn Fn(&GroupVersion, &str) -> bool,
+    validation: FieldValidation,
 ) -> Result<TypedObject, Failure> {
     let mut value = decoded.value;
     let unrecognized = |error: &str| unrecognized(content, expected, error);
@@ -254,8 +256,18 @@ pub(super) fn typed(
         return Err(unrecognized(""));
     };
     check_type_texts(members).map_err(|why| unrecognized(&why))?;
-    let found = type_of(members, expected);
-    let (kind, version) = found.map_err(|wrong| wrong.refused("", "", expected))?;
+    let said = |name: &str| {
+        members
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let (said_kind, said_version) = (said("kind").to_owned(), said("apiVersion").to_owned());
+    let refused = |wrong: WrongType| match wrong {
+        WrongType::NoKind => no_kind(&said_version, content, expected, validation),
+        other => other.refused(&said_kind, &said_version, expected),
+    };
+    let (kind, version) = type_of(members, expected).map_err(refused)?;
     let cannot = |error: &str| cannot_be_handled(&kind, &version, expected, error);
     check_type(&kind, &version, expected, known)
         .map_err(|wrong| wrong.refused(&kind, &version, expected))?;
@@ -287,6 +299,31 @@ fn unrecognized(content: &[u8], expected: ExpectedKind<'_>, error: &str) -> Fail
         expected.kind,
         summarize(content)
     ))
+}
+
+/// Returns the 400 for a custom resource that does not tell its kind. Only the strict decoder forgets the one that is
+/// expected.
+fn no_kind(
+    version: &str,
+    content: &[u8],
+    expected: ExpectedKind<'_>,
+    validation: FieldValidation,
+) -> Failure {
+    let shown = String::from_utf8_lossy(&content[..content.len().min(ERROR_BYTES_MAX)]);
+    let error = missing_kind(&shown);
+    if validation != FieldValidation::Ignore {
+        return unrecognized(content, expected, &error);
+    }
+    let version = match version {
+        "" => &expected.group_version.version,
+        version => version,
+    };
+    cannot_be_handled(expected.kind, version, expected, &error)
+}
+
+/// Returns the words about a document without a kind.
+fn missing_kind(shown: &str) -> String {
+    format!("Object 'Kind' is missing in '{shown}'")
 }
 
 /// Returns the 400 for an object of this kind and version that cannot be decoded.
@@ -337,6 +374,10 @@ fn type_of(
     if expected.custom && !tells("kind") {
         return Err(WrongType::NoKind);
     }
+    if expected.custom && members.get("apiVersion").is_some_and(Value::is_null) {
+        let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
+        return Err(WrongType::OtherKind(why.to_owned()));
+    }
     if expected.custom && !tells("apiVersion") {
         return Err(WrongType::other_version("", expected));
     }
@@ -361,7 +402,7 @@ fn type_of(
 enum WrongType {
     /// It is of another version of the kind.
     OtherVersion(String),
-    /// Its kind cannot be converted to the expected one.
+    /// Its kind cannot be converted to the expected one, or its version is none.
     OtherKind(String),
     /// It does not tell its kind.
     NoKind,
@@ -381,9 +422,7 @@ impl WrongType {
         match self {
             Self::OtherVersion(text) => Failure::bad_request(text.clone()),
             Self::OtherKind(text) => cannot_be_handled(kind, version, expected, text),
-            Self::NoKind => {
-                Failure::bad_request("Object 'Kind' is missing in 'object has no kind field '")
-            }
+            Self::NoKind => cannot_be_handled(kind, version, expected, &missing_kind("")),
         }
     }
 }
@@ -460,12 +499,20 @@ mod tests {
     use crate::metrics::Metrics;
 
     fn decode(content: &str, validation: FieldValidation) -> (Result<Value, Failure>, Vec<String>) {
+        decode_kind(content, validation, false)
+    }
+
+    fn decode_kind(
+        content: &str,
+        validation: FieldValidation,
+        custom: bool,
+    ) -> (Result<Value, Failure>, Vec<String>) {
         let core = GroupVersion::new("", "v1");
         let expected = ExpectedKind {
             group_version: &core,
             kind: "ConfigMap",
             strategy: None,
-            custom: false,
+            custom,
         };
         let known = |version: &GroupVersion, kind: &str| {
             version.to_string() == "v1" && matches!(kind, "ConfigMap" | "Secret")
@@ -519,6 +566,37 @@ mod tests {
             message("{\"kind\":\"ConfigMap\",\"apiVersion\":\"v2\"}"),
             "ConfigMap in version \"v2\" cannot be handled as a ConfigMap: no kind \"ConfigMap\" is registered for version \"v2\" in scheme \"pkg/api/legacyscheme/scheme.go:30\""
         );
+    }
+
+    #[test]
+    fn custom_resources_tell_their_type_themselves() {
+        use FieldValidation::{Ignore, Strict};
+        let refused = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap";
+        for (content, validation, expected) in [
+            (
+                r#"{"apiVersion":"v1"}"#,
+                Strict,
+                r#"the object provided is unrecognized (must be of type ConfigMap): Object 'Kind' is missing in '{"apiVersion":"v1"}' ({"apiVersion":"v1"})"#.to_owned(),
+            ),
+            (
+                r#"{"kind":null}"#,
+                Ignore,
+                format!("{refused}: Object 'Kind' is missing in '{{\"kind\":null}}'"),
+            ),
+            (
+                r#"{"kind":"ConfigMap","apiVersion":null}"#,
+                Strict,
+                "ConfigMap in version \"\" cannot be handled as a ConfigMap: .apiVersion accessor error: <nil> is of the type <nil>, expected string".to_owned(),
+            ),
+            (
+                r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":5}"#,
+                Strict,
+                format!("{refused}: json: cannot unmarshal number into Go value of type v1.ObjectMeta"),
+            ),
+        ] {
+            let (found, _) = decode_kind(content, validation, true);
+            assert_eq!(found.expect_err(content).status().message, expected);
+        }
     }
 
     #[test]

@@ -53,7 +53,13 @@ pub fn object(
         custom: false,
     };
     let decoded = decoded(media_type, content)?;
-    let typed = decode::typed(decoded, content, expected, &|_, _| true);
+    let typed = decode::typed(
+        decoded,
+        content,
+        expected,
+        &|_, _| true,
+        FieldValidation::Strict,
+    );
     typed
         .map(|it| it.value)
         .map_err(|failure| message(&failure))

@@ -203,6 +203,22 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_list_of_managed_fields_is_none_in_a_custom_object() {
+        let machines = machines();
+        let manager = manager("one", &machines);
+        let machine = json!({"apiVersion": "example.com/v1", "kind": "Machine", "metadata": {"name": "m"},
+            "spec": {"tags": ["a"]}});
+        let live = apply(None, &machine, &manager, false).expect("applied");
+        for (sent, is_reset) in [(json!([]), false), (json!([{"operation": ""}]), true)] {
+            let mut new = live.clone();
+            new["metadata"]["managedFields"] = sent;
+            ringwatch_apply::update(Some(&live), &mut new, &manager);
+            let entries = &new["metadata"]["managedFields"];
+            assert_eq!(entries.is_null(), is_reset, "{entries}");
+        }
+    }
+
+    #[test]
     fn items_of_a_custom_list_have_one_key_each() {
         let machines = machines();
         let manager = manager("one", &machines);

@@ -7,7 +7,9 @@ use ringwatch_apimachinery::{Error, FieldError, GroupVersion};
 use ringwatch_registry::RequestContext;
 use serde_json::{Map, Value};
 
-use super::{ExpectedKind, WrongType, check_type, check_type_texts, metadata, type_of};
+use super::{
+    ExpectedKind, WrongType, check_type, check_type_texts, go_json, metadata, missing_kind, type_of,
+};
 use crate::params::FieldValidation;
 use crate::patches::Patch;
 
@@ -33,12 +35,24 @@ pub(super) fn check(
 
 /// Checks the metadata of a custom resource, whose other fields have no types but a schema.
 fn check_custom_metadata(object: &mut Map<String, Value>) -> Result<Vec<String>, String> {
-    let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
-        return Ok(Vec::new());
+    let metadata = match object.get_mut("metadata") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Object(metadata)) => metadata,
+        Some(other) => return Err(go_json::not_of_type(other, "v1.ObjectMeta")),
     };
     let unknown = codec::check_metadata(metadata).map_err(|error| error.to_string())?;
     let paths = unknown.iter().map(|path| format!("metadata.{path}"));
     Ok(paths.collect())
+}
+
+/// Refuses the apiVersion of a patched custom resource if it is none; another one than expected is refused as the
+/// object is stored, unless that restores it.
+fn check_version_text(version: &str) -> Result<(), WrongType> {
+    if version.matches('/').count() < 2 {
+        return Ok(());
+    }
+    let why = format!("unexpected GroupVersion string: {version}");
+    Err(WrongType::OtherKind(why))
 }
 
 /// Returns the message about a field that its kind does not have.
@@ -74,16 +88,16 @@ pub(crate) fn check_patched(
     };
     check_type_texts(members).map_err(|why| invalid(&why))?;
     let checked = type_of(members, expected).and_then(|(kind, version)| {
-        check_type(&kind, &version, expected, known)?;
+        match expected.custom {
+            true => check_version_text(&version)?,
+            false => check_type(&kind, &version, expected, known)?,
+        }
         Ok(kind)
     });
     let kind = checked.map_err(|wrong| match wrong {
         WrongType::OtherVersion(text) => Error::BadRequest(text),
         WrongType::OtherKind(text) => invalid(&text),
-        WrongType::NoKind => {
-            let shown = patch.shown(existing);
-            invalid(&format!("Object 'Kind' is missing in '{shown}'"))
-        }
+        WrongType::NoKind => invalid(&missing_kind(&patch.shown(existing))),
     })?;
     let mut unknown = check(members, expected).map_err(|error| invalid(&error))?;
     if let Some(strategy) = expected.strategy.filter(|_| kind == expected.kind) {

@@ -55,7 +55,9 @@ pub(super) fn check(object: &mut Map<String, Value>) -> Result<(), String> {
             let Some(entries) = value.as_object() else {
                 return Err(wrong(value, &kind, name, "map[string]string"));
             };
-            if let Some(entry) = entries.values().find(|entry| !entry.is_string()) {
+            let mut values = entries.values();
+            // A null is an empty text.
+            if let Some(entry) = values.find(|entry| !entry.is_string() && !entry.is_null()) {
                 return Err(wrong(entry, &kind, name, "string"));
             }
         }
@@ -89,9 +91,12 @@ mod tests {
 
     #[test]
     fn types_are_checked_and_nulls_dropped() {
-        let mut fine = json!({"kind": "Pod", "metadata": {"name": "a", "labels": null}});
+        let mut fine = json!({"kind": "Pod", "metadata": {"name": "a", "labels": null, "annotations": {"a": null}}});
         check(fine.as_object_mut().expect("an object")).expect("fine");
-        assert_eq!(fine["metadata"], json!({"name": "a"}));
+        assert_eq!(
+            fine["metadata"],
+            json!({"name": "a", "annotations": {"a": null}})
+        );
         for (metadata, expected) in [
             (
                 json!(1),

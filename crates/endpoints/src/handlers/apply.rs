@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::{HeaderMap, Response};
-use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::{Error, GroupVersion};
 use ringwatch_apply::Manager;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{RequestContext, Resource, UpdateOptions, UpdatedObject};
@@ -68,13 +68,17 @@ pub(super) fn configuration(
     params: &WriteParams,
     expected: ExpectedKind<'_>,
 ) -> Result<Value, Failure> {
-    let decoded = decode::configuration(content)?;
+    let mut decoded = decode::configuration(content)?;
     check_type(&decoded.value, expected)?;
+    ringwatch_apply::check_unmanaged(&decoded.value).map_err(|error| call.fail(error))?;
     let sent = decoded.value.clone();
-    let typed = decode::typed(decoded, content, expected, &|group_version, kind| {
-        call.routes.knows(group_version, kind)
-    })?;
     let schema = expected.strategy.and_then(|it| it.merge_schema());
+    if schema.is_some() {
+        forget_scalars(&mut decoded.value);
+    }
+    let known = |group_version: &GroupVersion, kind: &str| call.routes.knows(group_version, kind);
+    let validation = params.field_validation;
+    let typed = decode::typed(decoded, content, expected, &known, validation)?;
     ringwatch_apply::check_declared(&sent, schema, &typed.unknown)
         .map_err(|error| call.fail(error))?;
     match (params.field_validation, decode::yaml_error(&typed.repeated)) {
@@ -89,11 +93,25 @@ pub(super) fn configuration(
         }
         (FieldValidation::Strict | FieldValidation::Ignore, _) => {}
     }
-    if typed.value.pointer("/metadata/name").is_some() {
+    // A null takes the name from the object.
+    if sent.pointer("/metadata/name").is_some() {
         check_name(call, &typed.value)?;
     }
     // A null in it is a value of its own, not what Go's types would make of it.
     Ok(sent)
+}
+
+/// Removes from a custom resource's configuration the times and numbers of metadata that are any scalars or numbers. So
+/// they can be applied: what metadata cannot have is dropped of the merged object.
+fn forget_scalars(config: &mut Value) {
+    let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    metadata.retain(|name, value| match name.as_str() {
+        "creationTimestamp" | "deletionTimestamp" => value.is_object() || value.is_array(),
+        "generation" | "deletionGracePeriodSeconds" => !value.is_number(),
+        _ => true,
+    });
 }
 
 /// Refuses configurations of another version or kind than the expected ones, or without them (`Apply` of
@@ -149,5 +167,21 @@ impl UpdatedObject for ApplyUpdate {
 
     fn managed_fields_are_current(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn scalars_of_metadata_need_not_be_what_it_can_have() {
+        let mut config = json!({"metadata": {"name": "a", "deletionTimestamp": "", "creationTimestamp": [],
+            "generation": 1.5, "deletionGracePeriodSeconds": "1"}});
+        forget_scalars(&mut config);
+        let left = json!({"name": "a", "creationTimestamp": [], "deletionGracePeriodSeconds": "1"});
+        assert_eq!(config, json!({"metadata": left}));
     }
 }

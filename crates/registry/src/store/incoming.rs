@@ -22,12 +22,18 @@ impl Store {
         mut object: Value,
         is_applied: bool,
     ) -> Result<Value, Error> {
-        keep_reset(&mut object);
-        let mut object = to_storage_version(&self.resource, object)?;
-        if is_applied {
+        if !self.resource.is_custom() {
+            keep_reset(&mut object);
+        } else if is_applied {
+            // It need not be what metadata can be decoded from, of which the rest is dropped.
+            bounds::check(&object)?;
             self.strategy().default_applied(&mut object);
-        } else {
+        }
+        let mut object = to_storage_version(&self.resource, object)?;
+        if !is_applied {
             self.strategy().default(&mut object);
+        } else if !self.resource.is_custom() {
+            self.strategy().default_applied(&mut object);
         }
         // Those of a patch are looked at after admission alone.
         if context.verb != "patch" {
@@ -57,6 +63,10 @@ impl Store {
             custom: self.resource.strategy.merge_schema(),
             time: self.tells_time(context).then(|| context.clock.wall()),
         };
+        if self.check_kind(object).is_err() {
+            // Of another type, no fields are known.
+            return remove(object, "managedFields");
+        }
         let strategy = self.strategy();
         if strategy.converts() {
             let mut served = strategy.to_served(object.clone());
@@ -95,7 +105,8 @@ impl Store {
     }
 }
 
-/// Makes an empty list of managed fields, which resets them, one that conversion and defaults do not drop.
+/// Makes an empty list of managed fields, which resets them, one that conversion and defaults do not drop. In a custom
+/// resource kube-apiserver does not tell it from none.
 fn keep_reset(object: &mut Value) {
     if let Some(list) = object
         .get_mut("metadata")

@@ -109,12 +109,13 @@ async fn the_type_and_the_metadata_of_custom_objects_are_decoded() {
     let kind = "Object 'Kind' is missing in";
     let version =
         "the API version in the data () does not match the expected API version (example.com/v1)";
+    let null_version = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
     let of_owner = "json: cannot unmarshal string into Go struct field OwnerReference.ownerReferences.controller of type bool";
     let inner = "spec.inner.metadata: Invalid value: ";
     for (object, words) in [
         (without("kind", json!(null)), kind),
         (without("kind", json!("")), kind),
-        (without("apiVersion", json!(null)), version),
+        (without("apiVersion", json!(null)), null_version),
         (without("apiVersion", json!("")), version),
         (owned, of_owner),
         (thing("b", json!({"inner": wrong_labels})), inner),
