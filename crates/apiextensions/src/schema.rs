@@ -15,6 +15,7 @@
 //! size of patterns, the steps of rules, the bytes of messages.
 
 mod cel_value;
+mod completeness;
 mod declare;
 mod default_checks;
 mod defaults;
@@ -48,6 +49,7 @@ mod walk;
 
 use serde_json::Value;
 
+pub use self::completeness::DEFINED_IN;
 pub use self::formats::unrecognized_formats;
 pub use self::patterns::Patterns;
 

@@ -12,7 +12,9 @@ mod version_validation;
 use std::collections::HashSet;
 
 use ringwatch_apiextensions::CLEAN_UP;
-use ringwatch_apiextensions::schema::{Patterns, StructuralSchema, unrecognized_formats};
+use ringwatch_apiextensions::schema::{
+    DEFINED_IN, Patterns, StructuralSchema, unrecognized_formats,
+};
 use ringwatch_apimachinery::conditions::put_condition;
 use ringwatch_apimachinery::path::{get, keep, list, remove, set};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
@@ -263,6 +265,9 @@ impl Schemas {
 fn placed(path: &str, mut error: FieldError) -> FieldError {
     let point = if error.field.is_empty() { "" } else { "." };
     error.field = format!("{path}{point}{}", error.field);
+    if let Some(place) = error.detail.strip_prefix(DEFINED_IN) {
+        error.detail = format!("{DEFINED_IN}{path}.{place}");
+    }
     error
 }
 

@@ -32,6 +32,7 @@ pub(super) fn read(schema: &Value, patterns: &mut Patterns) -> Result<SchemaNode
         ..SchemaReader::default()
     };
     let node = reader.node(schema, SchemaPosition::Root);
+    reader.in_stage(ErrorStage::Structure, |it| it.check_completeness(&node));
     *patterns = std::mem::take(&mut reader.patterns);
     let mut errors = reader.into_errors();
     if errors.is_empty() {
@@ -56,7 +57,9 @@ impl SchemaReader {
         self.level += 1;
         let mut node = self.members(schema, place);
         self.check_structure(schema, &node, place);
-        if !matches!(place, SchemaPosition::Nested(_)) {
+        if matches!(place, SchemaPosition::Nested(_)) {
+            self.check_rule_forms(schema, &node);
+        } else {
             node.rules = self.rules(schema, &node);
             node.ruled = node.has_rules();
         }
@@ -188,6 +191,23 @@ impl SchemaReader {
             }));
         }
         nodes
+    }
+
+    /// Reads the schemas in members that no schema may have, since their errors are told as well.
+    pub(super) fn unsupported(&mut self, schema: &Map<String, Value>) {
+        for name in ["definitions", "dependencies"] {
+            let Some(Value::Object(schemas)) = schema.get(name) else {
+                continue;
+            };
+            // Of dependencies, some are lists of names.
+            for (key, schema) in schemas.iter().filter(|it| it.1.is_object()) {
+                self.under(name, |reader| {
+                    let mark = reader.path.key(key);
+                    reader.node(schema, SchemaPosition::Nested(NestedExceptions::Plain));
+                    reader.path.leave(mark);
+                });
+            }
+        }
     }
 
     /// Returns the schema under `not`.

@@ -57,24 +57,69 @@ impl SchemaReader {
         rules
     }
 
+    /// Checks the form of rules that are not evaluated, since their schema may have none.
+    pub(super) fn check_rule_forms(&mut self, schema: &Map<String, Value>, node: &SchemaNode) {
+        let rules = schema.get("x-kubernetes-validations");
+        let rules = rules.and_then(Value::as_array).into_iter().flatten();
+        let rules = rules.enumerate().take(RULES_MAX);
+        for (index, rule) in rules.filter_map(|(index, rule)| Some((index, rule.as_object()?))) {
+            let mark = self.path.member("x-kubernetes-validations");
+            let inner = self.path.index(index);
+            self.check_form(rule, node);
+            self.path.leave(inner);
+            self.path.leave(mark);
+        }
+    }
+
+    /// Checks what a rule says, its expressions aside.
+    fn check_form(&mut self, rule: &Map<String, Value>, node: &SchemaNode) {
+        let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (source, message) = (text("rule").trim(), text("message"));
+        let has_breaks = |text: &str| text.contains(['\n', '\r']);
+        let is_blank = |text: &str| !text.is_empty() && text.trim().is_empty();
+        if source.is_empty() {
+            self.require("rule", "rule is not specified");
+        } else if is_blank(message) {
+            self.wrong("message", Some(message), "must be non-empty if specified");
+        } else if has_breaks(message.trim()) {
+            self.wrong("message", Some(message), "must not contain line breaks");
+        } else if has_breaks(source) && message.is_empty() {
+            self.require(
+                "message",
+                "message must be specified if rule contains line breaks",
+            );
+        }
+        if is_blank(text("messageExpression")) {
+            let why = "messageExpression must be non-empty if specified";
+            self.require("messageExpression", why);
+        }
+        let reason = rule.get("reason").and_then(Value::as_str);
+        if let Some(reason) = reason.filter(|reason| known_reason(reason).is_none()) {
+            self.not_supported("reason", reason, &REASONS.map(|(name, _)| name));
+        }
+        let field = text("fieldPath");
+        if is_blank(field) {
+            self.wrong("fieldPath", Some(field), "must be non-empty if specified");
+        }
+        if has_breaks(field) {
+            self.wrong("fieldPath", Some(field), "must not contain line breaks");
+        }
+        if normalized(field, node).is_none() {
+            self.wrong("fieldPath", Some(field), "must be a valid path");
+        }
+    }
+
     fn rule(&mut self, rule: &Map<String, Value>, node: &SchemaNode) -> Option<Rule> {
+        self.check_form(rule, node);
         let text = |name: &str| rule.get(name).and_then(Value::as_str);
         let source = text("rule").unwrap_or_default().trim();
         if source.is_empty() {
-            self.require("rule", "rule is not specified");
             return None;
         }
         let message = text("message").filter(|message| !message.is_empty());
-        if message.is_some_and(|message| message.trim().contains(['\n', '\r'])) {
-            self.wrong("message", message, "must not contain line breaks");
-        }
-        let reason = text("reason").unwrap_or("FieldValueInvalid");
-        let known = REASONS.iter().find(|(name, _)| *name == reason);
-        if known.is_none() {
-            self.not_supported("reason", reason, &REASONS.map(|(name, _)| name));
-        }
+        let known = known_reason(text("reason").unwrap_or("FieldValueInvalid"));
         let program = self.program("rule", source)?;
-        let message_text = text("messageExpression").filter(|it| !it.is_empty());
+        let message_text = text("messageExpression").filter(|it| !it.trim().is_empty());
         let message_program = match message_text {
             Some(source) => Some(self.program("messageExpression", source)?),
             None => None,
@@ -84,8 +129,8 @@ impl SchemaReader {
         Some(Rule {
             text: source.to_owned(),
             message: message.map(str::to_owned),
-            reason: known?.1,
-            field: self.field_path(text("fieldPath"), node)?,
+            reason: known?,
+            field: normalized(text("fieldPath").unwrap_or_default(), node)?,
             program,
             message_program,
             message_text: message_text.map(str::to_owned),
@@ -110,21 +155,16 @@ impl SchemaReader {
             reader.invalid(&Value::from(value.unwrap_or_default()), why)
         });
     }
-
-    /// Returns the path of the member that a rule is about, as it goes on after the value's own path.
-    fn field_path(&mut self, given: Option<&str>, node: &SchemaNode) -> Option<String> {
-        let Some(given) = given.filter(|given| !given.is_empty()) else {
-            return Some(String::new());
-        };
-        let Some(path) = normalized(given, node) else {
-            self.wrong("fieldPath", Some(given), "must be a valid path");
-            return None;
-        };
-        Some(path)
-    }
 }
 
-/// Follows `.name` and `['name']` through a schema.
+/// Returns the kind of the errors of a rule that gives this reason.
+fn known_reason(reason: &str) -> Option<FieldErrorKind> {
+    let known = REASONS.iter().find(|(name, _)| *name == reason);
+    known.map(|(_, kind)| *kind)
+}
+
+/// Returns the path of the member that a rule is about, as it goes on after the value's own path: follows `.name` and
+/// `['name']` through a schema.
 fn normalized(given: &str, node: &SchemaNode) -> Option<String> {
     let mut path = String::new();
     let mut node = node;

@@ -53,6 +53,8 @@ pub(super) struct SchemaReader {
     pub(super) stage: ErrorStage,
     /// True if a schema has members without which there is no structure to look at.
     pub(super) unreadable: bool,
+    /// True if a schema names its dialect by `$schema`, which is told if there is nothing else.
+    pub(super) has_dialect: bool,
     /// The number of `additionalProperties` around the current schema. Defaults in these are not validated.
     pub(super) additional_level: usize,
     /// The path that the walk has reached.
@@ -80,6 +82,10 @@ impl SchemaReader {
             }
         }
         match told.is_valid() {
+            true if self.has_dialect => {
+                let why = "OpenAPIV3Schema 'schema' is not supported";
+                vec![FieldError::invalid("", &Value::from(""), why)]
+            }
             true => Vec::new(),
             false => told.into_errors(),
         }

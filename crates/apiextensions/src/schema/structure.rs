@@ -19,11 +19,10 @@ const UNSUPPORTED: [&str; 6] = [
 ];
 
 /// The keywords that a nested schema may not use, with the error text.
-const NESTED_FORBIDDEN: [(&str, &str); 12] = [
+const NESTED_FORBIDDEN: [(&str, &str); 11] = [
     ("additionalProperties", "must be undefined to be structural"),
     ("default", "must be undefined to be structural"),
     ("description", "must be empty to be structural"),
-    ("externalDocs", "must be undefined to be structural"),
     ("nullable", "must be false to be structural"),
     ("title", "must be empty to be structural"),
     (
@@ -49,6 +48,9 @@ const NESTED_FORBIDDEN: [(&str, &str); 12] = [
     ("x-kubernetes-validations", "must be empty to be structural"),
 ];
 
+/// The texts of which an empty one is not the same as none.
+const POINTERS: [&str; 2] = ["x-kubernetes-list-type", "x-kubernetes-map-type"];
+
 impl SchemaReader {
     /// Checks one schema; those below have been checked.
     pub(super) fn check_structure(
@@ -73,6 +75,14 @@ fn check_unsupported(reader: &mut SchemaReader, schema: &Map<String, Value>) {
             reader.unreadable = true;
         }
     }
+    if schema
+        .get("$schema")
+        .is_some_and(|it| !it.is_null() && it != "")
+    {
+        reader.has_dialect = true;
+        reader.unreadable = true;
+    }
+    reader.unsupported(schema);
     if schema.get("uniqueItems") == Some(&json!(true)) {
         let why =
             "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
@@ -93,6 +103,7 @@ fn check_nested(
 ) {
     let says = |name: &str| match schema.get(name) {
         None | Some(Value::Null | Value::Bool(false)) => false,
+        Some(Value::String(_)) if POINTERS.contains(&name) => true,
         Some(Value::String(text)) => !text.is_empty(),
         Some(Value::Array(items)) => !items.is_empty(),
         Some(_) => true,
