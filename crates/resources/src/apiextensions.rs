@@ -51,6 +51,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .part("status", validation::status())
                     .verbatim()
                     .defaults(defaults::DEFINITION)
                     .hooks(Definitions)

@@ -2,12 +2,14 @@
 //!
 //! Follows apiextensions-apiserver's pkg/apis/apiextensions/v1beta1/defaults.go, of Kubernetes 1.36.
 
-use ringwatch_apimachinery::path::{get_mut, set, text};
+use ringwatch_apimachinery::path::{get_mut, list, set, text};
 use serde_json::{Value, json};
 
 use crate::defaults::DefaultRule::{self, In, Run, Set};
 use crate::defaults::Literal::Int;
 use crate::defaults::{is_absent, remove_empty};
+
+use super::remember_storage_version;
 
 pub(crate) const DEFINITION: &[DefaultRule] = &[
     Run(
@@ -16,6 +18,7 @@ pub(crate) const DEFINITION: &[DefaultRule] = &[
     ),
     Run(&[], forget_nulls_of_conversion),
     Run(&["spec.conversion"], convert_nothing),
+    Run(&["status.storedVersions"], store_in_the_storage_version),
     In(
         "spec.conversion.webhookClientConfig.service",
         &[Set("port", Int(443))],
@@ -43,6 +46,13 @@ fn name_by_the_kind(definition: &mut Value) {
 fn forget_nulls_of_conversion(definition: &mut Value) {
     if let Some(conversion) = get_mut(definition, "spec.conversion") {
         remove_empty(conversion);
+    }
+}
+
+/// Sets the storage version as the only stored one if there is none. The status of a new definition has no other.
+fn store_in_the_storage_version(definition: &mut Value) {
+    if list(definition, "status.storedVersions").is_empty() {
+        remember_storage_version(definition);
     }
 }
 

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringwatch_apiextensions::approval::{APPROVED, Approval, annotation};
 use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
-use ringwatch_apimachinery::path::{get, list, text};
+use ringwatch_apimachinery::path::{get, get_mut, list, set, text};
 use ringwatch_apimachinery::validation::formats::{dns_1035_label, dns_subdomain};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 use serde_json::{Value, json};
 
 use crate::built_in;
@@ -86,9 +87,9 @@ pub(super) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let established = conditions
         .filter(|it| text(it, "type") == "Established")
         .any(|it| text(it, "status") == "True");
-    let when_established = ["spec.scope", "spec.names.kind"];
-    let fixed = ["spec.group", "spec.names.plural"].into_iter();
-    let fixed = fixed.chain(when_established.into_iter().filter(|_| established));
+    let when_established = ["spec.scope", "spec.names.kind"].into_iter();
+    let fixed = when_established.filter(|_| established);
+    let fixed = fixed.chain(["spec.group", "spec.names.plural"]);
     let changed = fixed.filter(|path| get(object, path) != get(old, path));
     let mut errors: Vec<_> = changed
         .map(|path| FieldError::invalid(path, &json!(text(object, path)), "field is immutable"))
@@ -101,16 +102,21 @@ pub(super) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn name_errors(object: &Value) -> Option<FieldError> {
+fn name_errors(object: &Value) -> Vec<FieldError> {
     let (plural, group) = (
         text(object, "spec.names.plural"),
         text(object, "spec.group"),
     );
-    let name = text(object, "metadata.name");
     let why = "must be spec.names.plural+\".\"+spec.group";
+    let wanted = format!("{plural}.{group}");
+    let names = ["metadata.generateName", "metadata.name"];
+    let names = names.map(|path| (path, text(object, path)));
     // That there must be a name is said of all objects.
-    (!name.is_empty() && name != format!("{plural}.{group}"))
-        .then(|| FieldError::invalid("metadata.name", &json!(name), why))
+    let wrong = names
+        .into_iter()
+        .filter(|it| !it.1.is_empty() && it.1 != wanted);
+    let errors = wrong.map(|(path, name)| FieldError::invalid(path, &json!(name), why));
+    errors.collect()
 }
 
 fn group_errors(object: &Value) -> Vec<FieldError> {
@@ -126,12 +132,47 @@ fn group_errors(object: &Value) -> Vec<FieldError> {
 }
 
 fn names_errors(object: &Value) -> Vec<FieldError> {
+    let members = ["plural", "singular", "kind", "listKind"];
+    let paths = members.map(|member| format!("spec.names.{member}"));
+    let missing = paths.into_iter().filter(|it| text(object, it).is_empty());
+    let mut errors: Vec<_> = missing.map(FieldError::required).collect();
+    errors.extend(wrong_names(object, "spec.names"));
+    errors
+}
+
+/// Returns the strategy of the status, whose names are checked and which always has the lists of its type.
+pub(super) fn status() -> SubresourceStrategy {
+    SubresourceStrategy::new("status", SubresourceMetadata::Free)
+        .finish(|_, object, _| complete_status(object))
+        .validate_update(|object, _| wrong_names(object, "status.acceptedNames"))
+}
+
+/// The time that Go writes as null.
+const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
+
+/// Adds the members that a status has even if they say nothing.
+fn complete_status(object: &mut Value) {
+    for name in ["conditions", "storedVersions"] {
+        let path = format!("status.{name}");
+        if get(object, &path).is_none() {
+            set(object, &path, Value::Null);
+        }
+    }
+    let conditions = get_mut(object, "status.conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        if ["", ZERO_TIME].contains(&text(condition, "lastTransitionTime")) {
+            set(condition, "lastTransitionTime", Value::Null);
+        }
+    }
+}
+
+/// Returns the errors of the names at a path that are there. Follows `ValidateCustomResourceDefinitionNames`.
+fn wrong_names(object: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for member in ["plural", "singular", "kind", "listKind"] {
-        let path = format!("spec.names.{member}");
+        let path = format!("{path}.{member}");
         let name = text(object, &path);
         if name.is_empty() {
-            errors.push(FieldError::required(path));
             continue;
         }
         let mixed = ["kind", "listKind"].contains(&member);
@@ -144,23 +185,23 @@ fn names_errors(object: &Value) -> Vec<FieldError> {
         };
         errors.extend(all_invalid(&path, name, wrong));
     }
-    let list_kind = text(object, "spec.names.listKind");
-    if !list_kind.is_empty() && list_kind == text(object, "spec.names.kind") {
-        let why = "kind and listKind may not be the same";
-        errors.push(FieldError::invalid(
-            "spec.names.listKind",
-            &json!(list_kind),
-            why,
-        ));
-    }
-    for member in ["shortNames", "categories"] {
-        let names = list(object, &format!("spec.names.{member}"));
-        for (place, name) in names.iter().enumerate() {
+    let wrong_labels = |member: &str| {
+        let path = format!("{path}.{member}");
+        let names = list(object, &path).iter().enumerate();
+        let wrong = names.flat_map(|(place, name)| {
             let name = name.as_str().unwrap_or_default();
-            let path = format!("spec.names.{member}[{place}]");
-            errors.extend(all_invalid(&path, name, dns_1035_label(name)));
-        }
+            all_invalid(&format!("{path}[{place}]"), name, dns_1035_label(name))
+        });
+        wrong.collect::<Vec<_>>()
+    };
+    errors.extend(wrong_labels("shortNames"));
+    let path = format!("{path}.listKind");
+    let list_kind = text(object, &path);
+    if !list_kind.is_empty() && list_kind == text(object, &path.replace("listKind", "kind")) {
+        let why = "kind and listKind may not be the same";
+        errors.push(FieldError::invalid(path, &json!(list_kind), why));
     }
+    errors.extend(wrong_labels("categories"));
     errors
 }
 
@@ -346,6 +387,33 @@ mod tests {
             {"name": "v1", "storage": true}, {"name": "v1", "storage": false},
         ]);
         assert_eq!(fields(validate(&twice)), ["spec.versions"]);
+    }
+
+    #[test]
+    fn a_name_is_not_generated() {
+        let mut object = definition();
+        object["metadata"]["generateName"] = json!("widgets-");
+        assert_eq!(fields(validate_create(&object)), ["metadata.generateName"]);
+    }
+
+    #[test]
+    fn a_status_has_the_form_of_its_type() {
+        let names = json!({"plural": "-", "kind": "K", "listKind": "K", "shortNames": ["ok", "NOT"],
+            "categories": ["-"]});
+        let object = json!({"status": {"acceptedNames": names}});
+        assert_eq!(
+            fields(wrong_names(&object, "status.acceptedNames")),
+            ["plural", "shortNames[1]", "listKind", "categories[0]"]
+                .map(|it| format!("status.acceptedNames.{it}"))
+        );
+        let conditions = json!([{"type": "A"}, {"lastTransitionTime": ZERO_TIME}]);
+        let mut object = json!({"status": {"conditions": conditions}});
+        complete_status(&mut object);
+        let condition = json!({"type": "A", "lastTransitionTime": null});
+        assert_eq!(
+            object["status"],
+            json!({"conditions": [condition, {"lastTransitionTime": null}], "storedVersions": null})
+        );
     }
 
     #[test]
