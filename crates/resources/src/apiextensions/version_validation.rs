@@ -152,7 +152,65 @@ fn json_path_error(json_path: &str, path: &str) -> Option<FieldError> {
     (!json_path.starts_with('.')).then(|| FieldError::invalid(path, &json!(json_path), why))
 }
 
-/// Returns the errors about the types of schemas whose objects have a status of their own, which is read out of an
+/// The members that a schema may not have beside its type if the status is read out of its object. The first three
+/// hide a wrong type.
+const NOT_AT_ROOT: [&str; 22] = [
+    "id",
+    "$schema",
+    "$ref",
+    "nullable",
+    "default",
+    "enum",
+    "maxProperties",
+    "minProperties",
+    "allOf",
+    "oneOf",
+    "anyOf",
+    "not",
+    "additionalProperties",
+    "patternProperties",
+    "dependencies",
+    "additionalItems",
+    "definitions",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+];
+
+/// The members that it may have, by the names of Go's fields.
+const AT_ROOT: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
+MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
+XPreserveUnknownFields XValidations";
+
+/// Returns the error about the root of a schema out of whose object the status is read, if there is one.
+fn root_error(path: &str, schema: &Value) -> Option<FieldError> {
+    let says = |name: &str| {
+        !matches!(
+            schema.get(name),
+            None | Some(Value::Null | Value::Bool(false))
+        )
+    };
+    let kind = text(schema, "type");
+    let is_wrong_type = !["", "object"].contains(&kind);
+    let (early, late) = NOT_AT_ROOT.split_at(3);
+    if is_wrong_type && !early.iter().any(|it| says(it)) {
+        let why = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        let path = format!("{path}.openAPIV3Schema.type");
+        return Some(FieldError::invalid(path, &json!(kind), why));
+    }
+    if !early.iter().chain(late).any(|it| says(it)) {
+        return None;
+    }
+    let why = format!(
+        "only [{AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
+    );
+    let path = format!("{path}.openAPIV3Schema");
+    Some(FieldError::invalid(path, schema, why))
+}
+
+/// Returns the errors about the roots of schemas whose objects have a status of their own, which is read out of an
 /// object. Follows `validateCustomResourceDefinitionValidation`.
 pub(super) fn root_errors(object: &Value) -> Vec<FieldError> {
     let versions = list(object, "spec.versions");
@@ -160,12 +218,7 @@ pub(super) fn root_errors(object: &Value) -> Vec<FieldError> {
     let shared = get(object, "spec").is_some_and(has_status);
     let mut errors = Vec::new();
     let mut check = |path: String, schema: Option<&Value>| {
-        let kind = schema.map_or("object", |schema| text(schema, "type"));
-        if !["", "object"].contains(&kind) {
-            let why = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
-            let path = format!("{path}.openAPIV3Schema.type");
-            errors.push(FieldError::invalid(path, &json!(kind), why));
-        }
+        errors.extend(schema.and_then(|schema| root_error(&path, schema)));
     };
     for (place, version) in versions.iter().enumerate() {
         if shared || has_status(version) {
@@ -447,6 +500,34 @@ mod tests {
         assert_eq!(
             fields(json!({"validation": schema, "versions": []})),
             [""; 0]
+        );
+        for (member, value, field) in [
+            ("allOf", json!([{}]), ""),
+            ("id", json!("x"), ""),
+            ("not", json!({}), ""),
+            ("nullable", json!(false), ".type"),
+            ("required", json!(["spec"]), ".type"),
+        ] {
+            let mut schema = schema["openAPIV3Schema"].clone();
+            if member == "allOf" {
+                schema["type"] = json!("object");
+            }
+            schema[member] = value;
+            let error = root_error("s", &schema).expect(member);
+            let expected = match member {
+                // A wrong type is told first.
+                "not" => ".type",
+                _ => field,
+            };
+            assert_eq!(
+                error.field,
+                format!("s.openAPIV3Schema{expected}"),
+                "{member}"
+            );
+        }
+        assert_eq!(
+            root_error("s", &json!({"type": "object", "example": 1})),
+            None
         );
     }
 }
