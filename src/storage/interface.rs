@@ -90,7 +90,7 @@ pub trait Interface: Send + Sync + Debug {
     /// # Errors
     /// [`StorageError::Internal`] when it cannot be written.
     async fn preview(&self, object: &Value, revision: u64) -> Result<Arc<Object>, StorageError> {
-        let object = self.versioner().prepare_for_storage(object, &[]);
+        let object = self.versioner().preview(object);
         object
             .map(|object| Arc::new(object.at_revision(revision)))
             .map_err(|error| StorageError::Internal {

@@ -97,6 +97,15 @@ impl Versioner {
         codec::object_encoded(bytes, 0, &self.schema)
     }
 
+    /// Returns an object as the answer to a write that is not done has it: with its self link, which is not stored.
+    ///
+    /// # Errors
+    /// [`ObjectError`] when the value is not an object and could not be read again.
+    pub fn preview(&self, object: &Value) -> Result<Object, ObjectError> {
+        let bytes = bytes_of(object, self.media_type, &[]);
+        codec::object_encoded(bytes, 0, &self.schema)
+    }
+
     /// Reads the stored form of an object, whose bytes the object shares, with the revision that wrote it.
     ///
     /// # Errors

@@ -384,6 +384,11 @@ mod tests {
             .await;
         let created = codec::tree(&created.expect("it could be created")).expect("an object");
         assert!(created["metadata"]["resourceVersion"].is_null());
+        let versioned = config_map(json!({"name": "a", "resourceVersion": "5"}));
+        let versioned = store
+            .create(&fixture.context, "ns", versioned, &options)
+            .await;
+        assert_eq!(versioned.expect("nobody looks at it").revision(), 5);
         assert!(created["metadata"]["uid"].is_string());
         assert_eq!(created["canonical"], true);
         assert_eq!(

@@ -1,6 +1,7 @@
 //! Dry-run writes: every lookup and check is done, nothing is stored.
 //!
-//! The answer has the revision of the existing object, and none for a new object.
+//! The answer has the revision of the existing object. That of a new object has the one that the client gave, if any:
+//! only the storage would refuse it.
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use ringwatch::meta::Object;
 use ringwatch::storage::{
     DeletionCheck, GetOptions, Interface, Preconditions, StorageError, TryUpdate,
 };
+use ringwatch_apimachinery::accessor::text;
 use serde_json::Value;
 
 /// Dry-runs a creation.
@@ -20,7 +22,7 @@ pub(super) async fn create(
         Ok(_) => Err(StorageError::KeyExists {
             key: key.to_owned(),
         }),
-        Err(StorageError::KeyNotFound { .. }) => storage.preview(object, 0).await,
+        Err(StorageError::KeyNotFound { .. }) => storage.preview(object, version_of(object)).await,
         Err(error) => Err(error),
     }
 }
@@ -45,8 +47,17 @@ pub(super) async fn guaranteed_update(
         .try_update(existing.as_deref())
         .await
         .map_err(StorageError::Rejected)?;
-    let revision = existing.map_or(0, |existing| existing.revision());
+    let revision = match existing {
+        Some(existing) => existing.revision(),
+        None => version_of(&updated.object),
+    };
     storage.preview(&updated.object, revision).await
+}
+
+/// Returns the resource version in an object from a client; 0 if it is none.
+fn version_of(object: &Value) -> u64 {
+    let version = text(object, "resourceVersion");
+    version.parse().unwrap_or_default()
 }
 
 /// Dry-runs a deletion.

@@ -467,7 +467,10 @@ async fn a_dry_run_updates_nothing() {
         dry_run: true,
         ..UpdateOptions::default()
     };
-    let mut change = patch(|object| object["data"]["k"] = json!("w"));
+    let mut change = patch(|object| {
+        object["data"]["k"] = json!("w");
+        object["metadata"]["selfLink"] = json!("/x");
+    });
     let result = fixture
         .store
         .update(&fixture.context, "ns", "a", &mut change, &options)
@@ -476,19 +479,25 @@ async fn a_dry_run_updates_nothing() {
     assert_eq!(
         (
             &updated["data"]["k"],
+            &updated["metadata"]["selfLink"],
             &updated["metadata"]["resourceVersion"]
         ),
-        (&json!("w"), &json!("2"))
+        (&json!("w"), &json!("/x"), &json!("2"))
     );
     assert_eq!(fixture.stored("a").await.expect("stored")["data"]["k"], "v");
 
-    let mut put = Put(config_map(json!({"name": "b"})));
-    let result = fixture
-        .store
-        .update(&fixture.context, "ns", "b", &mut put, &options)
-        .await;
-    let (created, is_new) = result.expect("it could be");
-    assert!(is_new && created.revision() == 0);
+    for (metadata, revision) in [
+        (json!({"name": "b"}), 0),
+        (json!({"name": "b", "resourceVersion": "5"}), 5),
+    ] {
+        let mut put = Put(config_map(metadata));
+        let result = fixture
+            .store
+            .update(&fixture.context, "ns", "b", &mut put, &options)
+            .await;
+        let (created, is_new) = result.expect("it could be");
+        assert!(is_new && created.revision() == revision);
+    }
     assert_eq!(
         (fixture.stored("b").await, fixture.storage.revision().await),
         (None, 2)
