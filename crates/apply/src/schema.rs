@@ -319,11 +319,16 @@ mod tests {
     }
 
     #[test]
-    fn the_data_of_a_revision_is_one_whole() {
+    fn what_a_driver_or_controller_alone_understands_is_one_whole() {
         let data = json!({"spec": {"a": 1}});
         let of = |version, kind| Schema::new(version, kind, None).shape(&path("data"), &data);
         assert_eq!(of("apps/v1", "ControllerRevision"), Shape::Leaf);
         assert_eq!(of("v1", "ConfigMap"), Shape::Object);
+        let claims = Schema::new("resource.k8s.io/v1", "ResourceClaim", None);
+        assert_eq!(
+            claims.shape(&path("status.devices.[].data"), &data),
+            Shape::Leaf
+        );
     }
 
     #[test]

@@ -135,6 +135,7 @@ pub(super) const WHOLE: &[&str] = &[
     "csi.nodePublishSecretRef",
     "csi.nodeStageSecretRef",
     "defaultBackend.resource",
+    "devices.data",
     "flexVolume.secretRef",
     "iscsi.secretRef",
     "nodeAffinity.required",
