@@ -11,6 +11,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .strategy(
                 Generic::new()
                     .check(lease)
+                    .off(&["spec.strategy", "spec.preferredHolder"])
                     .create_on_update()
                     .conditional_update(),
             ),

@@ -154,6 +154,7 @@ fn cluster() -> Vec<RowBuilder> {
                     .defaults(defaults::NODE)
                     .defaults_on_read(stored::node)
                     .hooks(Nodes)
+                    .off(node::DYNAMIC)
                     .check(cluster::node)
                     .check_on_update(cluster::node_update)
                     .part("status", node::status()),

@@ -23,6 +23,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                 .check(validation::driver_kind)
                 .check_on_update(validation::driver_update)
                 .generation(&["spec"])
+                .off(&["spec.preventPodSchedulingIfMissing"])
                 .hooks(CsiDrivers)
                 .conditional_update(),
         ),

@@ -2,14 +2,19 @@
 
 pub(crate) mod table;
 
-use ringwatch_apimachinery::path::{get, keep, list, remove, set};
+use ringwatch_apimachinery::path::{get, keep, list, set};
 use ringwatch_registry::RequestContext;
 use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 use serde_json::{Value, json};
 
 use super::cluster;
+use crate::strategy::generic::drop_unless_there;
 use crate::strategy::kind_hooks::KindHooks;
 use crate::validation::{Field, address_warnings, found, found_in_change};
+
+/// The fields of the dynamic configuration of kubelets, which Kubernetes has no more.
+pub(super) const DYNAMIC: &[&str] = &["spec.configSource", CONFIG];
+const CONFIG: &str = "status.config";
 
 /// The behaviour of nodes: pairs of pod CIDR fields, and a status that is written through its subresource.
 #[derive(Debug)]
@@ -47,16 +52,10 @@ impl KindHooks for Nodes {
     }
 }
 
-/// Returns the strategy of the status subresource, which nodes write. The status of the dynamic configuration of
-/// kubelets, which Kubernetes has no more, stays only where it is already.
+/// Returns the strategy of the status subresource, which nodes write.
 pub(super) fn status() -> SubresourceStrategy {
-    const CONFIG: &str = "status.config";
     SubresourceStrategy::new("status", SubresourceMetadata::Free)
-        .finish(|_, object, old| {
-            if get(old, CONFIG).is_none_or(Value::is_null) {
-                drop(remove(object, CONFIG));
-            }
-        })
+        .finish(|_, object, old| drop_unless_there(object, old, &[CONFIG]))
         .validate_update(|object, old| {
             let mut errors = found(cluster::node_resources, object);
             errors.extend(found_in_change(cluster::node_update, object, old));

@@ -1,13 +1,19 @@
 //! ResourceSlices: the devices that a driver offers.
 
 use ringwatch_apimachinery::accessor::format_time;
-use ringwatch_apimachinery::path::{get_mut, set};
+use ringwatch_apimachinery::path::{get_mut, list, set};
 use ringwatch_registry::RequestContext;
 use serde_json::Value;
 
 use crate::strategy::kind_hooks::KindHooks;
 
-/// The behaviour of ResourceSlices: a taint of a device without `timeAdded` gets the time of the write.
+/// The members of attributes that hold lists, of which Kubernetes has the feature off.
+const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
+/// The member of devices of another feature that is off.
+const MAPPINGS: &str = "nodeAllocatableResourceMappings";
+
+/// The behaviour of ResourceSlices: a taint of a device without `timeAdded` gets the time of the write, and fields of
+/// features that are off are dropped unless a device has them already.
 #[derive(Debug)]
 pub(super) struct ResourceSlices;
 
@@ -29,10 +35,38 @@ impl KindHooks for ResourceSlices {
 
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         date_taints(context, object);
+        drop_what_is_off(object, &Value::Null);
     }
 
-    fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, _old: &Value) {
+    fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
         date_taints(context, object);
+        drop_what_is_off(object, old);
+    }
+}
+
+/// Follows `dropDisabledDRANodeAllocatableResourcesFields` and `dropDisableDRAListTypeAttributesFields`.
+fn drop_what_is_off(slice: &mut Value, old: &Value) {
+    let had = list(old, "spec.devices");
+    let maps = had
+        .iter()
+        .any(|it| it[MAPPINGS].as_object().is_some_and(|it| !it.is_empty()));
+    let lists = had
+        .iter()
+        .filter_map(|it| it["attributes"].as_object())
+        .flat_map(|it| it.values())
+        .any(|it| LISTS.iter().any(|name| !it[name].is_null()));
+    let devices = get_mut(slice, "spec.devices").and_then(Value::as_array_mut);
+    for device in devices.into_iter().flatten() {
+        if !maps && let Some(device) = device.as_object_mut() {
+            device.remove(MAPPINGS);
+        }
+        let attributes = get_mut(device, "attributes").and_then(Value::as_object_mut);
+        let attributes = attributes.into_iter().flat_map(|it| it.values_mut());
+        for attribute in attributes.filter_map(Value::as_object_mut) {
+            if !lists {
+                attribute.retain(|name, _| !LISTS.contains(&name.as_str()));
+            }
+        }
     }
 }
 
@@ -79,6 +113,20 @@ mod tests {
             ResourceSlices.default(&mut slice);
             assert_eq!(slice["spec"], kept);
         }
+    }
+
+    #[test]
+    fn fields_of_features_that_are_off_stay_where_they_are() {
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let sent = json!({"spec": {"devices": [{"name": "d", MAPPINGS: {"cpu": {}},
+            "attributes": {"a": {"ints": [1]}, "b": {"int": 1}}}]}});
+        let mut slice = sent.clone();
+        ResourceSlices.prepare_for_create(&context, &mut slice);
+        let kept = json!([{"name": "d", "attributes": {"a": {}, "b": {"int": 1}}}]);
+        assert_eq!(slice["spec"]["devices"], kept);
+        let mut slice = sent.clone();
+        ResourceSlices.prepare_for_update(&context, &mut slice, &sent);
+        assert_eq!(slice, sent);
     }
 
     #[test]

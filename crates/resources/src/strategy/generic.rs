@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ringwatch::codec::RequiredValue;
 use ringwatch::meta::Object;
 use ringwatch_apimachinery::generation::set_generation;
-use ringwatch_apimachinery::path::{get, keep, keeping_empty_lists, set};
+use ringwatch_apimachinery::path::{get, keep, keeping_empty_lists, remove, set};
 use ringwatch_apimachinery::{FieldError, NameRule};
 use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::subresource::SubresourceStrategy;
@@ -35,6 +35,8 @@ pub(crate) struct Generic {
     status: Option<Value>,
     /// The dotted paths whose changes increment `metadata.generation`; empty if the kind has no generation.
     generation: &'static [&'static str],
+    /// The dotted paths of the fields of features that are off.
+    off: &'static [&'static str],
     create_on_update: bool,
     unconditional_update: bool,
     name_rule: NameRule,
@@ -60,6 +62,7 @@ impl Generic {
             verbatim: false,
             status: None,
             generation: &[],
+            off: &[],
             create_on_update: false,
             unconditional_update: true,
             name_rule: NameRule::DnsSubdomain,
@@ -146,6 +149,13 @@ impl Generic {
     /// Counts changes of the members at these dotted paths in `metadata.generation`.
     pub(crate) fn generation(mut self, members: &'static [&'static str]) -> Self {
         self.generation = members;
+        self
+    }
+
+    /// Drops the fields at these dotted paths, whose features are off, from what is written, unless the object has them
+    /// already.
+    pub(crate) fn off(mut self, paths: &'static [&'static str]) -> Self {
+        self.off = paths;
         self
     }
 
@@ -274,6 +284,7 @@ impl Strategy for Generic {
         if !self.generation.is_empty() {
             set(object, "metadata.generation", json!(1));
         }
+        drop_unless_there(object, &Value::Null, self.off);
         self.hooks.prepare_for_create(context, object);
     }
 
@@ -326,6 +337,7 @@ impl Strategy for Generic {
         if self.status.is_some() {
             keep(object, old, "status");
         }
+        drop_unless_there(object, old, self.off);
         self.hooks.prepare_for_update(context, object, old);
         count_generation(object, old, self.generation);
     }
@@ -393,6 +405,15 @@ impl Strategy for Generic {
     }
 }
 
+/// Removes the members at dotted paths that the old object does not have.
+pub(crate) fn drop_unless_there(object: &mut Value, old: &Value, paths: &[&str]) {
+    for path in paths {
+        if get(old, path).is_none_or(Value::is_null) {
+            drop(remove(object, path));
+        }
+    }
+}
+
 /// Sets the generation: one more than the old one if one of the members changed, else the old one.
 pub(crate) fn count_generation(object: &mut Value, old: &Value, members: &[&str]) {
     if members.is_empty() {
@@ -414,6 +435,20 @@ mod tests {
 
     fn context() -> RequestContext {
         RequestContext::new(User::default(), String::new(), Clock::real())
+    }
+
+    #[test]
+    fn fields_of_features_that_are_off_stay_where_they_are() {
+        let strategy = Generic::new().off(&["spec.new"]);
+        let sent = json!({"spec": {"new": 1, "x": 1}});
+        let mut object = sent.clone();
+        strategy.prepare_for_create(&context(), &mut object);
+        assert_eq!(object["spec"], json!({"x": 1}));
+        for (old, kept) in [(json!({"spec": {}}), None), (sent.clone(), Some(1))] {
+            let mut object = sent.clone();
+            strategy.prepare_for_update(&context(), &mut object, &old);
+            assert_eq!(object["spec"].get("new"), kept.map(Value::from).as_ref());
+        }
     }
 
     #[test]
