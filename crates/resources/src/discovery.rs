@@ -20,6 +20,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                     .check_on_create(slice_endpoints)
                     .check_on_update(slice_update)
                     .warn(warn_of_names)
+                    .managed_if_empty(&["endpoints", "ports"])
                     .hooks(EndpointSlices)
                     .generation(&["addressType", "endpoints", "ports", "metadata.labels"]),
             ),

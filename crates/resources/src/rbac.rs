@@ -23,14 +23,15 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .check(check)
             .check_on_update(validation::binding_update)
     };
+    let role = || strategy(defaults::ROLE).managed_if_empty(&["rules"]);
     vec![
         V1.cluster("clusterrolebindings", "ClusterRoleBinding")
             .strategy(binding(validation::cluster_role_binding)),
         V1.cluster("clusterroles", "ClusterRole")
-            .strategy(strategy(defaults::ROLE).check(validation::cluster_role)),
+            .strategy(role().check(validation::cluster_role)),
         V1.namespaced("rolebindings", "RoleBinding")
             .strategy(binding(validation::role_binding)),
         V1.namespaced("roles", "Role")
-            .strategy(strategy(defaults::ROLE).check(validation::role)),
+            .strategy(role().check(validation::role)),
     ]
 }

@@ -31,6 +31,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             Generic::new()
                 .returns_deleted_object()
                 .defaults(defaults::CSI_NODE)
+                .managed_if_empty(&["spec.drivers"])
                 .check(validation::drivers_of_node)
                 .check_on_update(validation::drivers_of_node_update)
                 .conditional_update(),

@@ -31,6 +31,8 @@ pub(crate) struct Generic {
     verbatim: bool,
     /// The dotted paths of the lists of which an empty one is not the same as none.
     told_if_empty: &'static [&'static str],
+    /// True if empty lists at these paths become none once the field manager has been recorded.
+    forgets_empty: bool,
     /// The status of a new object; `None` if the server does not reset and keep the status.
     status: Option<Value>,
     /// The dotted paths whose changes increment `metadata.generation`; empty if the kind has no generation.
@@ -77,6 +79,7 @@ impl Generic {
             warn: None,
             warns_on_update: false,
             told_if_empty: &[],
+            forgets_empty: false,
             hooks: Arc::new(()),
             parts: Vec::new(),
         }
@@ -144,6 +147,22 @@ impl Generic {
     pub(crate) fn told_if_empty(mut self, paths: &'static [&'static str]) -> Self {
         self.told_if_empty = paths;
         self
+    }
+
+    /// Sets the dotted paths of the lists that are always written, of which an empty one has a field manager, though it
+    /// is stored as none.
+    pub(crate) fn managed_if_empty(mut self, paths: &'static [&'static str]) -> Self {
+        self.forgets_empty = true;
+        self.told_if_empty(paths)
+    }
+
+    fn forget_empty(&self, object: &mut Value) {
+        for path in self.told_if_empty.iter().filter(|_| self.forgets_empty) {
+            let list = get(object, path).and_then(Value::as_array);
+            if list.is_some_and(Vec::is_empty) {
+                drop(remove(object, path));
+            }
+        }
     }
 
     /// Counts changes of the members at these dotted paths in `metadata.generation`.
@@ -284,6 +303,7 @@ impl Strategy for Generic {
         if !self.generation.is_empty() {
             set(object, "metadata.generation", json!(1));
         }
+        self.forget_empty(object);
         drop_unless_there(object, &Value::Null, self.off);
         self.hooks.prepare_for_create(context, object);
     }
@@ -337,6 +357,7 @@ impl Strategy for Generic {
         if self.status.is_some() {
             keep(object, old, "status");
         }
+        self.forget_empty(object);
         drop_unless_there(object, old, self.off);
         self.hooks.prepare_for_update(context, object, old);
         count_generation(object, old, self.generation);
@@ -435,6 +456,23 @@ mod tests {
 
     fn context() -> RequestContext {
         RequestContext::new(User::default(), String::new(), Clock::real())
+    }
+
+    #[test]
+    fn empty_lists_are_forgotten_after_they_are_defaulted() {
+        let strategy = Generic::new().managed_if_empty(&["rules"]);
+        let mut object = json!({"rules": [], "other": []});
+        strategy.default(&mut object);
+        assert_eq!(object, json!({"rules": []}));
+        for update in [false, true] {
+            let mut object = object.clone();
+            if update {
+                strategy.prepare_for_update(&context(), &mut object, &json!({}));
+            } else {
+                strategy.prepare_for_create(&context(), &mut object);
+            }
+            assert_eq!(object, json!({}));
+        }
     }
 
     #[test]
