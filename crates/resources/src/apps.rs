@@ -107,7 +107,7 @@ fn stateful_set(options: &ClusterOptions) -> Generic {
 fn daemon_set(options: &ClusterOptions) -> Generic {
     Generic::with_status()
         .initial_status(daemon_set::initial_status())
-        .status_update(SubresourceMetadata::Free, status::daemon_set)
+        .part("status", daemon_set::status_part())
         .defaults(defaults::DAEMON_SET)
         .defaults_on_read(stored::daemon_set)
         .hooks(DaemonSets)

@@ -3,8 +3,10 @@
 
 use ringwatch_apimachinery::path::{get, get_mut};
 use ringwatch_registry::RequestContext;
+use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 use serde_json::{Map, Value, json};
 
+use super::status;
 use crate::strategy::kind_hooks::KindHooks;
 use crate::strategy::stored::TEMPLATE_GENERATION;
 
@@ -27,6 +29,13 @@ impl KindHooks for DaemonSets {
         let generation = template_generation(old).saturating_add(changed.into());
         set_template_generation(object, generation);
     }
+}
+
+/// Returns the strategy of the status subresource, through which the count stays as it is.
+pub(super) fn status_part() -> SubresourceStrategy {
+    SubresourceStrategy::new("status", SubresourceMetadata::Free)
+        .finish(|_, object, old| set_template_generation(object, template_generation(old)))
+        .validate_update(status::daemon_set)
 }
 
 /// Returns the status of a new DaemonSet, which no controller has observed yet.
@@ -66,6 +75,7 @@ fn set_template_generation(object: &mut Value, generation: i64) {
 mod tests {
     use ringwatch::clock::Clock;
     use ringwatch_apimachinery::User;
+    use ringwatch_registry::Strategy;
 
     use super::*;
 
@@ -92,5 +102,9 @@ mod tests {
             1
         );
         assert_eq!(update(json!({"template": {"a": 2}})), 2);
+
+        let mut written = json!({"metadata": {"name": "d"}, "status": {"numberReady": 1}});
+        status_part().prepare_for_update(&context, &mut written, &object);
+        assert_eq!(template_generation(&written), 1);
     }
 }
