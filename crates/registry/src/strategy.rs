@@ -55,6 +55,12 @@ pub trait Strategy: Any + Send + Sync + Debug {
         Ok(Vec::new())
     }
 
+    /// Removes the labels that a new object got by default, so that [`Self::prepare_for_create`] decides on them. Runs
+    /// after mutating admission, if the client gave none.
+    fn forget_default_labels(&self, object: &mut Value) {
+        let _ = object;
+    }
+
     /// Removes fields that clients may not set on creation (status), and sets those of the server.
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         let _ = (context, object);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use ringwatch::meta::Object;
 use ringwatch::storage::{GetOptions, StorageError};
 use ringwatch_apimachinery::Error;
-use ringwatch_apimachinery::accessor::{is_terminating, remove, set, text};
+use ringwatch_apimachinery::accessor::{is_terminating, remove, says_nothing, set, text};
 use ringwatch_apimachinery::names::generate_name;
 use ringwatch_spans::step;
 use serde_json::Value;
@@ -85,6 +85,8 @@ impl Store {
         object: Value,
         steps: CreateSteps,
     ) -> Result<Value, Error> {
+        let labels = object.pointer("/metadata/labels");
+        let is_labelled = labels.is_some_and(|it| !says_nothing("labels", it));
         let mut object = self.incoming(write.context, object, !steps.tracks_fields)?;
         wipe_system_fields(&mut object);
         if steps.ensures_namespace {
@@ -95,6 +97,9 @@ impl Store {
         }
         self.complete(&mut object);
         self.admit_new(write, &mut object).await?;
+        if !is_labelled {
+            self.strategy().forget_default_labels(&mut object);
+        }
         Ok(object)
     }
 

@@ -1,6 +1,6 @@
 //! Jobs: labels and a selector with the job's uid tell its pods from all others.
 
-use ringwatch_apimachinery::path::{get, set, text};
+use ringwatch_apimachinery::path::{get, remove, set, text};
 use ringwatch_registry::RequestContext;
 use serde_json::{Value, json};
 
@@ -12,41 +12,56 @@ const CONTROLLER_UID: (&str, &str) = (
     "batch.kubernetes.io/controller-uid",
 );
 
+const LABELS: &str = "metadata.labels";
+const TEMPLATE_LABELS: &str = "spec.template.metadata.labels";
+
 /// The behaviour of jobs: the server generates the selector and the labels of the pods. Follows `generateSelector`.
 #[derive(Debug)]
 pub(super) struct Jobs;
 
 impl KindHooks for Jobs {
+    /// In kube-apiserver the labels by default are not a copy of the template's, but the same map: it gets the generated
+    /// labels as well.
+    fn forget_default_labels(&self, object: &mut Value) {
+        if get(object, LABELS) == get(object, TEMPLATE_LABELS) {
+            drop(remove(object, LABELS));
+        }
+    }
+
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
-        if get(object, "spec.manualSelector") == Some(&Value::Bool(true)) {
-            return;
-        }
-        let uid = text(object, "metadata.uid").to_owned();
-        let name = text(object, "metadata.name").to_owned();
-        let labels = get(object, "spec.template.metadata.labels").cloned();
-        let mut labels = labels.unwrap_or_else(|| json!({}));
-        if let Some(labels) = labels.as_object_mut() {
-            for prefix in ["", "batch.kubernetes.io/"] {
-                // Values that the client gave stay, and validation refuses wrong ones.
-                for (label, value) in [("controller-uid", &uid), ("job-name", &name)] {
-                    let label = format!("{prefix}{label}");
-                    labels.entry(label).or_insert_with(|| json!(value));
-                }
-            }
-        }
-        set(object, "spec.template.metadata.labels", labels);
-        // What the client selects besides stays, so that an empty selector does not select every pod.
-        if get(object, CONTROLLER_UID.0)
-            .and_then(|it| it.get(CONTROLLER_UID.1))
-            .is_none()
-        {
-            let mut labels = get(object, CONTROLLER_UID.0).cloned().unwrap_or_default();
-            labels[CONTROLLER_UID.1] = json!(uid);
-            set(object, CONTROLLER_UID.0, labels);
+        if get(object, "spec.manualSelector") != Some(&Value::Bool(true)) {
+            generate_selector(object);
         }
         // The template's labels are the job's by default, and kube-apiserver fills in defaults once more when
         // it reads what it has stored.
         super::defaults::label_like_the_template(object);
+    }
+}
+
+/// Gives the template's labels and the selector what tells the pods of this job from all others.
+fn generate_selector(object: &mut Value) {
+    let uid = text(object, "metadata.uid").to_owned();
+    let name = text(object, "metadata.name").to_owned();
+    let labels = get(object, TEMPLATE_LABELS).cloned();
+    let mut labels = labels.unwrap_or_else(|| json!({}));
+    if let Some(labels) = labels.as_object_mut() {
+        for prefix in ["", "batch.kubernetes.io/"] {
+            // Values that the client gave stay, and validation refuses wrong ones.
+            for (label, value) in [("controller-uid", &uid), ("job-name", &name)] {
+                let label = format!("{prefix}{label}");
+                labels.entry(label).or_insert_with(|| json!(value));
+            }
+        }
+    }
+    set(object, TEMPLATE_LABELS, labels);
+    // What the client selects besides stays, so that an empty selector does not select every pod.
+    if get(object, CONTROLLER_UID.0)
+        .and_then(|it| it.get(CONTROLLER_UID.1))
+        .is_none()
+    {
+        let mut labels = get(object, CONTROLLER_UID.0).cloned().unwrap_or_default();
+        labels[CONTROLLER_UID.1] = json!(uid);
+        set(object, CONTROLLER_UID.0, labels);
     }
 }
 
@@ -71,6 +86,23 @@ mod tests {
             "j"
         );
         assert_eq!(job["metadata"]["labels"]["job-name"], "j");
+    }
+
+    #[test]
+    fn labels_by_default_are_those_of_the_template_with_the_generated_ones() {
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        for (labels, manual, count) in [
+            (json!({"a": "b"}), false, 5),
+            (json!({"a": "b"}), true, 1),
+            (json!({"c": "d"}), false, 1),
+        ] {
+            let mut job = json!({"metadata": {"name": "j", "uid": "u", "labels": labels},
+                "spec": {"manualSelector": manual, "template": {"metadata": {"labels": {"a": "b"}}}}});
+            Jobs.forget_default_labels(&mut job);
+            Jobs.prepare_for_create(&context, &mut job);
+            let labels = job["metadata"]["labels"].as_object().expect("labels");
+            assert_eq!(labels.len(), count);
+        }
     }
 
     #[test]

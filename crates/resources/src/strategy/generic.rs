@@ -296,6 +296,10 @@ impl Strategy for Generic {
         defaults::wanted(self.defaults)
     }
 
+    fn forget_default_labels(&self, object: &mut Value) {
+        self.hooks.forget_default_labels(object);
+    }
+
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         if let Some(status) = &self.status {
             set(object, "status", status.clone());

@@ -15,6 +15,12 @@ pub(crate) trait KindHooks: Debug + Send + Sync {
         let _ = object;
     }
 
+    /// Removes the labels that a new object got by default, as
+    /// [`ringwatch_registry::Strategy::forget_default_labels`] does.
+    fn forget_default_labels(&self, object: &mut Value) {
+        let _ = object;
+    }
+
     /// Sets fields of a new object that the server owns.
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         let _ = (context, object);
