@@ -282,7 +282,7 @@ impl StatusChange<'_, '_, '_> {
         let ended = self.now.at("completionTime");
         let both = ended.is_set() && self.was.at("completionTime").is_set();
         if both && self.changes("completionTime") {
-            errors.push(ended.invalid("completionTime cannot be mutated"));
+            errors.push(ended.invalid("field is immutable"));
         }
         let began = self.now.at("startTime");
         let had_begun = self.was.at("startTime").is_set();
@@ -464,9 +464,7 @@ mod tests {
         later["completionTime"] = json!("2026-11-22T12:00:00Z");
         assert_eq!(
             wrong(&spec, &later, &complete()),
-            [
-                "status.completionTime: Invalid value: \"2026-11-22T12:00:00Z\": completionTime cannot be mutated"
-            ]
+            ["status.completionTime: Invalid value: \"2026-11-22T12:00:00Z\": field is immutable"]
         );
         let mut unmet = complete();
         unmet["conditions"] = conditions(&["Complete"]);
@@ -520,10 +518,14 @@ mod tests {
             ["status.completionTime: Required value: completionTime is required for Complete jobs"]
         );
         let restarted = json!({"startTime": ENDED});
-        let why =
-            "status.startTime: Required value: startTime cannot be removed for unsuspended job";
-        assert_eq!(wrong(&json!({}), &restarted, &running), [why]);
-        assert_eq!(wrong(&json!({}), &json!({}), &running), [why]);
+        for (next, value) in [
+            (restarted, format!("{ENDED:?}")),
+            (json!({}), "null".into()),
+        ] {
+            let why = "field is immutable for unsuspended job once set";
+            let why = format!("status.startTime: Invalid value: {value}: {why}");
+            assert_eq!(wrong(&json!({}), &next, &running), [why]);
+        }
         let suspended = json!({"suspend": true});
         assert_eq!(wrong(&suspended, &json!({}), &running), [""; 0]);
     }
