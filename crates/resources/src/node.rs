@@ -8,13 +8,9 @@ use super::strategy::generic::Generic;
 use super::strategy::row::{RowBuilder, RowGroup};
 use crate::core::pod::validation::scheduling::tolerations;
 use crate::core::pod::warnings::node_labels;
-use crate::defaults::DefaultRule::{self, Quantities};
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::labels;
 use crate::validation::quantities::{amount, container_name};
-
-/// Defaults of RuntimeClasses: the overhead is rounded to thousandths.
-const RUNTIME_CLASS: &[DefaultRule] = &[Quantities("overhead.podFixed")];
 
 pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
@@ -22,7 +18,6 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .cluster("runtimeclasses", "RuntimeClass")
             .strategy(
                 Generic::new()
-                    .defaults(RUNTIME_CLASS)
                     .check(runtime_class)
                     .warn_always(node_labels::runtime_class)
                     .check_on_update(runtime_class_update)
@@ -69,6 +64,15 @@ mod tests {
 
     use super::*;
     use crate::validation::{found, messages};
+
+    #[test]
+    fn the_overhead_of_a_class_is_not_rounded() {
+        let row = rows().remove(0).done();
+        let class = json!({"handler": "h", "overhead": {"podFixed": {"memory": "1n"}}});
+        let mut written = class.clone();
+        row.strategy.default(&mut written);
+        assert_eq!(written, class);
+    }
 
     #[test]
     fn a_class_has_a_handler_and_an_overhead_of_containers() {
