@@ -183,15 +183,20 @@ fn visit(object: &mut Value, path: &str, rules: &[DefaultRule], pass: Pass) {
 /// Removes members that are null or empty lists or maps, at any depth.
 pub(super) fn remove_empty(value: &mut Value) {
     match value {
-        Value::Object(members) => members.retain(|name, member| {
-            remove_empty(member);
-            match member {
-                Value::Null => false,
-                Value::Array(elements) => !elements.is_empty(),
-                Value::Object(inner) => !inner.is_empty() || !MAPS.contains(&name.as_str()),
-                _ => true,
-            }
-        }),
+        Value::Object(members) => {
+            // The parameters that the driver of a device gets are no map, but an object of the driver's own.
+            let has_driver = members.contains_key("driver");
+            let is_map = |name: &str| MAPS.contains(&name) && !(has_driver && name == "parameters");
+            members.retain(|name, member| {
+                remove_empty(member);
+                match member {
+                    Value::Null => false,
+                    Value::Array(elements) => !elements.is_empty(),
+                    Value::Object(inner) => !inner.is_empty() || !is_map(name),
+                    _ => true,
+                }
+            });
+        }
         Value::Array(elements) => elements.iter_mut().for_each(remove_empty),
         _ => {}
     }
