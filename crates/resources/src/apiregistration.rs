@@ -3,12 +3,18 @@
 pub(crate) mod registrations;
 pub(crate) mod validation;
 
+use jiff::Timestamp;
 use ringwatch_apimachinery::NameRule;
+use ringwatch_apimachinery::accessor::format_time;
+use ringwatch_apimachinery::path::get_mut;
 use ringwatch_registry::subresource::SubresourceMetadata;
+use serde_json::Value;
 
 use super::admissionregistration::defaults;
 use super::strategy::generic::Generic;
+use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{RowBuilder, RowGroup};
+use crate::validation::found;
 
 pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
@@ -20,10 +26,59 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .strategy(
                 Generic::with_status()
                     .defaults(defaults::API_SERVICE)
-                    .status_metadata(SubresourceMetadata::KeepsAll)
+                    .hooks(ApiServices)
+                    .status_update(SubresourceMetadata::KeepsAll, |object, _| {
+                        found(validation::status, object)
+                    })
                     .name_rule(NameRule::PathSegment)
                     .check(validation::api_service)
                     .conditional_update(),
             ),
     ]
+}
+
+/// The behaviour of APIServices, whose conditions have their times as Go writes them: whole seconds of UTC, null for
+/// none. The codec, which does so for other kinds, does not know them.
+#[derive(Debug)]
+struct ApiServices;
+
+impl KindHooks for ApiServices {
+    fn default(&self, object: &mut Value) {
+        let conditions = get_mut(object, "status.conditions").and_then(Value::as_array_mut);
+        let conditions = conditions.into_iter().flatten();
+        for condition in conditions.filter_map(Value::as_object_mut) {
+            let time = condition.entry("lastTransitionTime").or_insert(Value::Null);
+            let text = time.as_str().unwrap_or_default();
+            if let Ok(read) = text.parse::<Timestamp>() {
+                *time = format_time(read).into();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_by_go() {
+        for (time, written) in [
+            (
+                json!("2020-01-01T00:00:00.123Z"),
+                json!("2020-01-01T00:00:00Z"),
+            ),
+            (
+                json!("2020-01-01T00:00:00+01:00"),
+                json!("2019-12-31T23:00:00Z"),
+            ),
+            (json!(null), json!(null)),
+        ] {
+            let mut object = json!({"status": {"conditions": [{"lastTransitionTime": time}, {}]}});
+            ApiServices.default(&mut object);
+            let conditions = json!([{"lastTransitionTime": written}, {"lastTransitionTime": null}]);
+            assert_eq!(object["status"]["conditions"], conditions);
+        }
+    }
 }

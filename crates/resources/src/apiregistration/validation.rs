@@ -8,6 +8,8 @@ const GROUP_PRIORITY_MAX: i64 = 20_000;
 const VERSION_PRIORITY_MAX: i64 = 1_000;
 const PORT_MAX: i64 = 65_535;
 
+const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
+
 /// Checks an APIService. Follows `ValidateAPIService` of kube-aggregator.
 pub(crate) fn api_service(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
@@ -37,6 +39,16 @@ pub(crate) fn api_service(object: &Field<'_, '_>, errors: &mut Errors) {
         }
     }
     service(&spec, errors);
+}
+
+/// Checks the status of an APIService. Follows `ValidateAPIServiceStatus`.
+pub(super) fn status(object: &Field<'_, '_>, errors: &mut Errors) {
+    for condition in object.items("status.conditions") {
+        let status = condition.at("status");
+        if !STATUSES.contains(&status.text()) {
+            errors.push(status.unsupported(&STATUSES));
+        }
+    }
 }
 
 /// Checks the service that serves the API, if this server does not.
