@@ -60,6 +60,18 @@ pub enum CompileError {
 /// # Errors
 /// [`CompileError`] with the places in the text that are wrong.
 pub fn compile(source: &str) -> Result<Program, CompileError> {
+    compile_with(source, false)
+}
+
+/// Compiles an expression that may use the macro `cel.bind`, which selectors of devices alone have.
+///
+/// # Errors
+/// [`CompileError`] with the places in the text that are wrong.
+pub fn compile_binding(source: &str) -> Result<Program, CompileError> {
+    compile_with(source, true)
+}
+
+fn compile_with(source: &str, binds: bool) -> Result<Program, CompileError> {
     if source.len() > EXPRESSION_BYTES_MAX || levels(source)? > LEVELS_MAX {
         return Err(CompileError::TooLarge);
     }
@@ -68,7 +80,7 @@ pub fn compile(source: &str) -> Result<Program, CompileError> {
     let parse = || {
         let mut parsed = catch_unwind(|| parser().parse(source));
         let unnamed = match &mut parsed {
-            Ok(Ok(expression)) => macros::expand(expression),
+            Ok(Ok(expression)) => macros::expand(expression, binds),
             _ => Vec::new(),
         };
         (parsed, unnamed)

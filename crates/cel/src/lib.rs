@@ -41,7 +41,7 @@ mod versions;
 pub use authorizer::{AuthorizerCheck, CheckAttributes};
 pub use calls::convert;
 pub use check::{Names, check, check_program};
-pub use compile::{CompileError, Program, compile};
+pub use compile::{CompileError, Program, compile, compile_binding};
 pub use execute::{execute, on_large_stack};
 pub use expression::{Expression, Variables};
 pub use failure::Failure;

@@ -1,6 +1,6 @@
-//! Macros that the parser leaves as calls: `sortBy`, and those of two variables, `all`, `exists`, `existsOne`,
-//! `transformList`, `transformMap` and `transformMapEntry`. The variables are indexes and items of a list, or keys and
-//! values of a map.
+//! Macros that the parser leaves as calls: `sortBy`, `cel.bind`, and those of two variables, `all`, `exists`,
+//! `existsOne`, `transformList`, `transformMap` and `transformMapEntry`. The variables are indexes and items of a list,
+//! or keys and values of a map.
 
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::common::ast::{
@@ -19,62 +19,74 @@ const SORTED: &str = "@__sortBy_input__";
 /// Name of a comprehension's accumulator variable.
 const GATHERED: &str = "@result";
 
-/// Expands the macros to comprehensions. Returns the parts of the expression that should be names of variables and are
-/// not.
-pub(super) fn expand(expression: &mut IdedExpr) -> Vec<u64> {
-    let mut wrong = Vec::new();
-    visit(expression, &mut wrong);
-    wrong
+/// Expands the macros to comprehensions, `cel.bind` only if the expression `binds`. Returns the parts of the expression
+/// that should be names of variables and are not.
+pub(super) fn expand(expression: &mut IdedExpr, binds: bool) -> Vec<u64> {
+    let mut expansion = Expansion {
+        binds,
+        wrong: Vec::new(),
+    };
+    visit(expression, &mut expansion);
+    expansion.wrong
 }
 
-fn visit(it: &mut IdedExpr, wrong: &mut Vec<u64>) {
+/// The choice of macros, and the parts that should be names of variables and are not.
+struct Expansion {
+    binds: bool,
+    wrong: Vec<u64>,
+}
+
+fn visit(it: &mut IdedExpr, expansion: &mut Expansion) {
     let id = it.id;
     match &mut it.expr {
-        Expr::Select(select) => visit(&mut select.operand, wrong),
+        Expr::Select(select) => visit(&mut select.operand, expansion),
         Expr::Call(call) => {
             if let Some(target) = &mut call.target {
-                visit(target, wrong);
+                visit(target, expansion);
             }
-            call.args.iter_mut().for_each(|it| visit(it, wrong));
-            if let Some(made) = expanded(id, call, wrong) {
+            call.args.iter_mut().for_each(|it| visit(it, expansion));
+            if let Some(made) = expanded(id, call, expansion) {
                 it.expr = made;
             }
         }
-        Expr::List(list) => list.elements.iter_mut().for_each(|it| visit(it, wrong)),
+        Expr::List(list) => list.elements.iter_mut().for_each(|it| visit(it, expansion)),
         Expr::Map(map) => map
             .entries
             .iter_mut()
-            .for_each(|it| visit_entry(&mut it.expr, wrong)),
+            .for_each(|it| visit_entry(&mut it.expr, expansion)),
         Expr::Struct(message) => message
             .entries
             .iter_mut()
-            .for_each(|it| visit_entry(&mut it.expr, wrong)),
+            .for_each(|it| visit_entry(&mut it.expr, expansion)),
         Expr::Comprehension(loops) => {
-            visit(&mut loops.iter_range, wrong);
-            visit(&mut loops.accu_init, wrong);
-            visit(&mut loops.loop_cond, wrong);
-            visit(&mut loops.loop_step, wrong);
-            visit(&mut loops.result, wrong);
+            visit(&mut loops.iter_range, expansion);
+            visit(&mut loops.accu_init, expansion);
+            visit(&mut loops.loop_cond, expansion);
+            visit(&mut loops.loop_step, expansion);
+            visit(&mut loops.result, expansion);
         }
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}
     }
 }
 
-fn visit_entry(entry: &mut EntryExpr, wrong: &mut Vec<u64>) {
+fn visit_entry(entry: &mut EntryExpr, expansion: &mut Expansion) {
     match entry {
-        EntryExpr::StructField(field) => visit(&mut field.value, wrong),
+        EntryExpr::StructField(field) => visit(&mut field.value, expansion),
         EntryExpr::MapEntry(entry) => {
-            visit(&mut entry.key, wrong);
-            visit(&mut entry.value, wrong);
+            visit(&mut entry.key, expansion);
+            visit(&mut entry.value, expansion);
         }
     }
 }
 
 /// Returns the comprehension that a macro expands to; `None` if the call is no macro.
-fn expanded(id: u64, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> {
+fn expanded(id: u64, call: &mut CallExpr, expansion: &mut Expansion) -> Option<Expr> {
     let make = Maker { id };
     if call.func_name == "sortBy" && call.args.len() == 2 {
-        return sort_by(&make, call, wrong);
+        return sort_by(&make, call, expansion);
+    }
+    if expansion.binds && is_bind(call) {
+        return bind(&make, call, expansion);
     }
     let body: fn(&Maker, &str, Vec<IdedExpr>) -> ComprehensionParts =
         match (call.func_name.as_str(), call.args.len()) {
@@ -92,7 +104,7 @@ fn expanded(id: u64, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> 
     let mut names = arguments.into_iter().map(|it| match it.expr {
         Expr::Ident(name) => name,
         _ => {
-            wrong.push(it.id);
+            expansion.wrong.push(it.id);
             String::new()
         }
     });
@@ -102,12 +114,12 @@ fn expanded(id: u64, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> 
 }
 
 /// Expands `list.sortBy(variable, key)` to a list that is held in a variable, and sorted by the keys of its items.
-fn sort_by(make: &Maker, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> {
+fn sort_by(make: &Maker, call: &mut CallExpr, expansion: &mut Expansion) -> Option<Expr> {
     let list = *call.target.take()?;
     let mut arguments = std::mem::take(&mut call.args).into_iter();
     let (variable, key) = (arguments.next()?, arguments.next()?);
     let Expr::Ident(name) = variable.expr else {
-        wrong.push(variable.id);
+        expansion.wrong.push(variable.id);
         return None;
     };
     let held = || make.part(Expr::Ident(SORTED.to_owned()));
@@ -117,16 +129,24 @@ fn sort_by(make: &Maker, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Ex
         target: Some(Box::new(held())),
         args: vec![keys],
     }));
-    Some(Expr::Comprehension(Box::new(ComprehensionExpr {
-        iter_range: make.part(Expr::List(ListExpr::default())),
-        iter_var: "#unused".to_owned(),
-        iter_var2: None,
-        accu_var: SORTED.to_owned(),
-        accu_init: list,
-        loop_cond: make.truth(false),
-        loop_step: held(),
-        result: sorted,
-    })))
+    Some(make.held(SORTED, list, sorted))
+}
+
+fn is_bind(call: &CallExpr) -> bool {
+    let target = call.target.as_ref().map(|target| &target.expr);
+    let is_of_cel = matches!(target, Some(Expr::Ident(name)) if name == "cel");
+    is_of_cel && call.func_name == "bind" && call.args.len() == 3
+}
+
+/// Expands `cel.bind(variable, value, expression)` to the expression with a variable that holds the value.
+fn bind(make: &Maker, call: &mut CallExpr, expansion: &mut Expansion) -> Option<Expr> {
+    let mut arguments = std::mem::take(&mut call.args).into_iter();
+    let (variable, value) = (arguments.next()?, arguments.next()?);
+    let Expr::Ident(name) = variable.expr else {
+        expansion.wrong.push(variable.id);
+        return None;
+    };
+    Some(make.held(&name, value, arguments.next()?))
 }
 
 /// The parts of a comprehension besides its range.
@@ -212,6 +232,20 @@ impl Maker {
             loop_step: body.step,
             result: body.result,
         })))
+    }
+
+    /// Returns an expression in which a variable holds a value.
+    fn held(&self, name: &str, value: IdedExpr, result: IdedExpr) -> Expr {
+        Expr::Comprehension(Box::new(ComprehensionExpr {
+            iter_range: self.part(Expr::List(ListExpr::default())),
+            iter_var: "#unused".to_owned(),
+            iter_var2: None,
+            accu_var: name.to_owned(),
+            accu_init: value,
+            loop_cond: self.truth(false),
+            loop_step: self.part(Expr::Ident(name.to_owned())),
+            result,
+        }))
     }
 
     fn truth(&self, flag: bool) -> IdedExpr {
