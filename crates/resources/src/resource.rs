@@ -6,6 +6,7 @@ mod deallocation;
 mod defaults;
 mod device_validation;
 mod limits;
+mod selector_expressions;
 mod slice;
 mod slice_validation;
 mod status_validation;
@@ -15,15 +16,28 @@ use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 
 use self::slice::ResourceSlices;
 use super::strategy::generic::Generic;
+use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{RowBuilder, RowGroup, field, indexed_field};
 
 const V1: RowGroup = RowGroup::new("resource.k8s.io", "v1");
+
+/// The behaviour of kinds that select devices by expressions.
+#[derive(Debug)]
+struct Selecting;
+
+impl KindHooks for Selecting {
+    /// Checking an expression takes long for its size.
+    fn is_costly(&self) -> bool {
+        true
+    }
+}
 
 pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
         V1.cluster("deviceclasses", "DeviceClass").strategy(
             Generic::new()
                 .returns_deleted_object()
+                .hooks(Selecting)
                 .check(class_validation::class)
                 .generation(&["spec"]),
         ),
@@ -33,6 +47,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                 Generic::with_status()
                     .returns_deleted_object()
                     .defaults(defaults::RESOURCE_CLAIM)
+                    .hooks(Selecting)
                     .check_on_create(claim_validation::claim)
                     .check_on_update(claim_validation::update)
                     .part(
@@ -47,6 +62,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                 Generic::new()
                     .returns_deleted_object()
                     .defaults(defaults::RESOURCE_CLAIM_TEMPLATE)
+                    .hooks(Selecting)
                     .check_on_create(claim_validation::template)
                     .check_on_update(claim_validation::update),
             ),

@@ -1,11 +1,11 @@
 //! DeviceClasses, and what claims of devices have in common with them: selectors and configurations.
 //!
-//! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36. Expressions are not compiled: the scheduler
-//! does when it looks for devices.
+//! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36.
 
 use serde_json::Value;
 
 use super::limits::has_too_many;
+use super::selector_expressions;
 use crate::core::volume::drivers::driver_name;
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities::is_extended;
@@ -44,6 +44,8 @@ pub(super) fn selectors(list: &Field<'_, '_>, errors: &mut Errors) {
             errors.push(cel.required(""));
         } else if expression.text().len() > EXPRESSION_BYTES_MAX {
             errors.push(expression.too_long(EXPRESSION_BYTES_MAX));
+        } else {
+            selector_expressions::check(&expression, errors);
         }
     }
 }
