@@ -30,7 +30,9 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 pub use self::admit::SubresourceCall;
-pub use self::incoming::admitted_to_storage_version;
+pub use self::incoming::{
+    admitted_to_storage_version, ensure_namespace, to_storage_version, wipe_system_fields,
+};
 use ringwatch::meta::Object;
 use ringwatch::storage::Interface;
 use ringwatch_apimachinery::Error;

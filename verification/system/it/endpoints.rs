@@ -556,7 +556,8 @@ async fn users_learn_who_they_are_and_what_they_may_do() {
     assert_eq!(answer["spec"], spec);
     assert_eq!(
         answer["metadata"]["managedFields"][0]["fieldsV1"],
-        json!({"f:spec": {"f:resourceAttributes": {".": {}, "f:resource": {}, "f:verb": {}}}})
+        json!({"f:spec": {"f:resourceAttributes": {".": {}, "f:resource": {}, "f:verb": {}}},
+            "f:status": {"f:reason": {}}})
     );
     let neither = fixture.post(may, json!({"spec": {}})).await.failure();
     assert_eq!(neither.0, 422);

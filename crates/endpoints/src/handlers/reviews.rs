@@ -11,6 +11,7 @@ use ringwatch_authentication::Authenticator;
 use ringwatch_authorization::Authorizer;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_offload::{Work, offload};
+use ringwatch_registry::store::{ensure_namespace, to_storage_version, wipe_system_fields};
 use ringwatch_registry::{RequestContext, Resource, Verb};
 use serde_json::{Value, json};
 
@@ -95,8 +96,12 @@ pub(crate) async fn review(
     response::serialized(StatusCode::CREATED, output.format, &answer)
 }
 
-async fn answer(review: &Review<'_>, version: &str, mut object: Value) -> Result<Value, Error> {
+async fn answer(review: &Review<'_>, version: &str, object: Value) -> Result<Value, Error> {
     let context = review.context;
+    let mut object = to_storage_version(review.resource, object)?;
+    wipe_system_fields(&mut object);
+    ensure_namespace(review.resource, review.namespace, &mut object)?;
+    note_manager(context, version, &mut object);
     let status = match review.resource.kind.as_str() {
         "SelfSubjectReview" => {
             return Ok(json!({
@@ -123,32 +128,36 @@ async fn answer(review: &Review<'_>, version: &str, mut object: Value) -> Result
         }
         "SelfSubjectRulesReview" => {
             let namespace = object.pointer("/spec/namespace").and_then(Value::as_str);
-            let namespace = namespace.unwrap_or_default();
+            let namespace = namespace.unwrap_or_default().to_owned();
             if namespace.is_empty() {
                 return Err(Error::BadRequest("no namespace on request".to_owned()));
             }
             // A user may have any number of rules.
             offload(Work::Permissions).await;
-            access::rules(&review.authorizer.rules(&context.user, namespace))
+            // The answer says nothing of the question.
+            object = json!({"kind": review.resource.kind, "apiVersion": version});
+            access::rules(&review.authorizer.rules(&context.user, &namespace))
         }
         "TokenReview" => token::status(review.authenticator, context, &object).await?,
         other => return Err(Error::Internal(format!("no answer to a {other}"))),
     };
-    note_manager(context, version, &mut object);
     object["status"] = status;
+    if let (Some(kind), Some(members)) = (
+        codec::kind(version, &review.resource.kind),
+        object.as_object_mut(),
+    ) {
+        codec::complete(kind, members);
+    }
     Ok(object)
 }
 
-/// Records the field manager, as for any created object.
+/// Records the field manager, as for any created object. Even the status that the client sent counts as its own.
 fn note_manager(context: &RequestContext, version: &str, object: &mut Value) {
-    if !object.get("metadata").is_some_and(Value::is_object) {
-        object["metadata"] = json!({});
-    }
     let manager = Manager {
         name: &context.field_manager,
         api_version: version,
         subresource: "",
-        has_status_subresource: true,
+        has_status_subresource: false,
         custom: None,
         time: Some(context.clock.wall()),
     };

@@ -88,21 +88,33 @@ impl Store {
     /// # Errors
     /// [`Error::BadRequest`] when it says that it belongs to another.
     pub fn ensure_namespace(&self, namespace: &str, object: &mut Value) -> Result<(), Error> {
-        if !self.resource.namespaced {
-            remove(object, "namespace");
-            return Ok(());
-        }
-        let found = text(object, "namespace");
-        if found.is_empty() {
-            set(object, "namespace", namespace);
-        } else if found != namespace {
-            return Err(Error::BadRequest(
-                "the namespace of the provided object does not match the namespace sent on the request"
-                    .to_owned(),
-            ));
-        }
-        Ok(())
+        ensure_namespace(&self.resource, namespace, object)
     }
+}
+
+/// Sets the namespace of an object to that of the request, or removes it if the resource has none.
+///
+/// # Errors
+/// [`Error::BadRequest`] when it says that it belongs to another.
+pub fn ensure_namespace(
+    resource: &Resource,
+    namespace: &str,
+    object: &mut Value,
+) -> Result<(), Error> {
+    if !resource.namespaced {
+        remove(object, "namespace");
+        return Ok(());
+    }
+    let found = text(object, "namespace");
+    if found.is_empty() {
+        set(object, "namespace", namespace);
+    } else if found != namespace {
+        return Err(Error::BadRequest(
+            "the namespace of the provided object does not match the namespace sent on the request"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 /// Makes an empty list of managed fields, which resets them, one that conversion and defaults do not drop. In a custom
@@ -137,11 +149,11 @@ pub fn admitted_to_storage_version(
     Ok(object)
 }
 
-/// Returns the object in the storage version.
+/// Returns the object in the storage version, without what says nothing.
 ///
 /// # Errors
 /// [`Error::TooLarge`] when it nests too deep or has too many maps.
-fn to_storage_version(resource: &Resource, mut object: Value) -> Result<Value, Error> {
+pub fn to_storage_version(resource: &Resource, mut object: Value) -> Result<Value, Error> {
     bounds::check(&object)?;
     let version = &resource.group_version.version;
     if resource.is_custom() {
@@ -171,7 +183,7 @@ fn in_types(
 }
 
 /// Removes the fields that clients may not set on new objects.
-pub(super) fn wipe_system_fields(object: &mut Value) {
+pub fn wipe_system_fields(object: &mut Value) {
     for member in [
         "creationTimestamp",
         "uid",

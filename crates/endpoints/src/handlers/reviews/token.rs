@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::user_info;
 
-/// Returns the status of a TokenReview.
+/// Returns the status of a TokenReview: that in the review, with what is found of the token.
 ///
 /// # Errors
 /// [`Error::BadRequest`] without a token.
@@ -24,15 +24,48 @@ pub(super) async fn status(
     let audiences = audiences.into_iter().flatten().filter_map(Value::as_str);
     let audiences: Vec<String> = audiences.map(String::from).collect();
     let from = TokenSource::Reviewer(Requester::from(&context.user));
+    let token = as_in_header(token);
     let identified = authenticator.identify(token, &audiences, from, context.clock.wall());
-    Ok(match identified.await {
+    let sent = review["status"].as_object();
+    let mut status = sent.cloned().unwrap_or_default();
+    status.remove("authenticated");
+    match identified.await {
         Ok(identified) => {
-            let mut status = json!({"authenticated": true, "user": user_info(&identified.user)});
+            status.insert("authenticated".to_owned(), json!(true));
+            status.insert("user".to_owned(), user_info(&identified.user));
+            status.remove("audiences");
             if !identified.audiences.is_empty() {
-                status["audiences"] = json!(identified.audiences);
+                status.insert("audiences".to_owned(), json!(identified.audiences));
             }
-            status
         }
-        Err(error) => json!({"user": {}, "error": error.to_string()}),
-    })
+        Err(error) => {
+            status.insert("error".to_owned(), json!(error.to_string()));
+        }
+    }
+    Ok(Value::Object(status))
+}
+
+/// Returns the part of a token that counts: kube-apiserver authenticates a request with the token in a header, where a
+/// token ends with the first space.
+fn as_in_header(token: &str) -> &str {
+    let trimmed = token.trim_end();
+    trimmed.split(' ').next().unwrap_or(trimmed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_ends_with_the_first_space() {
+        for (token, counts) in [
+            ("a", "a"),
+            ("a\n", "a"),
+            ("a b", "a"),
+            (" a", ""),
+            ("  ", ""),
+        ] {
+            assert_eq!(as_in_header(token), counts, "{token:?}");
+        }
+    }
 }
