@@ -4,6 +4,7 @@ use http::{Response, StatusCode};
 use jiff::Timestamp;
 use ringwatch::meta::Object;
 use ringwatch::storage::GetOptions;
+use ringwatch_apimachinery::accessor::normalize;
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion};
 use ringwatch_apply::Manager;
 use ringwatch_authentication::service_accounts::{BoundObject, Grant, Reference, TokenIssuer};
@@ -51,6 +52,10 @@ async fn answer(
     dry_run: bool,
 ) -> Result<(), Failure> {
     let fail = |error| call.fail(error);
+    normalize(request, "v1", KIND).map_err(fail)?;
+    call.store
+        .ensure_namespace(call.namespace(), request)
+        .map_err(fail)?;
     check_metadata(call, request).map_err(fail)?;
     let account = found(call, call.store, call.namespace(), call.name()).await?;
     let seconds = match &request["spec"]["expirationSeconds"] {
@@ -104,18 +109,13 @@ fn shortened(call: &Call<'_>, issuer: &TokenIssuer, seconds: i64) -> i64 {
     shortened
 }
 
-/// Checks that the name, namespace and uid in the body are the account's.
+/// Checks that the name in the body is the account's.
 fn check_metadata(call: &Call<'_>, request: &Value) -> Result<(), Error> {
-    for (field, own, what) in [
-        ("name", call.name(), "name"),
-        ("namespace", call.namespace(), "namespace"),
-    ] {
-        let named = text(&request["metadata"], field);
-        if !named.is_empty() && named != own {
-            let why = format!("must match the service account {what} if specified");
-            let error = FieldError::invalid(format!("metadata.{field}"), &json!(named), why);
-            return Err(invalid(call.name(), error));
-        }
+    let named = text(&request["metadata"], "name");
+    if !named.is_empty() && named != call.name() {
+        let why = "must match the service account name if specified";
+        let error = FieldError::invalid("metadata.name", &json!(named), why);
+        return Err(invalid(call.name(), error));
     }
     Ok(())
 }
