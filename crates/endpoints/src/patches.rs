@@ -119,9 +119,12 @@ impl Patch {
             }
             PatchForm::Strategic(patch) => {
                 let mut patched = strategic::merge(object, patch)?;
-                // It is made of fields of the type, which the type itself is not.
+                // It is made of fields of the type, which the type itself is not. What is no text cannot be read.
                 for member in ["apiVersion", "kind"] {
-                    if let Some(own) = object.get(member) {
+                    let is_text = |it: &Value| it.is_string() || it.is_null();
+                    if let Some(own) = object.get(member)
+                        && patch.get(member).is_none_or(is_text)
+                    {
                         patched[member] = own.clone();
                     }
                 }
@@ -218,6 +221,9 @@ mod tests {
             let patch = read(Syntax::Strategic, patch).expect("a patch");
             assert_eq!(patch.apply(&object).expect("patched"), object);
         }
+        let patch = read(Syntax::Strategic, r#"{"kind": {}}"#).expect("a patch");
+        let patched = patch.apply(&object).expect("patched");
+        assert_eq!(patched["kind"], json!({}), "the decoder refuses it");
     }
 
     #[test]
