@@ -17,7 +17,7 @@ use self::daemon_set::DaemonSets;
 use self::stateful_set::StatefulSets;
 use super::cluster_options::ClusterOptions;
 use super::core::pod::{
-    annotations,
+    annotations, off_features,
     validation::{resources, security},
     warnings,
 };
@@ -47,6 +47,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
                     .defaults(defaults::DEPLOYMENT)
                     .defaults_on_read(stored::spec_template)
                     .check(validation::deployment)
+                    .off_fields(off_features::of_template)
                     .check_unless_old_fails(security::host_settings_of_template)
                     .check_unless_old_fails(resources::whole_pages_of_template)
                     .check_unless_old_fails(annotations::deletion_cost_of_template)
@@ -68,6 +69,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
                     .defaults(defaults::REPLICA_SET)
                     .defaults_on_read(stored::spec_template)
                     .check(validation::replica_set)
+                    .off_fields(off_features::of_template)
                     .check_unless_old_fails(security::host_settings_of_template)
                     .check_unless_old_fails(resources::whole_pages_of_template)
                     .check_unless_old_fails(annotations::deletion_cost_of_template)
@@ -95,6 +97,7 @@ fn stateful_set(options: &ClusterOptions) -> Generic {
         .hooks(StatefulSets)
         .check(validation::stateful_set)
         .check_on_create(validation::new_stateful_set)
+        .off_fields(off_features::of_template)
         .check_unless_old_fails(security::host_settings_of_template)
         .check_unless_old_fails(resources::whole_pages_of_template)
         .check_unless_old_fails(annotations::deletion_cost_of_template)
@@ -112,6 +115,7 @@ fn daemon_set(options: &ClusterOptions) -> Generic {
         .defaults_on_read(stored::daemon_set)
         .hooks(DaemonSets)
         .check(validation::daemon_set)
+        .off_fields(off_features::of_template)
         .check_unless_old_fails(security::host_settings_of_template)
         .check_unless_old_fails(resources::whole_pages_of_template)
         .check_unless_old_fails(annotations::deletion_cost_of_template)

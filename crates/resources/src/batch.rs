@@ -21,7 +21,7 @@ use super::strategy::row::{RowBuilder, RowGroup, field_or};
 use super::strategy::stored;
 use super::{
     core::pod::{
-        annotations,
+        annotations, off_features,
         validation::{resources, security},
         warnings,
     },
@@ -43,6 +43,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
                     .defaults(defaults::CRON_JOB)
                     .defaults_on_read(stored::job_template)
                     .check(validation::cron_job)
+                    .off_fields(off_features::of_cron_job)
                     .check_unless_old_fails(security::host_settings_of_cron_job)
                     .check_unless_old_fails(resources::whole_pages_of_cron_job)
                     .check_unless_old_fails(annotations::deletion_cost_of_cron_job)
@@ -62,6 +63,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
                     .hooks(Jobs)
                     .part("status", status())
                     .check(validation::job)
+                    .off_fields(off_features::of_template)
                     .check_unless_old_fails(security::host_settings_of_template)
                     .check_unless_old_fails(resources::whole_pages_of_template)
                     .check_unless_old_fails(annotations::deletion_cost_of_template)

@@ -29,7 +29,7 @@ use self::volume::persistent_volume::{self, PersistentVolumes};
 use super::cluster_options::ClusterOptions;
 use super::core::{
     pod::{
-        annotations, validation as pod_checks,
+        annotations, off_features, validation as pod_checks,
         validation::{resources, security},
         warnings,
     },
@@ -222,6 +222,7 @@ fn workload(options: &ClusterOptions) -> Vec<RowBuilder> {
             .strategy(
                 Generic::with_status()
                     .defaults(pod::defaults::POD)
+                    .off_fields(off_features::of_pod)
                     .defaults_on_read(stored::pod)
                     .check(pod_checks::pod)
                     .check_unless_old_fails(resources::whole_pages_of_pod)
@@ -246,6 +247,7 @@ fn workload(options: &ClusterOptions) -> Vec<RowBuilder> {
                 .defaults(pod::defaults::POD_TEMPLATE)
                 .defaults_on_read(stored::template)
                 .check(pod_checks::pod_template)
+                .off_fields(off_features::of_pod_template)
                 .check_unless_old_fails(security::host_settings_of_pod_template)
                 .check_unless_old_fails(resources::whole_pages_of_pod_template)
                 .check_unless_old_fails(annotations::deletion_cost_of_pod_template)

@@ -10,7 +10,7 @@ use super::{status, validation};
 use crate::cluster_options::ClusterOptions;
 use crate::core::pod::defaults::SPEC_TEMPLATE;
 use crate::core::pod::{
-    annotations,
+    annotations, off_features,
     validation::{resources, security},
     warnings,
 };
@@ -44,6 +44,7 @@ pub(crate) fn row(options: &ClusterOptions) -> RowBuilder {
                 .defaults(DEFAULTS)
                 .defaults_on_read(stored::spec_template)
                 .check(validation::replication_controller)
+                .off_fields(off_features::of_template)
                 .check_unless_old_fails(security::host_settings_of_template)
                 .check_unless_old_fails(resources::whole_pages_of_template)
                 .check_unless_old_fails(annotations::deletion_cost_of_template)

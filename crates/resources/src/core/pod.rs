@@ -6,6 +6,7 @@ mod condition;
 pub(crate) mod defaults;
 mod eviction;
 mod label_keys;
+pub(crate) mod off_features;
 mod profile_annotations;
 mod quality;
 mod resize;

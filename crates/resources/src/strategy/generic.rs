@@ -39,6 +39,8 @@ pub(crate) struct Generic {
     generation: &'static [&'static str],
     /// The dotted paths of the fields of features that are off.
     off: &'static [&'static str],
+    /// Drops further fields of features that are off, given the old object or null.
+    drop_off_fields: Option<fn(&mut Value, &Value)>,
     create_on_update: bool,
     unconditional_update: bool,
     name_rule: NameRule,
@@ -65,6 +67,7 @@ impl Generic {
             status: None,
             generation: &[],
             off: &[],
+            drop_off_fields: None,
             create_on_update: false,
             unconditional_update: true,
             name_rule: NameRule::DnsSubdomain,
@@ -176,6 +179,19 @@ impl Generic {
     pub(crate) fn off(mut self, paths: &'static [&'static str]) -> Self {
         self.off = paths;
         self
+    }
+
+    /// Drops fields of features that are off by a function of the new object, and of the old one or null.
+    pub(crate) fn off_fields(mut self, drop: fn(&mut Value, &Value)) -> Self {
+        self.drop_off_fields = Some(drop);
+        self
+    }
+
+    fn drop_off(&self, object: &mut Value, old: &Value) {
+        drop_unless_there(object, old, self.off);
+        if let Some(drop_fields) = self.drop_off_fields {
+            drop_fields(object, old);
+        }
     }
 
     /// Lets PUT create an object that does not exist.
@@ -308,7 +324,7 @@ impl Strategy for Generic {
             set(object, "metadata.generation", json!(1));
         }
         self.forget_empty(object);
-        drop_unless_there(object, &Value::Null, self.off);
+        self.drop_off(object, &Value::Null);
         self.hooks.prepare_for_create(context, object);
     }
 
@@ -362,7 +378,7 @@ impl Strategy for Generic {
             keep(object, old, "status");
         }
         self.forget_empty(object);
-        drop_unless_there(object, old, self.off);
+        self.drop_off(object, old);
         self.hooks.prepare_for_update(context, object, old);
         count_generation(object, old, self.generation);
     }
