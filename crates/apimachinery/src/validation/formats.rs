@@ -77,14 +77,20 @@ pub fn dns_1035_label(value: &str) -> Vec<String> {
 #[must_use]
 pub fn dns_subdomain(value: &str) -> Vec<String> {
     let mut wrong = name_too_long(value, DNS_SUBDOMAIN_BYTES_MAX);
-    if !is_dns_subdomain(value) {
-        wrong.push(mismatch(
+    wrong.extend(no_dns_subdomain(value));
+    wrong
+}
+
+/// Returns the error of a text that has not the form of a domain name, however long it is.
+fn no_dns_subdomain(value: &str) -> Option<String> {
+    let wrong = || {
+        mismatch(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
             DNS_SUBDOMAIN,
             &["example.com"],
-        ));
-    }
-    wrong
+        )
+    };
+    (!is_dns_subdomain(value)).then(wrong)
 }
 
 /// Checks a segment of a URL path, or with `prefix` the beginning of one.
@@ -119,8 +125,9 @@ pub fn label_key(value: &str) -> Vec<String> {
     match prefix {
         Some("") => wrong.push("prefix part must be non-empty".to_owned()),
         Some(prefix) => wrong.extend(
-            dns_subdomain(prefix)
+            too_long(prefix, DNS_SUBDOMAIN_BYTES_MAX)
                 .into_iter()
+                .chain(no_dns_subdomain(prefix))
                 .map(|words| format!("prefix part {words}")),
         ),
         None => {}
