@@ -240,17 +240,17 @@ fn extensions_give_what_they_should() {
 #[test]
 fn only_where_it_is_allowed_variables_are_bound() {
     let source = "cel.bind(a, [1, 2], a.all(b, b < 3) && cel.bind(a, 5, a == 5))";
-    let program = crate::compile_binding(source).expect("an expression");
-    let checked = crate::check_program(source, &program, &Default::default());
-    assert_eq!(checked.expect("it fits").gives, crate::Type::Bool);
+    let program = compile_binding(source).expect("an expression");
+    let checked = check_program(source, &program, &Default::default());
+    assert_eq!(checked.expect("it fits").gives, Type::Bool);
     let refused = |source: &str| {
-        let program = crate::compile_binding(source);
-        let checked = program.map(|it| crate::check_program(source, &it, &Default::default()));
+        let program = compile_binding(source);
+        let checked = program.map(|it| check_program(source, &it, &Default::default()));
         checked.is_err() || checked.is_ok_and(|it| it.is_err())
     };
     assert!(refused("cel.bind('a', 1, true)"));
     assert!(refused("cel.bind(a, 1, b)"));
-    assert!(crate::check(source, &Default::default()).is_err());
+    assert!(check(source, &Default::default()).is_err());
 }
 
 /// A chain of variables, each of which is made of the one before; what the last of them comes to.

@@ -6,6 +6,7 @@
 
 mod forwarded;
 mod handshake;
+mod invalid_version;
 mod media_types;
 mod refusal;
 
@@ -13,9 +14,8 @@ pub(crate) use refusal::REDIRECTED;
 pub use refusal::TextError;
 pub use refusal::{NOT_ACCEPTABLE, Refusal, preflight};
 
-use ringwatch::meta::{Cause, InvalidResourceVersion, ParseError, Status, StatusDetails};
+use ringwatch::meta::{Cause, ParseError, Status, StatusDetails};
 use ringwatch::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};
-use ringwatch_apimachinery::go_text::quoted;
 use ringwatch_apimachinery::{Error, FieldError, PolicyDenial, PolicyKind};
 use ringwatch_authorization::Attributes;
 use ringwatch_registry::{Resource, Verb};
@@ -53,6 +53,11 @@ impl Failure {
     pub(crate) fn code(&self) -> http::StatusCode {
         let code = self.0.code.unwrap_or(500);
         http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Returns true if the request is told to be bad.
+    pub(crate) fn is_bad_request(&self) -> bool {
+        self.code() == http::StatusCode::BAD_REQUEST
     }
 
     /// Returns true if the path does not have the method.
@@ -234,18 +239,6 @@ impl Failure {
             } => unreachable(message, resource, operation),
             Error::Internal(message) => internal(message),
             Error::Storage(error) => Self::from_storage_error(error, about),
-        }
-    }
-
-    /// Makes the answer to a request for a version that is none.
-    pub(crate) fn invalid_version(error: &InvalidResourceVersion, verb: Verb) -> Self {
-        let text = quoted(error.text());
-        let message = format!("resourceVersion: Invalid value: {text}: {error}");
-        match verb {
-            Verb::List | Verb::DeleteCollection => {
-                Self::bad_request(format!("invalid resource version: {message}"))
-            }
-            _ => unknown(message),
         }
     }
 

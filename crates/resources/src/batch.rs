@@ -82,8 +82,8 @@ const PODS_STAY: &str = "child pods are preserved by default when jobs are delet
      propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this \
      warning";
 
-/// Returns the strategy of a job's status subresource, which validates changes of the status. A job that lost its labels
-/// gets those of its template, as when kube-apiserver reads it again.
+/// Returns the strategy of a job's status subresource, which validates changes of the status. A job that lost its
+/// labels gets those of its template, as when kube-apiserver reads it again.
 fn status() -> SubresourceStrategy {
     let part = SubresourceStrategy::new("status", SubresourceMetadata::Free);
     part.finish(|_, job, _| defaults::label_like_the_template(job))

@@ -83,8 +83,8 @@ impl KindHooks for EndpointSlices {
     }
 }
 
-/// Drops the topology of all endpoints. An endpoint without a name of a node gets that in its topology, if a topology of
-/// the old slice has it as well.
+/// Drops the topology of all endpoints. An endpoint without a name of a node gets that in its topology, if a topology
+/// of the old slice has it as well.
 fn drop_topology(slice: &mut Value, old: &Value) {
     let known: Vec<&str> = list(old, "endpoints")
         .iter()

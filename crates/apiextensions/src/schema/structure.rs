@@ -48,9 +48,6 @@ const NESTED_FORBIDDEN: [(&str, &str); 11] = [
     ("x-kubernetes-validations", "must be empty to be structural"),
 ];
 
-/// The texts of which an empty one is not the same as none.
-const POINTERS: [&str; 2] = ["x-kubernetes-list-type", "x-kubernetes-map-type"];
-
 impl SchemaReader {
     /// Checks one schema; those below have been checked.
     pub(super) fn check_structure(
@@ -103,8 +100,8 @@ fn check_nested(
 ) {
     let says = |name: &str| match schema.get(name) {
         None | Some(Value::Null | Value::Bool(false)) => false,
-        Some(Value::String(_)) if POINTERS.contains(&name) => true,
-        Some(Value::String(text)) => !text.is_empty(),
+        // The types of lists and maps are pointers in Go.
+        Some(Value::String(text)) => !text.is_empty() || name.ends_with("-type"),
         Some(Value::Array(items)) => !items.is_empty(),
         Some(_) => true,
     };

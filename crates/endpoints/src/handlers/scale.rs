@@ -103,14 +103,15 @@ pub(crate) async fn update_scale(
     write(call, Change::Replace(scale), &params).await
 }
 
-/// Returns the failure to decode a Scale. Those of custom resources are decoded by a scheme in which kube-apiserver then
-/// looks for the type in vain, so that it tells of that alone.
+/// Returns the failure to decode a Scale. Those of custom resources are decoded by a scheme in which kube-apiserver
+/// then looks for the type in vain, so that it tells of that alone.
 fn undecodable(failure: Failure, is_custom: bool) -> Failure {
-    if !is_custom || failure.code() != StatusCode::BAD_REQUEST {
+    if !is_custom || !failure.is_bad_request() {
         return failure;
     }
     Failure::bad_request(
-        "no kind is registered for the type v1.Scale in scheme \"pkg/apiserver/customresource_handler.go:781\"",
+        "no kind is registered for the type v1.Scale in scheme \
+         \"pkg/apiserver/customresource_handler.go:781\"",
     )
 }
 
@@ -327,13 +328,18 @@ impl ScaleUpdate {
         Ok(object)
     }
 
-    /// Refuses a Scale that is not valid. Follows `ValidateScale`.
+    /// Refuses a Scale that is not valid. Follows `ValidateScale`, which sees the managed fields of the object whatever
+    /// the client sends.
     fn check(&self, scale: &Value) -> Result<(), Error> {
         if self.is_custom {
             return Ok(());
         }
-        let mut errors = validate_object_meta(scale, true, NameRule::DnsSubdomain);
-        errors.extend(validate_kube_finalizers(scale));
+        let mut sent = scale.clone();
+        drop(remove(&mut sent, "metadata.managedFields"));
+        // Without a namespace it has that of the request.
+        let is_placed = !text(&sent, "namespace").is_empty();
+        let mut errors = validate_object_meta(&sent, is_placed, NameRule::DnsSubdomain);
+        errors.extend(validate_kube_finalizers(&sent));
         let replicas = find(scale, "spec.replicas").unwrap_or(&Value::Null);
         if replicas.as_i64().is_some_and(|it| it < 0) {
             let why = "must be greater than or equal to 0";
@@ -518,7 +524,7 @@ mod tests {
 
     #[test]
     fn a_patched_scale_sets_the_number_alone() {
-        let existing = json!({"metadata": {"name": "d", "namespace": "n", "resourceVersion": "5"},
+        let existing = json!({"metadata": {"name": "d", "resourceVersion": "5"},
             "spec": {"replicas": 2, "x": 1}});
         let scaled_up = scaled(&existing, patch(json!({"spec": {"replicas": 3}})), false);
         let scaled_up = scaled_up.expect("fine");
@@ -533,7 +539,11 @@ mod tests {
             (json!({"labels": {"a": "/"}}), 1, "metadata.labels"),
             (json!({"generateName": "."}), 1, "metadata.generateName"),
             (json!({"finalizers": ["a"]}), 1, "metadata.finalizers[0]"),
-            (json!({"resourceVersion": ""}), -1, "spec.replicas"),
+            (
+                json!({"managedFields": [{}], "resourceVersion": ""}),
+                -1,
+                "spec.replicas",
+            ),
         ] {
             let mut scale = json!({"metadata": metadata, "spec": {"replicas": replicas}});
             scale["metadata"]["name"] = "d".into();

@@ -13,7 +13,7 @@ use super::read::tree_of;
 use crate::RequestContext;
 use crate::{Operation, Request};
 
-/// What a warning about repeated owners says of those that came with mutating admission.
+/// The words about repeated owners that came with mutating admission.
 const AFTER_ADMISSION: &str = " after mutating admission happens";
 
 /// The parts of a write that all calls of admission get.

@@ -5,11 +5,10 @@
 use ringwatch_apimachinery::path::{get_mut, list, set, text};
 use serde_json::{Value, json};
 
+use super::remember_storage_version;
 use crate::defaults::DefaultRule::{self, In, Run, Set};
 use crate::defaults::Literal::Int;
 use crate::defaults::{is_absent, remove_empty};
-
-use super::remember_storage_version;
 
 pub(crate) const DEFINITION: &[DefaultRule] = &[
     Run(

@@ -20,8 +20,8 @@ const TEMPLATE_LABELS: &str = "spec.template.metadata.labels";
 pub(super) struct Jobs;
 
 impl KindHooks for Jobs {
-    /// In kube-apiserver the labels by default are not a copy of the template's, but the same map: it gets the generated
-    /// labels as well.
+    /// Removes the labels of the template. In kube-apiserver those by default are no copy, but the same map, which gets
+    /// the generated labels as well.
     fn forget_default_labels(&self, object: &mut Value) {
         if get(object, LABELS) == get(object, TEMPLATE_LABELS) {
             drop(remove(object, LABELS));

@@ -6,6 +6,7 @@ pub(crate) mod data_source;
 pub(crate) mod defaults;
 pub(crate) mod drivers;
 mod files;
+mod owner;
 pub(crate) mod persistent_volume;
 pub(crate) mod persistent_volume_validation;
 pub(crate) mod table;

@@ -116,7 +116,8 @@ impl Chooser {
     pub(crate) fn count(&self) {
         self.planted.fetch_add(1, Ordering::Relaxed);
     }
-    /// Returns the count of candidates that came, which does not begin with 0, and the number of faults that were planted.
+    /// Returns the count of candidates that came, which does not begin with 0, and the number of faults that were
+    /// planted.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let count = |it: &AtomicUsize| it.load(Ordering::Relaxed);
         (count(&self.came), count(&self.planted))

@@ -1,5 +1,5 @@
-//! The fields of pods and pod templates whose features are off in Kubernetes 1.36: they are dropped from what is written,
-//! unless the object has them already.
+//! The fields of pods and pod templates whose features are off in Kubernetes 1.36: they are dropped from what is
+//! written, unless the object has them already.
 //!
 //! Follows `dropDisabledFields` in pkg/api/pod/util.go of Kubernetes 1.36.
 
@@ -80,7 +80,8 @@ mod tests {
     fn what_is_off_is_dropped_unless_it_is_there() {
         let with = json!({"spec": {"schedulingGroup": {}, "containers": [{"lifecycle": {"stopSignal": "SIGHUP"}}],
             "initContainers": [{"lifecycle": {"stopSignal": "SIGHUP", "preStop": {}}}],
-            "volumes": [{"projected": {"sources": [{"podCertificate": {}}, {"clusterTrustBundle": {}, "secret": {}}]}}]}});
+            "volumes": [{"projected": {"sources": [
+                {"podCertificate": {}}, {"clusterTrustBundle": {}, "secret": {}}]}}]}});
         let mut new = with.clone();
         drop_off_fields(&mut new, &Value::Null, "spec");
         let without = json!({"spec": {"containers": [{}], "initContainers": [{"lifecycle": {"preStop": {}}}],

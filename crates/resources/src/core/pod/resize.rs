@@ -301,7 +301,7 @@ mod tests {
         let mut mirrored = old();
         mirrored["metadata"]["annotations"] = json!({MIRROR: "x"});
         let wrong = messages(&forbidden(&mirrored, &mirrored));
-        assert_eq!(wrong, [": Forbidden: static pods cannot be resized"]);
+        assert_eq!(wrong, ["[]: Forbidden: static pods cannot be resized"]);
         let mut unable = old();
         unable["status"]["containerStatuses"] = json!([{"name": "a", "state": {"running": {}}}]);
         let wrong = messages(&forbidden(&unable, &unable));

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use ringwatch_apimachinery::validation::formats;
 
-use super::validation::Owner;
+use super::owner::Owner;
 use crate::validation::field::{Errors, Field};
 
 /// The names of iSCSI targets and initiators: the beginning of each form, and the whole.

@@ -6,7 +6,8 @@ use ringwatch_apimachinery::path::{get, remove};
 use ringwatch_apimachinery::validation::formats;
 
 use super::claim_validation::{VOLUME_MODES, access_modes};
-use super::validation::{Owner, capacity, source};
+use super::owner::Owner;
+use super::validation::{capacity, source};
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::node_selector;
 

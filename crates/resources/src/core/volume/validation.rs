@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use ringwatch_apimachinery::validation::formats;
 
+use super::owner::Owner;
 use super::{claim_metadata, claim_validation, drivers, files};
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities;
@@ -79,15 +80,6 @@ const HOST_PATH_TYPES: &[&str] = &[
     "FileOrCreate",
     "Socket",
 ];
-/// The object that has a volume's source.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Owner<'v> {
-    /// A pod, or the template of one, with the volume's name in it.
-    Pod { volume: &'v str, is_template: bool },
-    /// A PersistentVolume, with its name.
-    PersistentVolume { name: &'v str },
-}
-
 /// The volumes of a pod, by their names.
 pub(crate) type Volumes<'v, 'p> = BTreeMap<&'v str, Field<'v, 'p>>;
 
