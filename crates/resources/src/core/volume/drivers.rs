@@ -5,6 +5,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::validation::formats;
 
 use super::owner::Owner;
@@ -53,7 +54,7 @@ pub(super) fn azure_disk(disk: &Field<'_, '_>, errors: &mut Errors) {
 /// `validateAWSElasticBlockStoreVolumeSource`.
 pub(super) fn partition(disk: &Field<'_, '_>, errors: &mut Errors) {
     let partition = disk.at("partition");
-    // 0 is the whole disk, of which the words do not tell.
+    // 0, the whole disk, is allowed as well.
     if partition
         .number()
         .is_some_and(|it| !(0..=255).contains(&it))
@@ -150,7 +151,9 @@ pub(super) fn quobyte(volume: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(tenant.required(why));
     } else {
         let wrong = registry.text().split(',').filter(|it| !has_port(it));
-        errors.extend(wrong.map(|_| registry.invalid(PAIRS)));
+        // Every error shows the whole registry.
+        let most = 1 + ERROR_BYTES_MAX / registry.text().len();
+        errors.extend(wrong.take(most).map(|_| registry.invalid(PAIRS)));
     }
     volume.at("volume").must_be_set(errors);
 }

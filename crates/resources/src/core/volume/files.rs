@@ -4,13 +4,15 @@
 
 use std::collections::HashSet;
 
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
+
 use crate::core::field_reference::{POD_FIELDS_OF_FILES, pod_field, resource_field};
 use crate::validation::field::{Errors, Field};
 use crate::validation::values::below;
 
 /// The permissions that a file may have: 0777.
 const MODE_MAX: i64 = 0o777;
-/// Bounds of the life of a token, in seconds; the longer is what can be counted.
+/// Bounds of the life of a token, in seconds.
 const TOKEN_SECONDS_MIN: i64 = 600;
 const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 
@@ -97,6 +99,14 @@ pub(super) fn projected(volume: &Field<'_, '_>, errors: &mut Errors) {
     const TWICE: &str = "conflicting duplicate paths";
     mode(&volume.at("defaultMode"), errors);
     let mut paths = HashSet::new();
+    // Each error shows a text of the client's, which may be long.
+    let mut room = ERROR_BYTES_MAX;
+    let mut twice = |shown: &str, errors: &mut Errors| {
+        if room > 0 {
+            room = room.saturating_sub(shown.len() + 1);
+            errors.push(volume.invalid_value(shown, TWICE));
+        }
+    };
     for source in volume.items("sources") {
         for from in ["secret", "configMap"].map(|kind| source.at(kind)) {
             if !from.is_set() {
@@ -108,7 +118,7 @@ pub(super) fn projected(volume: &Field<'_, '_>, errors: &mut Errors) {
                 key(&item, errors);
                 let path = item.at("path").text();
                 if !path.is_empty() && !paths.insert(path) {
-                    errors.push(volume.invalid_value(name.text(), TWICE));
+                    twice(name.text(), errors);
                 }
             }
         }
@@ -117,7 +127,7 @@ pub(super) fn projected(volume: &Field<'_, '_>, errors: &mut Errors) {
             pod_file(&api, &file, errors);
             let path = file.at("path").text();
             if !path.is_empty() && !paths.insert(path) {
-                errors.push(volume.invalid_value(path, TWICE));
+                twice(path, errors);
             }
         }
         token(volume, &source.at("serviceAccountToken"), errors);
@@ -149,5 +159,22 @@ fn token(volume: &Field<'_, '_>, token: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(blamed.required(""));
     } else {
         local_path(&blamed, path, errors);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn errors_have_a_bound_however_long_the_names_are() {
+        let items = vec![json!({"key": "k", "path": "p"}); 100];
+        let name = "x".repeat(ERROR_BYTES_MAX / 10);
+        let volume = json!({"sources": [{"secret": {"name": name, "items": items}}]});
+        let mut errors = Errors::new();
+        projected(&Field::root(&volume), &mut errors);
+        assert_eq!(errors.len(), 10);
     }
 }

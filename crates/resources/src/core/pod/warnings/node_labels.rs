@@ -65,7 +65,7 @@ pub(super) fn of_pod(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// Adds the warnings about a term of a node selector, and if it is not validated about its values. Follows
+/// Adds the warnings about a term of a node selector, and for terms that are not validated about their values. Follows
 /// `GetWarningsForNodeSelectorTerm`.
 pub(super) fn term(term: &Field<'_, '_>, with_values: bool, warnings: &mut Vec<String>) {
     for expression in term.items("matchExpressions") {

@@ -10,6 +10,11 @@ use ringwatch_registry::context::WARNINGS_MAX;
 
 use crate::validation::field::Field;
 
+/// Maximum length of a path that is looked at; no node makes a file with a longer one.
+const PATH_BYTES_MAX: usize = 4096;
+/// Maximum number of bytes of the warnings about the files of a pod, each of which has names that clients chose.
+const WARNING_BYTES_MAX: usize = 256 << 10;
+
 /// A file of a volume, and what it is made of, where a volume has several sources.
 #[derive(Debug)]
 struct VolumeFile<'v> {
@@ -36,38 +41,66 @@ struct EarlierFiles<'v> {
 }
 
 impl<'v> EarlierFiles<'v> {
-    /// Adds a file, and a warning for each of those before that it overlaps with, up to a bound.
-    fn add(&mut self, path: &'v str, source: &str, volume: &str, warnings: &mut Vec<String>) {
+    /// Adds a file, and a warning for each of those before that it overlaps with, while there is room for them.
+    fn add(
+        &mut self,
+        path: &'v str,
+        source: &str,
+        volume: &str,
+        warnings: &mut RoomForWarnings<'_>,
+    ) {
         let path = path.trim_end_matches('/');
+        if path.is_empty() || path.len() > PATH_BYTES_MAX || warnings.bytes == 0 {
+            return;
+        }
         let source = source.to_owned();
         let file = VolumeFile { path, source };
         let key = format!("{path}/");
-        if !path.is_empty() {
-            let below = self.filed.range(key.clone()..);
-            let below = below.take_while(|(other, _)| other.starts_with(&key));
-            let above = key.match_indices('/').map(|(at, _)| &key[..=at]);
-            let above = above.filter(|it| *it != key);
-            let above = above.filter_map(|it| self.filed.get(it));
-            let mut found: Vec<usize> = below
-                .map(|(_, files)| files)
-                .chain(above)
-                .flat_map(|files| files.iter().take(WARNINGS_MAX).copied())
-                .collect();
-            found.sort_unstable();
-            for other in found.into_iter().map(|at| &self.all[at]) {
-                if warnings.len() >= WARNINGS_MAX {
-                    return;
-                }
-                warnings.push(format!("{volume}: overlapping paths: {file} with {other}"));
-            }
-            self.filed.entry(key).or_default().push(self.all.len());
+        let below = self.filed.range(key.clone()..);
+        let below = below.take_while(|(other, _)| other.starts_with(&key));
+        let above = key.match_indices('/').map(|(at, _)| &key[..=at]);
+        let above = above.filter(|it| *it != key);
+        let above = above.filter_map(|it| self.filed.get(it));
+        let mut found: Vec<usize> = below
+            .map(|(_, files)| files)
+            .chain(above)
+            .flatten()
+            .take(WARNINGS_MAX)
+            .copied()
+            .collect();
+        found.sort_unstable();
+        for other in found.into_iter().map(|at| &self.all[at]) {
+            warnings.push(volume, &file, other);
         }
+        self.filed.entry(key).or_default().push(self.all.len());
         self.all.push(file);
+    }
+}
+
+/// The warnings about a pod, and the bytes that those about its files may have yet.
+struct RoomForWarnings<'w> {
+    all: &'w mut Vec<String>,
+    bytes: usize,
+}
+
+impl RoomForWarnings<'_> {
+    fn push(&mut self, volume: &str, file: &VolumeFile<'_>, other: &VolumeFile<'_>) {
+        let files = [file, other].map(|it| it.path.len() + it.source.len());
+        let length = volume.len() + files.iter().sum::<usize>();
+        self.bytes = self.bytes.saturating_sub(length + 1);
+        if self.bytes > 0 {
+            let warning = format!("{volume}: overlapping paths: {file} with {other}");
+            self.all.push(warning);
+        }
     }
 }
 
 /// Adds the warnings about the volumes of a pod.
 pub(super) fn of_volumes(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
+    let mut warnings = RoomForWarnings {
+        all: warnings,
+        bytes: WARNING_BYTES_MAX,
+    };
     for volume in spec.items("volumes") {
         let name = quoted(volume.at("name").text());
         for (member, kind, of) in [
@@ -84,19 +117,21 @@ pub(super) fn of_volumes(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
             let title = format!("volume {name} ({kind}{of})");
             let mut files = EarlierFiles::default();
             for item in source.items("items") {
-                files.add(item.at("path").text(), "", &title, warnings);
+                files.add(item.at("path").text(), "", &title, &mut warnings);
             }
         }
-        projected(&volume.at("projected"), &name, warnings);
+        projected(&volume.at("projected"), &name, &mut warnings);
     }
 }
 
-fn projected(volume: &Field<'_, '_>, name: &str, warnings: &mut Vec<String>) {
+fn projected(volume: &Field<'_, '_>, name: &str, warnings: &mut RoomForWarnings<'_>) {
     let title = format!("volume {name} (Projected)");
     let mut files = EarlierFiles::default();
     for source in volume.items("sources") {
         if source.is_empty() {
-            warnings.push(format!("{title} has no sources provided"));
+            warnings
+                .all
+                .push(format!("{title} has no sources provided"));
             continue;
         }
         // The first that has files counts.
@@ -170,5 +205,15 @@ mod tests {
                 ),
             ]
         );
+    }
+    #[test]
+    fn warnings_have_a_bound_however_long_the_names_are() {
+        let items = vec![json!({"path": "a"}); 100];
+        let name = "x".repeat(WARNING_BYTES_MAX / 10);
+        let spec =
+            json!({"volumes": [{"name": "s", "secret": {"secretName": name, "items": items}}]});
+        let mut warnings = Vec::new();
+        of_volumes(&Field::root(&spec), &mut warnings);
+        assert_eq!(warnings.len(), 9);
     }
 }

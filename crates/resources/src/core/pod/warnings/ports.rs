@@ -43,6 +43,7 @@ pub(super) fn defined_twice(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
 /// Adds warnings about ports of a pod that have the name of another one.
 pub(super) fn named_twice(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let mut first = HashMap::new();
+    let mut found = 0;
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.items(list) {
             for port in container.items("ports") {
@@ -51,13 +52,14 @@ pub(super) fn named_twice(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
                 if name.is_empty() {
                     continue;
                 }
-                if let Some(other) = first.get(name) {
+                if let Some(other) = first.get(name).filter(|_| found < WARNINGS_MAX) {
+                    found += 1;
                     warnings.push(format!(
                         "{own}: duplicate port name {} with {other}, services and probes that select ports by name will use {other}",
                         quoted(name)
                     ));
                 } else {
-                    first.insert(name, own);
+                    first.entry(name).or_insert(own);
                 }
             }
         }
@@ -104,11 +106,11 @@ struct EarlierPorts<'v> {
     filed: HashMap<PortFile<'v>, Vec<usize>>,
 }
 
-/// The rest of a port's key, beside its number and protocol.
-type PortFile<'v> = ((Option<i64>, &'v str), SeenNames<'v>);
+/// The number and protocol of a port, and which ports of the host it is filed by.
+type PortFile<'v> = ((Option<i64>, &'v str), HostScope<'v>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum SeenNames<'v> {
+enum HostScope<'v> {
     All,
     HostPort(i64),
     HostAddress(i64, &'v str),
@@ -118,9 +120,9 @@ impl<'v> EarlierPorts<'v> {
     fn add(&mut self, port: PortDefinition<'v>) {
         let (host, address) = (port.on_host, port.address);
         let files = [
-            SeenNames::All,
-            SeenNames::HostPort(host),
-            SeenNames::HostAddress(host, address),
+            HostScope::All,
+            HostScope::HostPort(host),
+            HostScope::HostAddress(host, address),
         ];
         for file in files {
             let file = ((port.number, port.protocol), file);
@@ -132,13 +134,13 @@ impl<'v> EarlierPorts<'v> {
     /// Returns the first ports that are in the way of another one, in their order.
     fn in_the_way_of(&self, port: &PortDefinition<'v>, most: usize) -> Vec<&PortDefinition<'v>> {
         let host = port.on_host;
-        let files: &[SeenNames<'_>] = match (host, port.address) {
-            (0, _) => &[SeenNames::All],
-            (_, "") => &[SeenNames::HostPort(0), SeenNames::HostPort(host)],
+        let files: &[HostScope<'_>] = match (host, port.address) {
+            (0, _) => &[HostScope::All],
+            (_, "") => &[HostScope::HostPort(0), HostScope::HostPort(host)],
             (_, address) => &[
-                SeenNames::HostPort(0),
-                SeenNames::HostAddress(host, ""),
-                SeenNames::HostAddress(host, address),
+                HostScope::HostPort(0),
+                HostScope::HostAddress(host, ""),
+                HostScope::HostAddress(host, address),
             ],
         };
         let found = files
