@@ -316,10 +316,13 @@ impl ScaleUpdate {
             return Err(Error::BadRequest(why));
         }
         self.check(scale)?;
-        let replicas = find(scale, "spec.replicas").and_then(Value::as_i64);
+        // What is sent has been decoded by its type.
+        let replicas = match find(scale, "spec.replicas") {
+            None | Some(Value::Null) => 0,
+            Some(wanted) => wanted.as_i64().ok_or(Error::Unprocessable)?,
+        };
         let mut object = existing.clone();
-        let replicas = json!(replicas.unwrap_or(0));
-        set(&mut object, &self.paths.spec_replicas, replicas);
+        set(&mut object, &self.paths.spec_replicas, json!(replicas));
         // Without a resource version, any version of the object may be overwritten.
         let version = text(scale, "resourceVersion");
         if !version.is_empty() {

@@ -9,11 +9,15 @@ use ringwatch::codec;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// Maximum length of an object of which the order is kept. It is read once for each level that a patch goes down.
+const ORDERED_BYTES_MAX: usize = 64 << 10;
+
 /// Returns the JSON of an object after a patch, which was another one before.
 pub(super) fn json_after(after: &Value, before: &Value) -> String {
     let bytes = codec::encode_value(before);
     let text = bytes.and_then(|bytes| codec::to_json(&bytes, ("", "")).ok());
     let text = text.and_then(|text| String::from_utf8(text).ok());
+    let text = text.filter(|text| text.len() <= ORDERED_BYTES_MAX);
     let raw = text.and_then(|text| RawValue::from_string(text).ok());
     let mut json = String::new();
     write(after, raw.as_deref(), &mut json);
