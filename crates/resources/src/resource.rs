@@ -38,7 +38,8 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             Generic::new()
                 .returns_deleted_object()
                 .hooks(Selecting)
-                .check(class_validation::class)
+                .check_on_create(class_validation::class)
+                .check_on_update(class_validation::changed_class)
                 .generation(&["spec"]),
         ),
         V1.namespaced("resourceclaims", "ResourceClaim")

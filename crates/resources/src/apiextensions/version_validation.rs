@@ -179,6 +179,13 @@ const NOT_AT_ROOT: [&str; 22] = [
     "x-kubernetes-map-type",
 ];
 
+/// The members among them that are switches, of which false is the same as none.
+const ROOT_SWITCHES: [&str; 3] = [
+    "nullable",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+];
+
 /// The members that it may have, by the names of Go's fields.
 const AT_ROOT: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
 MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
@@ -186,11 +193,12 @@ XPreserveUnknownFields XValidations";
 
 /// Returns the error about the root of a schema out of whose object the status is read, if there is one.
 fn root_error(path: &str, schema: &Value) -> Option<FieldError> {
-    let says = |name: &str| {
-        !matches!(
-            schema.get(name),
-            None | Some(Value::Null | Value::Bool(false))
-        )
+    // A zero value says nothing, unless it is a pointer in Go.
+    let says = |name: &str| match schema.get(name) {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(false)) => !ROOT_SWITCHES.contains(&name),
+        Some(Value::String(text)) => !text.is_empty() || !["id", "$schema"].contains(&name),
+        Some(_) => true,
     };
     let kind = text(schema, "type");
     let is_wrong_type = !["", "object"].contains(&kind);

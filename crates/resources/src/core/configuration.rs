@@ -8,6 +8,7 @@ use ringwatch_apimachinery::go_json;
 use ringwatch_apimachinery::path::{get, remove, set, text};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_registry::RequestContext;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use x509_parser::prelude::Pem;
 
@@ -256,10 +257,20 @@ fn missing_keys(secret: &Value) -> Vec<FieldError> {
 fn not_json(key: &str, value: &str) -> Option<FieldError> {
     // What is no base64 was refused when it was decoded.
     let content = STANDARD.decode(value).unwrap_or_default();
-    let why = match serde_json::from_slice::<Value>(&content) {
-        Ok(Value::Object(_) | Value::Null) => return None,
-        Ok(other) => go_json::not_of_type(&other, "map[string]interface {}"),
-        Err(error) => go_json::message(&error, &content),
+    // As Go reads it: broken text is replaced, and there is no bound of the depth worth to be told.
+    let text = String::from_utf8_lossy(&content);
+    let why = match serde_json::from_str::<IgnoredAny>(&text) {
+        Ok(_) => {
+            let other = match text.trim_start().as_bytes().first() {
+                Some(b'{' | b'n') | None => return None,
+                Some(b'[') => json!([]),
+                Some(b'"') => json!(""),
+                Some(b't' | b'f') => json!(true),
+                Some(_) => json!(0),
+            };
+            go_json::not_of_type(&other, "map[string]interface {}")
+        }
+        Err(error) => go_json::message(&error, text.as_bytes()),
     };
     let shown = Value::from("<secret contents redacted>");
     Some(FieldError::invalid(format!("data[{key}]"), &shown, why))

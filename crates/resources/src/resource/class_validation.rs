@@ -16,10 +16,24 @@ const EXPRESSION_BYTES_MAX: usize = 10 * 1024;
 /// Maximum length of the parameters and of the status of a device that its driver alone understands.
 const OPAQUE_BYTES_MAX: usize = 10 * 1024;
 
-/// Checks a DeviceClass. Follows `ValidateDeviceClass`.
+/// Checks a new DeviceClass. Follows `ValidateDeviceClass`.
 pub(crate) fn class(object: &Field<'_, '_>, errors: &mut Errors) {
+    selectors(&object.at("spec.selectors"), errors);
+    beside_selectors(object, errors);
+}
+
+/// Checks an update of a DeviceClass. Selectors that stay are not compiled again, so that they cannot stand in the way
+/// of other changes. Follows `ValidateDeviceClassUpdate`.
+pub(crate) fn changed_class(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    let now = object.at("spec.selectors");
+    if now.value() != old.at("spec.selectors").value() {
+        selectors(&now, errors);
+    }
+    beside_selectors(object, errors);
+}
+
+fn beside_selectors(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
-    selectors(&spec.at("selectors"), errors);
     let configs = spec.at("config");
     if !has_too_many(&configs, CONFIGS_MAX, errors) {
         for config in configs.items("") {

@@ -58,7 +58,6 @@ const ONE_OBJECT: &[&str] = &[
     "plugins/src/namespace_lifecycle.rs",
     "plugins/src/priority.rs",
     "plugins/src/resource_quota.rs",
-    "resources/src/core/configuration.rs",
     "plugins/src/write_guards/escalation.rs",
     "relay/src/event.rs",
     "relay/src/object_head.rs",
