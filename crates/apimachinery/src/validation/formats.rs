@@ -77,12 +77,12 @@ pub fn dns_1035_label(value: &str) -> Vec<String> {
 #[must_use]
 pub fn dns_subdomain(value: &str) -> Vec<String> {
     let mut wrong = name_too_long(value, DNS_SUBDOMAIN_BYTES_MAX);
-    wrong.extend(no_dns_subdomain(value));
+    wrong.extend(subdomain_mismatch(value));
     wrong
 }
 
 /// Returns the error of a text that has not the form of a domain name, however long it is.
-fn no_dns_subdomain(value: &str) -> Option<String> {
+fn subdomain_mismatch(value: &str) -> Option<String> {
     let wrong = || {
         mismatch(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
@@ -127,7 +127,7 @@ pub fn label_key(value: &str) -> Vec<String> {
         Some(prefix) => wrong.extend(
             too_long(prefix, DNS_SUBDOMAIN_BYTES_MAX)
                 .into_iter()
-                .chain(no_dns_subdomain(prefix))
+                .chain(subdomain_mismatch(prefix))
                 .map(|words| format!("prefix part {words}")),
         ),
         None => {}
