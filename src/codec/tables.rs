@@ -114,6 +114,18 @@ impl Message {
             own.or_else(|| inner.inline_field(name))
         })
     }
+
+    /// Returns Go's names of the inlined structs on the way to the field of a name.
+    pub(super) fn embedded(&self, name: &str) -> Vec<&'static str> {
+        if self.name_at(name, 0).is_some() {
+            return Vec::new();
+        }
+        let inner = self
+            .inline_messages()
+            .find(|inner| inner.name_at(name, 0).is_some() || inner.inline_field(name).is_some());
+        let names = inner.map(|inner| [vec![inner.name], inner.embedded(name)].concat());
+        names.unwrap_or_default()
+    }
 }
 
 impl Tables {

@@ -118,7 +118,7 @@ impl UnknownFields {
         // Names and members are sorted alike: each is found soon after the last one.
         let mut next = 0;
         for (name, value) in object.iter_mut() {
-            let path = Path::Field(path, message.name, name);
+            let path = Path::Field(path, message, name);
             let found = message.name_at(name, next);
             next = found.map_or(next, |at| at + 1);
             let place = found.map(|at| message.names[at].place);

@@ -268,6 +268,10 @@ pub(super) fn typed(
         other => other.refused(&said_kind, &said_version, expected),
     };
     let (kind, version) = type_of(members, expected).map_err(refused)?;
+    if version.matches('/').count() > 1 {
+        let why = fields::no_group_version(&version);
+        return Err(unrecognized(&why));
+    }
     let cannot = |error: &str| cannot_be_handled(&kind, &version, expected, error);
     check_type(&kind, &version, expected, known)
         .map_err(|wrong| wrong.refused(&kind, &version, expected))?;

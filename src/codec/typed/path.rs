@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::TypeError;
+use crate::codec::message::Message;
 
 /// The fields whose types read their own JSON in Go. Errors of what is in them name the struct that has the first of
 /// them.
@@ -22,8 +23,8 @@ const NAMED_TYPES: &str = include_str!("named_types.txt");
 #[derive(Clone, Copy)]
 pub(super) enum Path<'a> {
     Root,
-    /// A member of a struct of this name.
-    Field(&'a Self, &'static str, &'a str),
+    /// A member of a struct.
+    Field(&'a Self, &'static Message, &'a str),
     /// An entry of a map.
     Key(&'a Self, &'a str),
     Index(&'a Self, usize),
@@ -60,7 +61,7 @@ impl Path<'_> {
             Self::Index(list, _) => list.named_type()?.strip_prefix("[]"),
             Self::Field(_, owner, name) => NAMED_TYPES.lines().find_map(|line| {
                 let mut parts = line.split(' ');
-                let is_field = parts.next() == Some(owner) && parts.next() == Some(name);
+                let is_field = parts.next() == Some(owner.name) && parts.next() == Some(name);
                 parts.next().filter(|_| is_field)
             }),
         }
@@ -72,12 +73,12 @@ impl Path<'_> {
             Self::Root => false,
             Self::Key(parent, _) | Self::Index(parent, _) => parent.is_apart(),
             Self::Field(parent, owner, name) => {
-                *owner == "JSONSchemaProps" && READ_APART.contains(name) || parent.is_apart()
+                owner.name == "JSONSchemaProps" && READ_APART.contains(name) || parent.is_apart()
             }
         }
     }
 
-    /// Adds the names of the fields of the path, and returns the name of the struct that errors name: the last one's,
+    /// Adds the names of the fields of the path, with those of embedded structs, and returns the name of the struct that errors name: the last one's,
     /// if nothing around is read apart.
     fn fields<'a>(&'a self, names: &mut Vec<&'a str>) -> &'static str {
         match self {
@@ -85,8 +86,13 @@ impl Path<'_> {
             Self::Key(parent, _) | Self::Index(parent, _) => parent.fields(names),
             Self::Field(parent, owner, name) => {
                 let around = parent.fields(names);
+                names.extend(owner.embedded(name));
                 names.push(name);
-                if parent.is_apart() { around } else { owner }
+                if parent.is_apart() {
+                    around
+                } else {
+                    owner.name
+                }
             }
         }
     }

@@ -134,7 +134,7 @@ fn wrong_types_are_told_in_gos_words() {
         ),
         (
             json!({"template": {"spec": {"volumes": [{"name": "a", "emptyDir": 1}]}}}),
-            "number into Go struct field Volume.spec.template.spec.volumes.emptyDir of type v1.EmptyDirVolumeSource",
+            "number into Go struct field Volume.spec.template.spec.volumes.VolumeSource.emptyDir of type v1.EmptyDirVolumeSource",
         ),
         (
             json!({"strategy": {"rollingUpdate": {"maxSurge": true}}}),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::formats;
 use crate::accessor::{finalizers, text};
 use crate::error::ERROR_BYTES_MAX;
-use crate::{FieldError, FieldErrorKind, NameRule};
+use crate::{FieldError, FieldErrorKind, NameRule, go_text};
 
 /// Maximum size of an object's annotations in bytes, keys and values together.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
@@ -154,7 +154,8 @@ fn validate_owner_references(references: &Value, errors: &mut Vec<FieldError>) {
         }
         if api_version == "v1" && part("kind") == "Event" {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError::invalid(FIELD, reference, why));
+            let detail = format!("{}: {why}", shown(reference));
+            errors.push(FieldError::new(FieldErrorKind::Invalid, FIELD, detail));
         }
         if reference["controller"] == Value::Bool(true) {
             let this = format!("{}/{}", part("kind"), part("name"));
@@ -165,13 +166,35 @@ fn validate_owner_references(references: &Value, errors: &mut Vec<FieldError>) {
                     let why = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                     );
-                    let error = FieldError::invalid(FIELD, references, why);
+                    let detail = format!("{}: {why}", shown(references));
+                    let error = FieldError::new(FieldErrorKind::Invalid, FIELD, detail);
                     shown_bytes += error.detail.len();
                     errors.push(error);
                 }
             }
         }
     }
+}
+
+/// Writes an owner reference, or a list of them, as errors show it: with its members in Go's order.
+fn shown(references: &Value) -> String {
+    const ALWAYS: [&str; 4] = ["apiVersion", "kind", "name", "uid"];
+    const IF_SET: [&str; 2] = ["controller", "blockOwnerDeletion"];
+    if let Some(list) = references.as_array() {
+        let list: Vec<String> = list.iter().map(shown).collect();
+        return format!("[{}]", list.join(","));
+    }
+    let empty = Value::from("");
+    let value = |name: &str| references.get(name).filter(|it| !it.is_null());
+    let always = ALWAYS.map(|name| (name, Some(value(name).unwrap_or(&empty))));
+    let members = always
+        .into_iter()
+        .chain(IF_SET.map(|name| (name, value(name))));
+    let members = members.filter_map(|(name, value)| Some((name, go_text::json(value?))));
+    let members: Vec<String> = members
+        .map(|(name, value)| format!("{name:?}:{value}"))
+        .collect();
+    format!("{{{}}}", members.join(","))
 }
 
 fn validate_finalizers(object: &Value, errors: &mut Vec<FieldError>) {

@@ -51,8 +51,12 @@ fn check_version_text(version: &str) -> Result<(), WrongType> {
     if version.matches('/').count() < 2 {
         return Ok(());
     }
-    let why = format!("unexpected GroupVersion string: {version}");
-    Err(WrongType::OtherKind(why))
+    Err(WrongType::OtherKind(no_group_version(version)))
+}
+
+/// Returns the words about an apiVersion with more than one slash.
+pub(super) fn no_group_version(version: &str) -> String {
+    format!("unexpected GroupVersion string: {version}")
 }
 
 /// Returns the message about a field that its kind does not have.

@@ -267,6 +267,7 @@ fn attributes<'a>(review: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 fn attribute_errors(review: &Value) -> Vec<FieldError> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let resource = attributes(review, "resourceAttributes");
     let error = match (resource, attributes(review, "nonResourceAttributes")) {
         (None, None) => Some(FieldError::invalid(
@@ -276,7 +277,8 @@ fn attribute_errors(review: &Value) -> Vec<FieldError> {
         )),
         (Some(_), Some(path)) => Some(FieldError::invalid(
             "spec.nonResourceAttributes",
-            path,
+            // Kubernetes shows its internal type.
+            &json!({"Path": text(&path["path"]), "Verb": text(&path["verb"])}),
             "cannot be specified in combination with resourceAttributes",
         )),
         _ => None,
