@@ -77,8 +77,13 @@ pub fn with_exponent(float: f64) -> (String, i32) {
 /// Writes a value as Go's `json.Marshal` does: characters that are special in HTML or JavaScript are escaped.
 #[must_use]
 pub fn json(value: &Value) -> String {
+    html_escaped(value.to_string())
+}
+
+/// Escapes the characters of a JSON text that are special in HTML or JavaScript, as Go's `json.Marshal` does.
+#[must_use]
+pub fn html_escaped(mut text: String) -> String {
     // JSON has these characters in strings alone.
-    let mut text = value.to_string();
     for special in ['<', '>', '&', '\u{2028}', '\u{2029}'] {
         if text.contains(special) {
             text = text.replace(special, &format!("\\u{:04x}", u32::from(special)));

@@ -6,8 +6,10 @@
 
 pub(crate) mod address_warnings;
 pub(crate) mod conditions;
+pub(crate) mod difference;
 pub(crate) mod field;
 pub(crate) mod ingress_points;
+pub(crate) mod internal_form;
 pub(crate) mod labels;
 pub(crate) mod quantities;
 pub(crate) mod values;

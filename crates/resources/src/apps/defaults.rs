@@ -24,10 +24,15 @@ pub(crate) const DEPLOYMENT: &[DefaultRule] = &[
     ),
     Set("spec.revisionHistoryLimit", Int(10)),
     Set("spec.progressDeadlineSeconds", Int(600)),
+    Set("spec.template", Empty),
     SPEC_TEMPLATE,
 ];
 
-pub(crate) const REPLICA_SET: &[DefaultRule] = &[Set("spec.replicas", Int(1)), SPEC_TEMPLATE];
+pub(crate) const REPLICA_SET: &[DefaultRule] = &[
+    Set("spec.replicas", Int(1)),
+    Set("spec.template", Empty),
+    SPEC_TEMPLATE,
+];
 
 pub(crate) const DAEMON_SET: &[DefaultRule] = &[
     Set("spec.updateStrategy.type", Text("RollingUpdate")),
@@ -40,6 +45,7 @@ pub(crate) const DAEMON_SET: &[DefaultRule] = &[
         ],
     ),
     Set("spec.revisionHistoryLimit", Int(10)),
+    Set("spec.template", Empty),
     SPEC_TEMPLATE,
 ];
 
@@ -70,6 +76,7 @@ pub(crate) const STATEFUL_SET: &[DefaultRule] = &[
     ),
     Set("spec.replicas", Int(1)),
     Set("spec.revisionHistoryLimit", Int(10)),
+    Set("spec.template", Empty),
     SPEC_TEMPLATE,
     In("spec.volumeClaimTemplates[]", &[Set("metadata", Empty)]),
     In("spec.volumeClaimTemplates[]", CLAIM),

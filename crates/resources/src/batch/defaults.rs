@@ -23,6 +23,7 @@ pub(crate) const JOB: &[DefaultRule] = &[
     Set("spec.manualSelector", False),
     In("spec", FAILURES),
     Run(&["metadata.labels"], label_like_the_template),
+    Set("spec.template", Empty),
     In("spec.template", TEMPLATE),
 ];
 
@@ -33,6 +34,7 @@ pub(crate) const CRON_JOB: &[DefaultRule] = &[
     Set("spec.failedJobsHistoryLimit", Int(1)),
     Zero("spec.jobTemplate.metadata", Empty),
     In("spec.jobTemplate.spec", FAILURES),
+    Set("spec.jobTemplate.spec.template", Empty),
     In("spec.jobTemplate.spec.template", TEMPLATE),
 ];
 

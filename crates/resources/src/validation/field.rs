@@ -10,6 +10,9 @@ use ringwatch_apimachinery::path;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
+use super::difference::difference;
+use super::internal_form::Shape;
+
 /// The errors of a check, in the order in which they are found.
 pub(crate) type Errors = Vec<FieldError>;
 
@@ -158,6 +161,35 @@ impl<'v, 'p> Field<'v, 'p> {
 
 /// Errors about the field.
 impl Field<'_, '_> {
+    /// Returns the shape of the value in Kubernetes' internal type of the object, if the object tells its kind.
+    fn shape(&self) -> Option<Shape> {
+        let Some(parent) = self.parent else {
+            return Shape::of(self.value);
+        };
+        let (FieldStep::Path(path) | FieldStep::Item(path, _) | FieldStep::Member(path, _)) =
+            self.step;
+        let names = path.split('.').filter(|name| !name.is_empty());
+        let shape = names.fold(parent.shape(), |shape, name| shape?.at(name));
+        match self.step {
+            FieldStep::Path(_) => shape,
+            FieldStep::Item(..) | FieldStep::Member(..) => shape?.element(),
+        }
+    }
+
+    /// Writes the value as errors show it.
+    fn shown(&self) -> String {
+        let is_composed = self.value.is_array() || self.value.is_object();
+        let internal = self.shape().filter(|_| is_composed);
+        let internal = internal.and_then(|shape| shape.write(self.value));
+        internal.unwrap_or_else(|| bad_value(self.value))
+    }
+
+    /// Returns the difference of two values of the field, as the error of a forbidden change shows it.
+    pub(crate) fn difference(&self, old: &Value, new: &Value) -> String {
+        let shape = self.shape();
+        shape.map_or_else(String::new, |shape| difference(shape, old, new))
+    }
+
     fn error(&self, kind: FieldErrorKind, detail: impl Into<String>) -> FieldError {
         FieldError::new(kind, self.field(), detail)
     }
@@ -169,9 +201,11 @@ impl Field<'_, '_> {
 
     /// Returns the error that the value is invalid. A missing value is shown as an empty string.
     pub(crate) fn invalid(&self, why: impl AsRef<str>) -> FieldError {
-        let empty = json!("");
-        let value = if self.is_set() { self.value } else { &empty };
-        FieldError::invalid(self.field(), value, why)
+        if self.is_set() {
+            let detail = format!("{}: {}", self.shown(), why.as_ref());
+            return self.error(FieldErrorKind::Invalid, detail);
+        }
+        self.invalid_value("", why)
     }
 
     /// Makes an error about the field that shows another value.
@@ -196,7 +230,7 @@ impl Field<'_, '_> {
 
     /// Makes the error that the value is a duplicate.
     pub(crate) fn duplicate(&self) -> FieldError {
-        self.error(FieldErrorKind::Duplicate, bad_value(self.value))
+        self.error(FieldErrorKind::Duplicate, self.shown())
     }
 
     /// Makes the error that the value is a duplicate, and shows this text for it.
@@ -334,8 +368,8 @@ impl Field<'_, '_> {
     /// Adds an error if the value differs from the old one.
     pub(crate) fn must_stay(&self, old: &Field<'_, '_>, errors: &mut Errors) {
         if self.value != old.value {
-            let null = FieldError::invalid(self.field(), self.value, "field is immutable");
-            errors.push(null);
+            let detail = format!("{}: field is immutable", self.shown());
+            errors.push(self.error(FieldErrorKind::Invalid, detail));
         }
     }
 }

@@ -255,7 +255,7 @@ pub(crate) const TEMPLATE: &[DefaultRule] = &[
 ];
 
 /// Defaults of PodTemplates.
-pub(crate) const POD_TEMPLATE: &[DefaultRule] = &[In("template", TEMPLATE)];
+pub(crate) const POD_TEMPLATE: &[DefaultRule] = &[Set("template", Empty), In("template", TEMPLATE)];
 
 /// The rule for kinds whose pod template is `spec.template`.
 pub(crate) const SPEC_TEMPLATE: DefaultRule = In("spec.template", TEMPLATE);

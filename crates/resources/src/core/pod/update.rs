@@ -7,7 +7,7 @@ use ringwatch_apimachinery::path::{get, get_mut, keep, list, remove, text};
 use serde_json::Value;
 
 use super::validation;
-use crate::validation::found;
+use crate::validation::{Field, found};
 
 const FORBIDDEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
@@ -35,8 +35,12 @@ pub(super) fn forbidden_changes(object: &Value, old: &Value) -> Vec<FieldError> 
     keep(&mut rest, old, "spec.tolerations");
     keep(&mut rest, old, "spec.schedulingGates");
     errors.extend(selector_change(object, old, &mut rest));
-    if get(&rest, "spec") != get(old, "spec") {
-        errors.push(FieldError::forbidden("spec", FORBIDDEN));
+    let [before, after] = [old, &rest].map(|pod| get(pod, "spec").unwrap_or(&Value::Null));
+    if after != before {
+        let spec = Field::root(object);
+        let spec = spec.at("spec");
+        let difference = spec.difference(before, after);
+        errors.push(spec.forbidden(format!("{FORBIDDEN}\n{difference}")));
     }
     errors
 }
@@ -49,12 +53,17 @@ pub(super) fn forbidden_ephemeral_changes(object: &Value, old: &Value) -> Vec<Fi
         named.entry(text(container, "name")).or_insert(container);
     }
     let mut errors = found(validation::pod, object);
+    let pod = Field::root(object);
+    let containers = pod.at(PATH);
     for before in list(old, PATH) {
         let name = text(before, "name");
         let why = match named.get(name) {
             None => format!("existing ephemeral containers {name:?} may not be removed\n"),
             Some(after) if *after != before => {
-                format!("existing ephemeral containers {name:?} may not be changed\n")
+                let difference = containers.items("").next();
+                let difference = difference.map(|it| it.difference(before, after));
+                let difference = difference.unwrap_or_default();
+                format!("existing ephemeral containers {name:?} may not be changed\n{difference}")
             }
             Some(_) => continue,
         };

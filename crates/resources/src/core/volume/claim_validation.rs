@@ -11,6 +11,7 @@ use crate::validation::field::{Errors, Field};
 use crate::validation::labels::selector;
 use crate::validation::quantities::{is_native, positive};
 
+const IMMUTABLE: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 const ACCESS_MODES: &[&str] = &[
     "ReadOnlyMany",
     "ReadWriteMany",
@@ -168,9 +169,11 @@ pub(crate) fn claim_update(claim: &Field<'_, '_>, old: &Field<'_, '_>, errors: &
             }
         }
     }
-    if get(&same, "spec") != get(was, "spec") {
-        let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n";
-        errors.push(claim.at("spec").forbidden(why));
+    let [before, after] = [was, &same].map(|claim| get(claim, "spec").unwrap_or(&Value::Null));
+    if after != before {
+        let spec = claim.at("spec");
+        let difference = spec.difference(before, after);
+        errors.push(spec.forbidden(format!("{IMMUTABLE}\n{difference}")));
     }
     let size = claim.at("spec.resources.requests.storage");
     let [now, before, held] = [

@@ -8,7 +8,9 @@ use ringwatch_apimachinery::validation::formats;
 use super::claim_validation::{VOLUME_MODES, access_modes};
 use super::owner::Owner;
 use super::validation::{capacity, source};
+use crate::validation::difference::difference;
 use crate::validation::field::{Errors, Field};
+use crate::validation::internal_form::Shape;
 use crate::validation::labels::node_selector;
 
 /// The members of a volume's spec that do not say where it comes from.
@@ -134,8 +136,12 @@ pub(crate) fn volume_update(volume: &Field<'_, '_>, old: &Field<'_, '_>, errors:
         drop(remove(&mut now, secret));
     }
     if now != before {
-        let why = "spec.persistentvolumesource is immutable after creation\n";
-        errors.push(volume.at("spec.persistentvolumesource").forbidden(why));
+        let source = volume.at("spec.persistentvolumesource");
+        let difference = Shape::named("core.PersistentVolumeSource")
+            .map(|shape| difference(shape, &before, &now))
+            .unwrap_or_default();
+        let why = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
+        errors.push(source.forbidden(why));
     }
     let mode = volume.at("spec.volumeMode");
     if mode.value() != old.at("spec.volumeMode").value() {

@@ -96,7 +96,7 @@ fn claims_change_little() {
             &volume
         )),
         [
-            "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation\n"
+            "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation\n@@ -2,7 +2,7 @@\n  \"GCEPersistentDisk\": null,\n  \"AWSElasticBlockStore\": null,\n  \"HostPath\": {\n-  \"Path\": \"/x\",\n+  \"Path\": \"/y\",\n   \"Type\": \"\"\n  },\n  \"Glusterfs\": null,\n"
         ]
     );
 }
