@@ -15,6 +15,7 @@ mod places;
 mod public_api;
 mod readers;
 mod type_names;
+mod validation;
 
 use std::collections::BTreeSet;
 use std::fs;
