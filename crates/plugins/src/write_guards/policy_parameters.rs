@@ -11,7 +11,7 @@ use ringwatch::codec;
 use ringwatch::storage::{GetOptions, Interface};
 use ringwatch_admission::ServedTypes;
 use ringwatch_apimachinery::path::text;
-use ringwatch_apimachinery::{Error, FieldError};
+use ringwatch_apimachinery::{Error, FieldError, User};
 use ringwatch_authorization::Attributes;
 use ringwatch_offload::{Work, offload_if_large};
 use ringwatch_registry::Request;
@@ -37,6 +37,8 @@ struct ParameterTarget {
     group: String,
     version: String,
     resource: String,
+    /// True if a resource has been found.
+    is_resolved: bool,
 }
 
 #[async_trait]
@@ -76,8 +78,8 @@ impl PolicyParameters {
             return Ok(());
         }
         let why = format!(
-            "user {:?} must have \"get\" permission on all objects of the referenced paramKind (kind={}, apiVersion={})",
-            request.context.user.name,
+            "user {} must have \"get\" permission on all objects of the referenced paramKind (kind={}, apiVersion={})",
+            shown(&request.context.user),
             text(kind, "kind"),
             text(kind, "apiVersion"),
         );
@@ -91,30 +93,45 @@ impl PolicyParameters {
         reference: &Value,
     ) -> Result<(), Error> {
         let kind = self.parameter_kind(policy).await?;
-        let target = self.target(&kind);
+        let target = self.target(kind.as_ref().unwrap_or(&Value::Null));
         let (namespace, name) = (text(reference, "namespace"), text(reference, "name"));
         let verb = if name.is_empty() { "list" } else { "get" };
         let attributes = target.attributes(request, verb, namespace, name);
         if allows(request, &attributes).await {
             return Ok(());
         }
-        let user = &request.context.user.name;
-        let why = format!(
-            "user {user:?} does not have \"{verb}\" permission on the object referenced by paramRef"
-        );
+        let user = shown(&request.context.user);
+        let lacks = format!("user {user} does not have \"{verb}\" permission");
+        let why = match &kind {
+            Some(kind) if kind.is_null() || target.is_resolved => {
+                format!("{lacks} on the object referenced by paramRef")
+            }
+            unknown => {
+                let unknown = unknown.as_ref().map_or_else(
+                    || format!("get policy {policy}"),
+                    |it| {
+                        let [version, kind] = ["apiVersion", "kind"].map(|part| text(it, part));
+                        format!("resolve paramKind &{{{version} {kind}}}")
+                    },
+                );
+                format!(
+                    "unable to {unknown} to determine minimum required permissions and {lacks} for all groups, versions and resources"
+                )
+            }
+        };
         Err(refusal(request, "spec.paramRef", why))
     }
 
-    /// Returns the `paramKind` of a policy; null if there is no such policy, or it has none.
-    async fn parameter_kind(&self, policy: &str) -> Result<Value, Error> {
+    /// Returns the `paramKind` of a policy, which is null if it has none; `None` if there is no such policy.
+    async fn parameter_kind(&self, policy: &str) -> Result<Option<Value>, Error> {
         let key = format!("/{}/{policy}", self.prefix);
         match self.policies.get(&key, GetOptions::default()).await {
             Ok(found) => {
                 offload_if_large(Work::Object, found.stored()).await;
                 let mut policy = codec::tree(&found)?;
-                Ok(policy["spec"]["paramKind"].take())
+                Ok(Some(policy["spec"]["paramKind"].take()))
             }
-            Err(error) if error.is_absent() => Ok(Value::Null),
+            Err(error) if error.is_absent() => Ok(None),
             Err(error) => Err(Error::Storage(error)),
         }
     }
@@ -127,6 +144,7 @@ impl PolicyParameters {
                 group: all(),
                 version: all(),
                 resource: all(),
+                is_resolved: false,
             };
         }
         let types = self.types.as_ref();
@@ -135,6 +153,7 @@ impl PolicyParameters {
         ParameterTarget {
             group: group.to_owned(),
             version: version.to_owned(),
+            is_resolved: served.is_some(),
             resource: served.map_or_else(all, |(resource, _)| resource.plural.clone()),
         }
     }
@@ -165,6 +184,34 @@ async fn allows(request: &Request<'_>, attributes: &Attributes<'_>) -> bool {
     }
 }
 
+/// Returns a user as Go's `%v` shows it.
+fn shown(user: &User) -> String {
+    let extra = user.extra.iter();
+    let extra: Vec<_> = extra
+        .map(|(key, values)| format!("{key}:[{}]", values.join(" ")))
+        .collect();
+    let (groups, extra) = (user.groups.join(" "), extra.join(" "));
+    format!("&{{{} {} [{groups}] map[{extra}]}}", user.name, user.uid)
+}
+
 fn refusal(request: &Request<'_>, field: &str, why: String) -> Error {
     request.invalid(vec![FieldError::forbidden(field, why)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_shown_as_go_shows_it() {
+        let list = |items: &[&str]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let user = User {
+            name: "kim".to_owned(),
+            groups: list(&["a", "b"]),
+            extra: [("k".to_owned(), list(&["1", "2"]))].into(),
+            ..User::default()
+        };
+        assert_eq!(shown(&user), "&{kim  [a b] map[k:[1 2]]}");
+        assert_eq!(shown(&User::default()), "&{  [] map[]}");
+    }
 }
