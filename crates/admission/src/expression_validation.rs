@@ -1,10 +1,12 @@
 //! Checks the expressions of webhooks and policies when they are written.
 //!
-//! Expressions that were there before are not looked at again: what an earlier server took is kept.
+//! Follows pkg/apis/admissionregistration/validation/validation.go of Kubernetes 1.36. The fields beside the expressions
+//! are checked by whoever asks for these.
 
 use std::collections::BTreeSet;
 
 use imbl::OrdMap;
+use ringwatch_apimachinery::go_text::quoted;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
@@ -28,116 +30,137 @@ const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 /// The ways to change an object.
 const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
 
-/// Returns the errors in the match conditions of webhooks.
-pub fn webhook_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let given = OptionalNames {
-        authorizer: true,
-        ..OptionalNames::default()
-    };
-    let mut reader = ExpressionReader::new(old);
-    for (place, webhook) in list(object, "webhooks").iter().enumerate() {
-        reader.conditions(webhook, &format!("webhooks[{place}]"), &names(given));
-    }
-    reader.errors
+/// The names that an expression may use.
+#[derive(Clone, Copy)]
+enum Sees {
+    /// Those of match conditions, which see no variables.
+    Conditions,
+    /// Those of variables, validations and audit annotations.
+    Variables,
+    /// Those of mutations, which make objects and patches.
+    Mutations,
+    /// Those of messages, which ask no authorizer.
+    Messages,
 }
 
-/// Returns the errors in a ValidatingAdmissionPolicy.
-pub fn validating_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut reader = ExpressionReader::new(old);
-    let known = reader.policy(object, false);
-    let spec = &object["spec"];
-    if list(spec, "validations").is_empty() && list(spec, "auditAnnotations").is_empty() {
-        let why = "validations or auditAnnotations must contain at least one item";
-        for field in ["spec.validations", "spec.auditAnnotations"] {
-            reader.push(FieldErrorKind::Required, field, why);
-        }
-    }
-    for (place, validation) in list(spec, "validations").iter().enumerate() {
-        reader.validation(validation, &format!("spec.validations[{place}]"), &known);
-    }
-    for (place, annotation) in list(spec, "auditAnnotations").iter().enumerate() {
-        let at = format!("spec.auditAnnotations[{place}].valueExpression");
-        let source = text(annotation, "valueExpression").trim();
-        let why = match source.len() {
-            0 => "valueExpression is not specified".to_owned(),
-            length if length > AUDIT_EXPRESSION_BYTES_MAX => {
-                format!("must not exceed {AUDIT_EXPRESSION_BYTES_MAX} bytes in length")
-            }
-            _ => {
-                reader.expression(source, &at, &[Type::String, Type::Null], &known.names);
-                continue;
-            }
-        };
-        reader.push(FieldErrorKind::Required, &at, &why);
-    }
-    reader.errors
-}
-
-/// Returns the errors in a MutatingAdmissionPolicy.
-pub fn mutating_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut reader = ExpressionReader::new(old);
-    let known = reader.policy(object, true);
-    let spec = &object["spec"];
-    let mutations = list(spec, "mutations");
-    if mutations.is_empty() {
-        let why = "mutations must contain at least one item";
-        reader.push(FieldErrorKind::Required, "spec.mutations", why);
-    }
-    for (place, mutation) in mutations.iter().enumerate() {
-        reader.mutation(mutation, &format!("spec.mutations[{place}]"), &known.names);
-    }
-    match text(spec, "reinvocationPolicy") {
-        "" => reader.push(FieldErrorKind::Required, "spec.reinvocationPolicy", ""),
-        other => reader.among(other, "spec.reinvocationPolicy", &["IfNeeded", "Never"]),
-    }
-    reader.errors
-}
-
-/// The names that the expressions of a policy may use.
-pub(crate) struct PolicyNames {
-    names: Names,
+/// The checks of the expressions of one webhook configuration or policy, which the caller asks for part by part: the
+/// errors of other fields come between theirs.
+///
+/// An expression that the older object has as well is not looked at again as long as the names that it may use are the
+/// same: what an earlier server took is kept.
+pub struct ExpressionChecks<'o> {
+    /// The expressions that were there before, where the same names could be used.
+    known: BTreeSet<&'o str>,
+    /// Bytes of the expressions so far.
+    bytes: usize,
+    /// The names that match conditions may use.
+    of_conditions: Names,
+    /// The names that variables, validations and audit annotations may use.
+    of_variables: Names,
+    /// The names that mutations may use.
+    of_mutations: Names,
     /// The names that message expressions may use.
     of_messages: Names,
+    errors: Vec<FieldError>,
 }
 
-/// Returns the errors in the kind of a policy's parameters. Follows `validateParamKind` in
+impl<'o> ExpressionChecks<'o> {
+    /// Returns the checks of a webhook configuration, which is new or replaces an older one.
+    #[must_use]
+    pub fn of_webhooks(old: Option<&'o Value>) -> Self {
+        let given = OptionalNames {
+            authorizer: true,
+            ..OptionalNames::default()
+        };
+        Self::new(given, old)
+    }
+
+    /// Returns the checks of a policy, which is new or replaces an older one.
+    #[must_use]
+    pub fn of_policy(policy: &Value, old: Option<&'o Value>) -> Self {
+        let given = OptionalNames {
+            params: has_parameters(policy),
+            authorizer: true,
+            mutations: false,
+        };
+        let sees_the_same = |old: &&Value| {
+            has_parameters(old) == given.params
+                && list(old, "spec.variables") == list(policy, "spec.variables")
+        };
+        Self::new(given, old.filter(sees_the_same))
+    }
+
+    fn new(given: OptionalNames, old: Option<&'o Value>) -> Self {
+        let mut known = BTreeSet::new();
+        if let Some(old) = old {
+            expressions(old, &mut known);
+        }
+        Self {
+            known,
+            bytes: 0,
+            of_conditions: names(given),
+            of_variables: names(given),
+            of_mutations: names(OptionalNames {
+                mutations: true,
+                ..given
+            }),
+            of_messages: names(OptionalNames {
+                authorizer: false,
+                ..given
+            }),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Returns the errors of a part, which have been found since the last one.
+    fn found(&mut self) -> Vec<FieldError> {
+        std::mem::take(&mut self.errors)
+    }
+}
+
+/// Returns true if a policy has parameters.
+fn has_parameters(policy: &Value) -> bool {
+    get(policy, "spec.paramKind").is_some_and(Value::is_object)
+}
+
+/// Returns the errors in the `paramKind` of a policy, if it has one. Follows `validateParamKind` in
 /// pkg/apis/admissionregistration/validation/validation.go of Kubernetes 1.36.
-fn param_kind_errors(param_kind: &Value) -> Vec<FieldError> {
+#[must_use]
+pub fn param_kind_errors(policy: &Value) -> Vec<FieldError> {
+    let param_kind = get(policy, "spec.paramKind").filter(|it| it.is_object());
+    param_kind.map(wrong_param_kind).unwrap_or_default()
+}
+
+fn wrong_param_kind(param_kind: &Value) -> Vec<FieldError> {
     const VERSION: &str = "spec.paramKind.apiVersion";
     const KIND: &str = "spec.paramKind.kind";
     let mut errors = Vec::new();
-    let mut invalid = |field: &str, value: &str, why: &str| {
-        errors.push(FieldError::invalid(field, &value.into(), why));
-    };
+    let invalid = |field: &str, value: &str, why: &str| FieldError::invalid(field, &value.into(), why);
     let [api_version, kind] = ["apiVersion", "kind"].map(|it| text(param_kind, it));
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    if version.contains('/') {
+    if api_version.is_empty() {
+        errors.push(FieldError::required(VERSION));
+    } else if version.contains('/') {
         let why = format!("unexpected GroupVersion string: {api_version}");
-        invalid(VERSION, api_version, &why);
-    } else if !api_version.is_empty() {
+        errors.push(invalid(VERSION, api_version, &why));
+    } else {
         let wrong = formats::dns_subdomain(group);
         if !group.is_empty() && !wrong.is_empty() {
-            invalid(VERSION, group, &wrong.join(","));
+            errors.push(invalid(VERSION, group, &wrong.join(",")));
         }
         let wrong = formats::dns_1035_label(version);
         if version.is_empty() {
-            invalid(VERSION, api_version, "version must be specified");
+            errors.push(invalid(VERSION, api_version, "version must be specified"));
         } else if !wrong.is_empty() {
-            invalid(VERSION, version, &wrong.join(","));
+            errors.push(invalid(VERSION, version, &wrong.join(",")));
         }
     }
     let wrong = formats::dns_1035_label(&kind.to_lowercase());
-    if !kind.is_empty() && !wrong.is_empty() {
-        let why = format!(
-            "may have mixed case, but should otherwise match: {}",
-            wrong.join(",")
-        );
-        invalid(KIND, kind, &why);
-    }
-    for (field, value) in [(VERSION, api_version), (KIND, kind)] {
-        if value.is_empty() {
-            errors.push(FieldError::new(FieldErrorKind::Required, field, ""));
-        }
+    if kind.is_empty() {
+        errors.push(FieldError::required(KIND));
+    } else if !wrong.is_empty() {
+        let why = format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
+        errors.push(invalid(KIND, kind, &why));
     }
     errors
 }
@@ -160,104 +183,24 @@ fn is_blank(text: &str) -> bool {
     !text.is_empty() && text.trim().is_empty()
 }
 
-struct ExpressionReader<'o> {
-    /// Expressions that were there before.
-    known: BTreeSet<&'o str>,
-    /// Bytes of the expressions so far.
-    bytes: usize,
-    errors: Vec<FieldError>,
-}
-
-impl<'o> ExpressionReader<'o> {
-    fn new(old: Option<&'o Value>) -> Self {
-        let mut known = BTreeSet::new();
-        if let Some(old) = old {
-            expressions(old, &mut known);
-        }
-        Self {
-            known,
-            bytes: 0,
-            errors: Vec::new(),
-        }
-    }
-
-    fn push(&mut self, kind: FieldErrorKind, field: &str, why: &str) {
-        self.errors.push(FieldError::new(kind, field, why));
-    }
-
-    fn among(&mut self, value: &str, field: &str, supported: &[&str]) {
-        if !supported.contains(&value) {
-            let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
-            let why = format!("{value:?}: supported values: {}", quoted.join(", "));
-            self.push(FieldErrorKind::NotSupported, field, &why);
-        }
-    }
-
-    /// Checks the parts that policies of both kinds have, and returns the names that their expressions may use.
-    fn policy(&mut self, object: &Value, mutations: bool) -> PolicyNames {
-        let spec = &object["spec"];
-        let param_kind = get(spec, "paramKind").filter(|it| it.is_object());
-        let given = OptionalNames {
-            params: param_kind.is_some(),
-            authorizer: true,
-            mutations,
-        };
-        if let Some(param_kind) = param_kind {
-            self.errors.extend(param_kind_errors(param_kind));
-        }
-        if !get(spec, "matchConstraints").is_some_and(Value::is_object) {
-            self.push(FieldErrorKind::Required, "spec.matchConstraints", "");
-        } else if list(spec, "matchConstraints.resourceRules").is_empty() {
-            let field = "spec.matchConstraints.resourceRules";
-            self.push(FieldErrorKind::Required, field, "");
-        }
-        let mut plain = names(given);
-        self.conditions(
-            spec,
-            "spec",
-            &names(OptionalNames {
-                mutations: false,
-                ..given
-            }),
-        );
-        let known = self.variables(spec, &mut plain);
-        let mut of_messages = names(OptionalNames {
-            authorizer: false,
-            mutations: false,
-            ..given
-        });
-        of_messages.add("variables", variables(&known));
-        PolicyNames {
-            names: plain,
-            of_messages,
-        }
-    }
-
-    fn conditions(&mut self, holder: &Value, path: &str, names: &Names) {
+/// The checks of parts.
+impl ExpressionChecks<'_> {
+    /// Returns the errors in the match conditions of a webhook or of a policy's spec, which is at a path. Follows
+    /// `validateMatchConditions`.
+    pub fn match_conditions(&mut self, holder: &Value, path: &str) -> Vec<FieldError> {
         let conditions = list(holder, "matchConditions");
+        let path = format!("{path}.matchConditions");
         if conditions.len() > CONDITIONS_MAX {
-            let why = format!(
-                "{}: must have at most {CONDITIONS_MAX} items",
-                conditions.len()
-            );
-            self.push(
-                FieldErrorKind::TooMany,
-                &format!("{path}.matchConditions"),
-                &why,
-            );
-            return;
+            let why = format!("{}: must have at most {CONDITIONS_MAX} items", conditions.len());
+            self.push(FieldErrorKind::TooMany, &path, &why);
         }
         let mut seen = BTreeSet::new();
         for (place, condition) in conditions.iter().enumerate() {
-            let path = format!("{path}.matchConditions[{place}]");
-            self.expression(
-                text(condition, "expression"),
-                &format!("{path}.expression"),
-                &[Type::Bool],
-                names,
-            );
+            let field = format!("{path}[{place}].expression");
+            let source = text(condition, "expression").trim();
+            self.required_expression(source, &field, &[Type::Bool], Sees::Conditions);
             let name = text(condition, "name");
-            let field = format!("{path}.name");
+            let field = format!("{path}[{place}].name");
             if name.is_empty() {
                 self.push(FieldErrorKind::Required, &field, "");
                 continue;
@@ -266,16 +209,23 @@ impl<'o> ExpressionReader<'o> {
             self.errors
                 .extend(wrong.map(|why| FieldError::invalid(&field, &json!(name), why)));
             if !seen.insert(name) {
-                self.push(FieldErrorKind::Duplicate, &field, &json!(name).to_string());
+                self.push(FieldErrorKind::Duplicate, &field, &quoted(name));
             }
         }
+        self.found()
     }
 
-    /// Returns the types of the variables, each of which sees those before it.
-    fn variables(&mut self, spec: &Value, names: &mut Names) -> OrdMap<String, DeclaredType> {
+    /// Returns the errors in the variables of a policy, of which each sees those before it. The other expressions see
+    /// all; without any, the expressions of a policy that changes objects may name them too. Follows
+    /// `validateVariable`.
+    pub fn variables(&mut self, policy: &Value, mutates: bool) -> Vec<FieldError> {
+        let list = list(policy, "spec.variables");
+        if list.is_empty() && !mutates {
+            return Vec::new();
+        }
         let mut known = OrdMap::new();
-        for (place, variable) in list(spec, "variables").iter().enumerate() {
-            names.add("variables", variables(&known));
+        for (place, variable) in list.iter().enumerate() {
+            self.of_variables.add("variables", variables(&known));
             let path = format!("spec.variables[{place}]");
             let (name, source) = (text(variable, "name"), text(variable, "expression"));
             let field = format!("{path}.name");
@@ -283,43 +233,43 @@ impl<'o> ExpressionReader<'o> {
                 self.push(FieldErrorKind::Required, &field, "name is not specified");
             } else if !is_identifier(name) {
                 let why = "must be a valid CEL identifier";
-                self.errors
-                    .push(FieldError::invalid(field, &json!(name), why));
-            } else if known.contains_key(name) {
-                self.push(FieldErrorKind::Duplicate, &field, &json!(name).to_string());
+                self.errors.push(FieldError::invalid(field, &json!(name), why));
             }
             let field = format!("{path}.expression");
-            let of = if source.trim().is_empty() {
+            if source.trim().is_empty() {
                 let why = "expression is not specified";
                 self.push(FieldErrorKind::Required, &field, why);
-                Type::Dyn
             } else {
-                self.expression(source, &field, &[], names)
-            };
-            known.insert(name.to_owned(), DeclaredType::unsized_(of));
+                    let of = self.expression(source, &field, &[], Sees::Variables);
+                known.insert(name.to_owned(), DeclaredType::unsized_(of));
+            }
         }
-        names.add("variables", variables(&known));
-        known
+        for names in [
+            &mut self.of_variables,
+            &mut self.of_mutations,
+            &mut self.of_messages,
+        ] {
+            names.add("variables", variables(&known));
+        }
+        self.found()
     }
 
-    fn validation(&mut self, validation: &Value, path: &str, known: &PolicyNames) {
+    /// Returns the errors in a validation of a policy, which is at a path. Follows `validateValidation`.
+    pub fn validation(&mut self, validation: &Value, path: &str) -> Vec<FieldError> {
         let source = text(validation, "expression");
         let field = format!("{path}.expression");
         if source.trim().is_empty() {
-            self.push(
-                FieldErrorKind::Required,
-                &field,
-                "expression is not specified",
-            );
+            let why = "expression is not specified";
+            self.push(FieldErrorKind::Required, &field, why);
         } else {
-            self.expression(source, &field, &[Type::Bool], &known.names);
+            self.expression(source, &field, &[Type::Bool], Sees::Variables);
         }
         let made = text(validation, "messageExpression");
         let field = format!("{path}.messageExpression");
         if is_blank(made) {
             self.blank(made, field);
         } else if !made.is_empty() {
-            self.expression(made, &field, &[Type::String], &known.of_messages);
+            self.expression(made, &field, &[Type::String], Sees::Messages);
         }
         let message = text(validation, "message");
         let field = format!("{path}.message");
@@ -327,50 +277,123 @@ impl<'o> ExpressionReader<'o> {
             self.blank(message, field);
         } else if message.trim().contains(['\n', '\r']) {
             let why = "must not contain line breaks";
-            let error = FieldError::invalid(field, &json!(message), why);
-            self.errors.push(error);
+            self.errors.push(FieldError::invalid(field, &json!(message), why));
         }
         // It is a pointer to Kubernetes: an empty one is there too.
         if let Some(reason) = get(validation, "reason").and_then(Value::as_str) {
             self.among(reason, &format!("{path}.reason"), &REASONS);
+        }
+        self.found()
+    }
+
+    /// Returns the errors in the value of an audit annotation of a policy, which is at a path. Follows
+    /// `validateAuditAnnotation`.
+    pub fn audit_value(&mut self, annotation: &Value, path: &str) -> Vec<FieldError> {
+        let field = format!("{path}.valueExpression");
+        let written = text(annotation, "valueExpression");
+        let source = written.trim();
+        if source.is_empty() {
+            let why = "valueExpression is not specified";
+            self.push(FieldErrorKind::Required, &field, why);
+        } else if source.len() > AUDIT_EXPRESSION_BYTES_MAX {
+            let why = format!("must not exceed {AUDIT_EXPRESSION_BYTES_MAX} bytes in length");
+            self.push(FieldErrorKind::Required, &field, &why);
+        } else {
+            let gives = [Type::String, Type::Null];
+            self.shown_expression(source, written, &field, &gives, Sees::Variables);
+        }
+        self.found()
+    }
+
+    /// Returns the errors in a mutation of a policy, which is at a path. Follows `validateMutation`.
+    pub fn mutation(&mut self, mutation: &Value, path: &str) -> Vec<FieldError> {
+        const APPLY: &str = "applyConfiguration";
+        const PATCH: &str = "jsonPatch";
+        let patch_type = text(mutation, "patchType");
+        let field = format!("{path}.patchType");
+        let (own, other, gives) = match patch_type {
+            "ApplyConfiguration" => (APPLY, PATCH, made_object()),
+            "JSONPatch" => (PATCH, APPLY, Type::list(json_patch())),
+            "" => {
+                self.push(FieldErrorKind::Required, &field, "");
+                return self.found();
+            }
+            other => {
+                self.among(other, &field, &PATCH_TYPES);
+                return self.found();
+            }
+        };
+        let is_set = |member: &str| get(mutation, member).is_some_and(Value::is_object);
+        if is_set(own) {
+            let source = text(mutation, &format!("{own}.expression")).trim();
+            let field = format!("{path}.{own}.expression");
+            self.required_expression(source, &field, &[gives], Sees::Mutations);
+        } else {
+            let why = format!("must be specified when patchType is {patch_type}");
+            self.push(FieldErrorKind::Required, &format!("{path}.{own}"), &why);
+        }
+        if is_set(other) {
+            let why = format!("must not be specified when patchType is {patch_type}");
+            let shown = json!(format!("{{{other}}}"));
+            self.errors.push(FieldError::invalid(format!("{path}.{other}"), &shown, why));
+        }
+        self.found()
+    }
+}
+
+impl ExpressionChecks<'_> {
+    fn push(&mut self, kind: FieldErrorKind, field: &str, why: &str) {
+        self.errors.push(FieldError::new(kind, field, why));
+    }
+
+    fn among(&mut self, value: &str, field: &str, supported: &[&str]) {
+        if !supported.contains(&value) {
+            let all: Vec<String> = supported.iter().map(|it| quoted(it)).collect();
+            let why = format!("{}: supported values: {}", quoted(value), all.join(", "));
+            self.push(FieldErrorKind::NotSupported, field, &why);
         }
     }
 
     /// Adds the error of a text that is there, but blank.
     fn blank(&mut self, text: &str, field: String) {
         let why = "must be non-empty if specified";
-        self.errors
-            .push(FieldError::invalid(field, &json!(text), why));
+        self.errors.push(FieldError::invalid(field, &json!(text), why));
     }
 
-    fn mutation(&mut self, mutation: &Value, path: &str, names: &Names) {
-        let patch_type = text(mutation, "patchType");
-        let (member, gives) = match patch_type {
-            "ApplyConfiguration" => ("applyConfiguration", made_object()),
-            "JSONPatch" => ("jsonPatch", Type::list(json_patch())),
-            "" => return self.push(FieldErrorKind::Required, &format!("{path}.patchType"), ""),
-            other => return self.among(other, &format!("{path}.patchType"), &PATCH_TYPES),
-        };
-        let field = format!("{path}.{member}");
-        if !get(mutation, member).is_some_and(Value::is_object) {
-            let why = format!("must be specified when patchType is {patch_type}");
-            return self.push(FieldErrorKind::Required, &field, &why);
+    /// Checks an expression that may not be empty.
+    fn required_expression(&mut self, source: &str, field: &str, gives: &[Type], sees: Sees) {
+        if source.is_empty() {
+            self.push(FieldErrorKind::Required, field, "");
+        } else {
+            self.expression(source, field, gives, sees);
         }
-        let source = text(mutation, &format!("{member}.expression"));
-        self.expression(source, &format!("{field}.expression"), &[gives], names);
     }
 
     /// Returns the type of an expression, which must be one of these, if there are any.
-    fn expression(&mut self, source: &str, field: &str, gives: &[Type], names: &Names) -> Type {
-        if source.trim().is_empty() {
-            self.push(FieldErrorKind::Required, field, "");
-            return Type::Dyn;
-        }
+    fn expression(&mut self, source: &str, field: &str, gives: &[Type], sees: Sees) -> Type {
+        self.shown_expression(source, source, field, gives, sees)
+    }
+
+    /// Returns the type of an expression, which errors show as it is written.
+    fn shown_expression(
+        &mut self,
+        source: &str,
+        written: &str,
+        field: &str,
+        gives: &[Type],
+        sees: Sees,
+    ) -> Type {
         self.bytes += source.len();
         if self.bytes > EXPRESSION_BYTES_MAX {
             self.errors.push(too_large(field));
             return Type::Dyn;
         }
+        let names = match sees {
+            Sees::Conditions => &self.of_conditions,
+            Sees::Variables => &self.of_variables,
+            Sees::Mutations => &self.of_mutations,
+            Sees::Messages => &self.of_messages,
+        };
         let why = match check(source, names) {
             Ok(checked) if gives.is_empty() || gives.contains(&checked.gives) => {
                 return checked.gives;
@@ -392,9 +415,8 @@ impl<'o> ExpressionReader<'o> {
             }
             Err(error) => format!("compilation failed: {error}"),
         };
-        if !self.known.contains(source) {
-            self.errors
-                .push(FieldError::invalid(field, &json!(source), why));
+        if !self.known.contains(written) && !self.known.contains(source) {
+            self.errors.push(FieldError::invalid(field, &json!(written), why));
         }
         Type::Dyn
     }
@@ -434,27 +456,42 @@ fn expressions<'o>(object: &'o Value, all: &mut BTreeSet<&'o str>) {
 mod tests {
     use super::*;
 
+    fn webhook_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let mut checks = ExpressionChecks::of_webhooks(old);
+        let webhooks = list(object, "webhooks").iter().enumerate();
+        let errors = webhooks.map(|(place, it)| checks.match_conditions(it, &format!("webhooks[{place}]")));
+        errors.flatten().collect()
+    }
+
+    fn validating_errors(policy: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let mut checks = ExpressionChecks::of_policy(policy, old);
+        let mut errors = checks.variables(policy, false);
+        for (place, it) in list(policy, "spec.validations").iter().enumerate() {
+            errors.extend(checks.validation(it, &format!("spec.validations[{place}]")));
+        }
+        errors
+    }
+
+    fn lines(errors: &[FieldError]) -> Vec<String> {
+        let lines = errors.iter();
+        lines.map(|it| format!("{}: {}", it.field, it.message())).collect()
+    }
+
     #[test]
     fn parameters_have_a_version_and_a_kind() {
         for (version, kind, fields) in [
             ("v1", "ConfigMap", &[][..]),
             ("example.com/v1", "K", &[]),
-            (
-                "",
-                "",
-                &["spec.paramKind.apiVersion", "spec.paramKind.kind"],
-            ),
-            ("Example/v1", "K", &["spec.paramKind.apiVersion"]),
-            ("example.com/", "K", &["spec.paramKind.apiVersion"]),
-            ("a/b/c", "K", &["spec.paramKind.apiVersion"]),
-            (
-                "v1_",
-                "1K",
-                &["spec.paramKind.apiVersion", "spec.paramKind.kind"],
-            ),
+            ("", "", &["apiVersion", "kind"]),
+            ("Example/v1", "K", &["apiVersion"]),
+            ("example.com/", "K", &["apiVersion"]),
+            ("a/b/c", "K", &["apiVersion"]),
+            ("v1_", "1K", &["apiVersion", "kind"]),
+            ("", "1K", &["apiVersion", "kind"]),
         ] {
-            let errors = param_kind_errors(&json!({"apiVersion": version, "kind": kind}));
+            let errors = wrong_param_kind(&json!({"apiVersion": version, "kind": kind}));
             let found: Vec<_> = errors.iter().map(|it| it.field.as_str()).collect();
+            let fields: Vec<_> = fields.iter().map(|it| format!("spec.paramKind.{it}")).collect();
             assert_eq!(found, fields, "{version} {kind}");
         }
     }
@@ -472,6 +509,26 @@ mod tests {
     }
 
     #[test]
+    fn what_was_there_before_is_judged_anew_when_it_sees_less() {
+        let kind = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+        let policy = |kind: &Value, variables: Value| {
+            json!({"spec": {"paramKind": kind, "variables": variables,
+                "validations": [{"expression": "params.a == 1 && variables.b"}]}})
+        };
+        let variable = json!([{"name": "b", "expression": "true"}]);
+        let old = policy(&kind, variable.clone());
+        assert_eq!(validating_errors(&old, Some(&old)), []);
+        for (new, missing) in [
+            (policy(&Value::Null, variable), "undeclared reference to 'params'"),
+            (policy(&kind, json!([])), "undeclared reference to 'variables'"),
+        ] {
+            let errors = validating_errors(&new, Some(&old));
+            assert_eq!(errors.len(), 1);
+            assert!(errors[0].detail.contains(missing), "{errors:?}");
+        }
+    }
+
+    #[test]
     fn each_variable_sees_those_before_it() {
         let variable = |number: usize| match number {
             0 => json!({"name": "v0", "expression": "1"}),
@@ -482,8 +539,7 @@ mod tests {
         let policy = |count: usize| {
             let variables: Vec<Value> = (0..count).map(variable).collect();
             let last = format!("variables.v{} == 1", count - 1);
-            json!({"spec": {"variables": variables, "validations": [{"expression": last}],
-                "matchConstraints": {"resourceRules": [{}]}}})
+            json!({"spec": {"variables": variables, "validations": [{"expression": last}]}})
         };
         assert_eq!(validating_errors(&policy(500), None), []);
         let mut unknown = policy(3);
@@ -491,15 +547,17 @@ mod tests {
         let errors = validating_errors(&unknown, None);
         assert_eq!(errors.len(), 1);
         assert!(errors[0].message().contains("undefined field 'v2'"));
+        let mut twice = policy(3);
+        twice["spec"]["variables"][2]["name"] = "v0".into();
+        twice["spec"]["validations"][0]["expression"] = "variables.v0 == 1".into();
+        assert_eq!(validating_errors(&twice, None), [], "the last one counts");
     }
 
     #[test]
     fn expressions_have_so_many_bytes_together() {
         let long = format!("'{}' == ''", "a".repeat(16_000));
-        let policy = |count: usize| {
-            json!({"spec": {"validations": vec![json!({"expression": long}); count],
-                "matchConstraints": {"resourceRules": [{}]}}})
-        };
+        let policy =
+            |count: usize| json!({"spec": {"validations": vec![json!({"expression": long}); count]}});
         assert_eq!(validating_errors(&policy(65), None), []);
         let errors = validating_errors(&policy(67), None);
         let fields: Vec<&str> = errors.iter().map(|it| it.field.as_str()).collect();
@@ -509,17 +567,52 @@ mod tests {
     }
 
     #[test]
-    fn too_many_conditions_are_not_looked_at() {
-        let condition = |number: usize| json!({"name": format!("c{number}"), "expression": "?"});
-        let conditions: Vec<Value> = (0..65).map(condition).collect();
-        let errors = webhook_errors(
-            &json!({"webhooks": [{"matchConditions": conditions}]}),
-            None,
-        );
-        assert_eq!(errors.len(), 1);
+    fn too_many_conditions_are_told_beside_what_is_wrong_in_them() {
+        let condition = |number: usize| json!({"name": format!("c{number}"), "expression": " true "});
+        let mut conditions: Vec<Value> = (0..65).map(condition).collect();
+        conditions[3] = json!({"name": "c2", "expression": " "});
+        let object = json!({"webhooks": [{"matchConditions": conditions}]});
         assert_eq!(
-            errors[0].message(),
-            "Too many: 65: must have at most 64 items"
+            lines(&webhook_errors(&object, None)),
+            [
+                "webhooks[0].matchConditions: Too many: 65: must have at most 64 items",
+                "webhooks[0].matchConditions[3].expression: Required value",
+                "webhooks[0].matchConditions[3].name: Duplicate value: \"c2\"",
+            ]
         );
+    }
+
+    #[test]
+    fn a_mutation_has_the_expression_of_its_type_alone() {
+        let policy = json!({"spec": {}});
+        let wrong = |mutation: Value| {
+            let mut checks = ExpressionChecks::of_policy(&policy, None);
+            let mut errors = checks.variables(&policy, true);
+            errors.extend(checks.mutation(&mutation, "m"));
+            lines(&errors)
+        };
+        let apply = json!({"expression": "Object{}"});
+        let patch = json!({"expression": " [] "});
+        for (mutation, expected) in [
+            (json!({"patchType": "ApplyConfiguration", "applyConfiguration": apply}), vec![]),
+            (json!({"patchType": "JSONPatch", "jsonPatch": patch}), vec![]),
+            (json!({}), vec!["m.patchType: Required value"]),
+            (
+                json!({"patchType": "JSONPatch", "applyConfiguration": apply}),
+                vec![
+                    "m.jsonPatch: Required value: must be specified when patchType is JSONPatch",
+                    "m.applyConfiguration: Invalid value: \"{applyConfiguration}\": must not be specified when patchType is JSONPatch",
+                ],
+            ),
+            (
+                json!({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": " "}, "jsonPatch": patch}),
+                vec![
+                    "m.applyConfiguration.expression: Required value",
+                    "m.jsonPatch: Invalid value: \"{jsonPatch}\": must not be specified when patchType is ApplyConfiguration",
+                ],
+            ),
+        ] {
+            assert_eq!(wrong(mutation), expected);
+        }
     }
 }

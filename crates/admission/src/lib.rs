@@ -46,4 +46,4 @@ pub use match_context::MatchContext;
 pub use metrics::AdmissionMetrics;
 pub use served_types::{ServedType, ServedTypes};
 
-pub use expression_validation::{mutating_errors, validating_errors, webhook_errors};
+pub use expression_validation::{ExpressionChecks, param_kind_errors};

@@ -164,6 +164,26 @@ impl Url {
         escaped(&self.written_path, IN_PATHS)
     }
 
+    /// Returns the user with the password, if there is one, as `Userinfo.String` writes it; `None` without an `@`.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        let (user, _) = self.authority.as_deref()?.rsplit_once('@')?;
+        Some(user)
+    }
+
+    /// Returns the query as it was written; empty if there is none.
+    #[must_use]
+    pub fn raw_query(&self) -> &str {
+        self.query.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the fragment without escapes.
+    #[must_use]
+    pub fn fragment(&self) -> String {
+        let bytes = percent_decode(self.fragment.as_bytes());
+        bytes.decode_utf8_lossy().into_owned()
+    }
+
     /// Returns the parameters of the query in their order, without those that cannot be read.
     #[must_use]
     pub fn query(&self) -> Vec<(String, String)> {

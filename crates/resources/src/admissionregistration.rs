@@ -5,8 +5,6 @@ pub(crate) mod defaults;
 pub(crate) mod table;
 pub(crate) mod validation;
 
-use ringwatch_admission::{mutating_errors, validating_errors, webhook_errors};
-use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::set;
 use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::Value;
@@ -33,14 +31,19 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .conditional_update()
             .check_on_create(validation::webhooks)
             .check_on_update(validation::changed_webhooks)
+            .hooks(Registration::EXPRESSIONS)
     };
     let rows = vec![
         V1.cluster("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
             .stored_in(V1BETA1)
             .strategy(
                 policy(defaults::POLICY)
-                    .check(validation::mutating_policy)
-                    .hooks(MutatingPolicies),
+                    .check_on_create(validation::mutating_policy)
+                    .check_on_update(validation::changed_mutating_policy)
+                    .hooks(Registration {
+                        is_new: true,
+                        ..Registration::EXPRESSIONS
+                    }),
             ),
         V1.cluster(
             "mutatingadmissionpolicybindings",
@@ -50,13 +53,16 @@ pub(super) fn rows() -> Vec<RowBuilder> {
         .strategy(
             policy(defaults::POLICY_BINDING)
                 .check(validation::mutating_binding)
-                .hooks(RelabelledKind),
+                .hooks(Registration {
+                    is_new: true,
+                    ..Registration::PLAIN
+                }),
         ),
         V1.cluster(
             "mutatingwebhookconfigurations",
             "MutatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::MUTATING_WEBHOOKS).hooks(ExpressionKind(webhook_errors))),
+        .strategy(webhooks(defaults::MUTATING_WEBHOOKS)),
         V1.cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
             .status()
             .strategy(
@@ -65,101 +71,77 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                     .defaults(defaults::POLICY)
                     .generation(&["spec"])
                     .conditional_update()
-                    .check(validation::policy)
-                    .hooks(ExpressionKind(validating_errors)),
+                    .check_on_create(validation::validating_policy)
+                    .check_on_update(validation::changed_validating_policy)
+                    .hooks(Registration::EXPRESSIONS),
             ),
         V1.cluster(
             "validatingadmissionpolicybindings",
             "ValidatingAdmissionPolicyBinding",
         )
-        .strategy(policy(defaults::POLICY_BINDING).check(validation::validating_binding)),
+        .strategy(
+            policy(defaults::POLICY_BINDING)
+                .check(validation::validating_binding)
+                .hooks(Registration::PLAIN),
+        ),
         V1.cluster(
             "validatingwebhookconfigurations",
             "ValidatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS).hooks(ExpressionKind(webhook_errors))),
+        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS)),
     ];
     rows.into_iter()
         .map(|row| row.category("api-extensions"))
         .collect()
 }
 
-/// A check of an object, with the old one if it is an update. It returns the errors of the fields.
-type RegistrationCheck = fn(&Value, Option<&Value>) -> Vec<FieldError>;
-
-/// The behaviour of kinds with CEL expressions. An expression that the old object has is not judged again in an update.
+/// The behaviour that all kinds of the group have.
 #[derive(Debug)]
-pub(crate) struct ExpressionKind(pub RegistrationCheck);
+struct Registration {
+    /// True if the kind has CEL expressions, whose checks cost more than their size tells.
+    has_expressions: bool,
+    /// True if the kind is stored as v1beta1, which differs from v1 in `apiVersion` alone.
+    is_new: bool,
+}
 
-impl KindHooks for ExpressionKind {
-    fn is_costly(&self) -> bool {
-        true
-    }
+impl Registration {
+    const PLAIN: Self = Self {
+        has_expressions: false,
+        is_new: false,
+    };
+    const EXPRESSIONS: Self = Self {
+        has_expressions: true,
+        is_new: false,
+    };
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        self.0(object, None)
-    }
-
-    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        self.0(object, Some(old))
+    fn relabelled(&self, mut object: Value, group: RowGroup) -> Value {
+        if self.is_new {
+            let version = group.group_version().to_string();
+            set(&mut object, "apiVersion", version.into());
+        }
+        object
     }
 }
 
-/// The behaviour of MutatingAdmissionPolicies, which have expressions and are stored as v1beta1.
-#[derive(Debug)]
-struct MutatingPolicies;
-
-impl KindHooks for MutatingPolicies {
+impl KindHooks for Registration {
     fn is_costly(&self) -> bool {
-        true
+        self.has_expressions
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        mutating_errors(object, None)
-    }
-
-    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        mutating_errors(object, Some(old))
+    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
+        validation::warnings_about_name(object)
     }
 
     fn to_served(&self, object: Value) -> Value {
-        RelabelledKind.to_served(object)
+        self.relabelled(object, V1)
     }
 
     fn to_stored(&self, object: Value) -> Value {
-        RelabelledKind.to_stored(object)
+        self.relabelled(object, V1BETA1)
     }
 
     fn converts(&self) -> bool {
-        true
-    }
-}
-
-/// The behaviour of kinds that are stored as v1beta1, which differs from v1 in `apiVersion` alone.
-#[derive(Debug)]
-struct RelabelledKind;
-
-impl KindHooks for RelabelledKind {
-    fn to_served(&self, mut object: Value) -> Value {
-        set(
-            &mut object,
-            "apiVersion",
-            V1.group_version().to_string().into(),
-        );
-        object
-    }
-
-    fn to_stored(&self, mut object: Value) -> Value {
-        set(
-            &mut object,
-            "apiVersion",
-            V1BETA1.group_version().to_string().into(),
-        );
-        object
-    }
-
-    fn converts(&self) -> bool {
-        true
+        self.is_new
     }
 }
 
@@ -171,9 +153,28 @@ mod tests {
 
     #[test]
     fn relabelling_goes_both_ways() {
+        let new = Registration {
+            is_new: true,
+            ..Registration::PLAIN
+        };
         let served = json!({"apiVersion": "admissionregistration.k8s.io/v1", "spec": {}});
-        let stored = RelabelledKind.to_stored(served.clone());
+        let stored = new.to_stored(served.clone());
         assert_eq!(stored["apiVersion"], "admissionregistration.k8s.io/v1beta1");
-        assert_eq!(RelabelledKind.to_served(stored), served);
+        assert_eq!(new.to_served(stored), served);
+    }
+
+    #[test]
+    fn a_name_of_what_files_configure_is_warned_of() {
+        let warnings = |name: &str| {
+            let object = json!({"metadata": {"name": name}});
+            Registration::PLAIN.warnings(&object, Some(&object))
+        };
+        assert_eq!(warnings("a.example.com"), [""; 0]);
+        assert_eq!(
+            warnings("a.static.k8s.io"),
+            [
+                "metadata.name: names ending with \".static.k8s.io\" are reserved for static manifest-based configurations and cannot be managed via the API"
+            ]
+        );
     }
 }

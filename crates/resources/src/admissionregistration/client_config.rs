@@ -1,7 +1,7 @@
 //! The client configuration of webhooks: URL or service, and the review versions that they support.
 //!
-//! Admission webhooks and the conversion webhooks of custom resources have the same rules. Left out here are
-//! kube-apiserver's check of `caBundle`.
+//! Admission webhooks and the conversion webhooks of custom resources have the same rules, but for `caBundle`, which is
+//! checked of conversion webhooks alone.
 
 use std::collections::BTreeSet;
 
@@ -43,37 +43,39 @@ pub(crate) fn client(config: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn webhook_url(url: &Field<'_, '_>, errors: &mut Errors) {
-    let whole = url.text();
-    if let Err(why) = Url::parse(whole) {
-        errors.push(url.required(&format!("url must be a valid URL: {why}{URL_FORM}")));
-        return;
-    }
-    let (text, fragment) = whole.split_once('#').unwrap_or((whole, ""));
-    let (text, query) = text.split_once('?').unwrap_or((text, ""));
-    let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
-    let scheme = scheme.to_ascii_lowercase();
-    let authority = rest.strip_prefix("//").unwrap_or_default();
-    let authority = authority.split('/').next().unwrap_or_default();
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    if scheme != "https" {
+/// Follows `ValidateWebhookURL` in apiserver's pkg/util/webhook.
+fn webhook_url(at: &Field<'_, '_>, errors: &mut Errors) {
+    let url = match Url::parse(at.text()) {
+        Ok(url) => url,
+        Err(why) => {
+            errors.push(at.required(&format!("url must be a valid URL: {why}{URL_FORM}")));
+            return;
+        }
+    };
+    if url.scheme != "https" {
         let why = format!("'https' is the only allowed URL scheme{URL_FORM}");
-        errors.push(url.invalid_value(scheme.as_str(), why));
+        errors.push(at.invalid_value(url.scheme.as_str(), why));
     }
-    if host.is_empty() {
-        errors.push(url.invalid_value("", format!("host must be specified{URL_FORM}")));
+    if url.host.is_empty() {
+        errors.push(at.invalid_value("", format!("host must be specified{URL_FORM}")));
+    }
+    if let Some(user) = url.user() {
+        errors.push(at.invalid_value(user, "user information is not permitted in the URL"));
     }
     for (part, why) in [
-        (user, "user information is not permitted in the URL"),
-        (fragment, "fragments are not permitted in the URL"),
-        (query, "query parameters are not permitted in the URL"),
+        (url.fragment(), "fragments are not permitted in the URL"),
+        (
+            url.raw_query().to_owned(),
+            "query parameters are not permitted in the URL",
+        ),
     ] {
         if !part.is_empty() {
-            errors.push(url.invalid_value(part, why));
+            errors.push(at.invalid_value(part, why));
         }
     }
 }
 
+/// Follows `ValidateWebhookService` in apiserver's pkg/util/webhook.
 fn webhook_service(service: &Field<'_, '_>, errors: &mut Errors) {
     // Kubernetes confuses the two: it blames the one that is there.
     for (missing, blamed) in [("namespace", "name"), ("name", "namespace")] {

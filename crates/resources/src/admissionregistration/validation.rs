@@ -1,16 +1,17 @@
-//! Admission webhooks, policies and their bindings, apart from their expressions.
+//! Admission webhooks, policies and their bindings.
 //!
 //! Follows pkg/apis/admissionregistration/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::BTreeSet;
 
+use ringwatch_admission::{ExpressionChecks, param_kind_errors};
 use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
 
 use super::client_config::{self, REVIEW_VERSIONS};
 use crate::validation::conditions::conditions;
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::selector;
+use crate::validation::labels::{selector, selector_with_values};
 
 const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
 const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
@@ -35,52 +36,104 @@ struct EnforcedRules {
     no_side_effects: bool,
     known_version: bool,
     unique_names: bool,
+    label_values: bool,
+    /// False if all match conditions are as they were.
+    conditions: bool,
 }
 
 const EVERYTHING: EnforcedRules = EnforcedRules {
     no_side_effects: true,
     known_version: true,
     unique_names: true,
+    label_values: true,
+    conditions: true,
 };
 
 /// Checks an update of the status of a ValidatingAdmissionPolicy. Follows
-/// `ValidateValidatingAdmissionPolicyStatusUpdate`.
+/// `ValidateValidatingAdmissionPolicyStatusUpdate`; the syntax of the path of a field is not looked at.
 pub(super) fn policy_status(object: &Value, _old: &Value) -> Errors {
     let mut errors = Errors::new();
-    conditions(&Field::root(object).at("status.conditions"), &mut errors);
+    let root = Field::root(object);
+    for warning in root.items("status.typeChecking.expressionWarnings") {
+        warning.at("warning").must_be_set(&mut errors);
+        let field = warning.at("fieldRef");
+        if field.text().trim().is_empty() {
+            errors.push(field.required(""));
+        }
+    }
+    conditions(&root.at("status.conditions"), &mut errors);
     errors
+}
+
+/// The end of the names of what files of the server configure. Such a name of an object is none of them.
+const STATIC_SUFFIX: &str = ".static.k8s.io";
+
+/// Returns the warning about a name that looks as if a file of the server had the object. Follows
+/// `WarningsForStaticSuffix`.
+pub(super) fn warnings_about_name(object: &Value) -> Vec<String> {
+    let root = Field::root(object);
+    let is_static = root.at("metadata.name").text().ends_with(STATIC_SUFFIX);
+    let warning = || {
+        format!(
+            "metadata.name: names ending with {STATIC_SUFFIX:?} are reserved for static manifest-based configurations and cannot be managed via the API"
+        )
+    };
+    is_static.then(warning).into_iter().collect()
 }
 
 /// Checks a new MutatingWebhookConfiguration or ValidatingWebhookConfiguration. Follows
 /// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`.
 pub(crate) fn webhooks(object: &Field<'_, '_>, errors: &mut Errors) {
-    all_webhooks(object, EVERYTHING, errors);
+    let mut checks = ExpressionChecks::of_webhooks(None);
+    all_webhooks(object, EVERYTHING, &mut checks, errors);
 }
 
 /// Checks an update of one: a rule that all old webhooks break is not enforced. Follows
 /// `ValidateMutatingWebhookConfigurationUpdate` and `ValidateValidatingWebhookConfigurationUpdate`.
 pub(crate) fn changed_webhooks(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    const HOOKS: &str = "webhooks";
     let mut names = BTreeSet::new();
     let is_known = |version: Field<'_, '_>| REVIEW_VERSIONS.contains(&version.text());
+    let conditions = |of: &Field<'_, '_>| -> Vec<Value> {
+        let hooks = of.items(HOOKS);
+        hooks.map(|it| it.at("matchConditions").value().clone()).collect()
+    };
+    let selects_well = |hook: Field<'_, '_>| {
+        let mut wrong = Errors::new();
+        selector(&hook.at("namespaceSelector"), &mut wrong);
+        selector(&hook.at("objectSelector"), &mut wrong);
+        wrong.is_empty()
+    };
     let enforced = EnforcedRules {
         no_side_effects: old
-            .items("webhooks")
+            .items(HOOKS)
             .all(|it| SIDE_EFFECTS[..NO_SIDE_EFFECTS].contains(&it.at("sideEffects").text())),
-        known_version: old.items("webhooks").all(|it| {
+        known_version: old.items(HOOKS).all(|it| {
             let versions = "admissionReviewVersions";
             it.at(versions).is_empty() || it.items(versions).any(is_known)
         }),
         unique_names: old
-            .items("webhooks")
+            .items(HOOKS)
             .all(|it| names.insert(it.at("name").text().to_owned())),
+        label_values: old.items(HOOKS).all(selects_well),
+        conditions: conditions(object) != conditions(old),
     };
-    all_webhooks(object, enforced, errors);
+    let mut checks = ExpressionChecks::of_webhooks(Some(old.value()));
+    all_webhooks(object, enforced, &mut checks, errors);
 }
 
-fn all_webhooks(object: &Field<'_, '_>, enforced: EnforcedRules, errors: &mut Errors) {
+fn all_webhooks(
+    object: &Field<'_, '_>,
+    enforced: EnforcedRules,
+    checks: &mut ExpressionChecks<'_>,
+    errors: &mut Errors,
+) {
     let mut names = BTreeSet::new();
     for hook in object.items("webhooks") {
         webhook(&hook, enforced, errors);
+        if enforced.conditions {
+            errors.extend(checks.match_conditions(hook.value(), &hook.field()));
+        }
         review_versions(&hook.at("admissionReviewVersions"), enforced, errors);
         let name = hook.at("name");
         if enforced.unique_names && !name.is_empty() && !names.insert(name.text().to_owned()) {
@@ -115,8 +168,9 @@ fn webhook(hook: &Field<'_, '_>, enforced: EnforcedRules, errors: &mut Errors) {
     if !timeout.number().is_none_or(fits) {
         errors.push(timeout.invalid("the timeout value must be between 1 and 30 seconds"));
     }
-    selector(&hook.at("namespaceSelector"), errors);
-    selector(&hook.at("objectSelector"), errors);
+    for selector in ["namespaceSelector", "objectSelector"] {
+        selector_with_values(&hook.at(selector), enforced.label_values, errors);
+    }
     hook.at("reinvocationPolicy")
         .may_be_one_of(&REINVOCATION_POLICIES, errors);
     client_config::client(&hook.at("clientConfig"), errors);
@@ -146,14 +200,47 @@ fn review_versions(versions: &Field<'_, '_>, enforced: EnforcedRules, errors: &m
     }
 }
 
-/// Checks the parts that policies of both kinds have. Follows `validateValidatingAdmissionPolicySpec` and
-/// `validateMutatingAdmissionPolicySpec`.
-pub(crate) fn policy(object: &Field<'_, '_>, errors: &mut Errors) {
+/// Checks a new ValidatingAdmissionPolicy. Follows `ValidateValidatingAdmissionPolicy`.
+pub(crate) fn validating_policy(object: &Field<'_, '_>, errors: &mut Errors) {
+    validations(object, None, errors);
+}
+
+/// Checks an update of a ValidatingAdmissionPolicy. Follows `ValidateValidatingAdmissionPolicyUpdate`.
+pub(crate) fn changed_validating_policy(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
+    validations(object, Some(old.value()), errors);
+}
+
+/// Checks a new MutatingAdmissionPolicy. Follows `ValidateMutatingAdmissionPolicy`.
+pub(crate) fn mutating_policy(object: &Field<'_, '_>, errors: &mut Errors) {
+    mutations(object, None, errors);
+}
+
+/// Checks an update of a MutatingAdmissionPolicy. Follows `ValidateMutatingAdmissionPolicyUpdate`.
+pub(crate) fn changed_mutating_policy(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
+    mutations(object, Some(old.value()), errors);
+}
+
+/// Follows `validateValidatingAdmissionPolicySpec`.
+fn validations(object: &Field<'_, '_>, old: Option<&Value>, errors: &mut Errors) {
+    let mut checks = ExpressionChecks::of_policy(object.value(), old);
+    policy(object, old, false, &mut checks, errors);
     let spec = object.at("spec");
-    spec.at("failurePolicy")
-        .must_point_to_one_of(&FAILURE_POLICIES, errors);
-    matched(&spec.at("matchConstraints"), errors);
-    let annotations = spec.at("auditAnnotations");
+    let (rules, annotations) = (spec.at("validations"), spec.at("auditAnnotations"));
+    if rules.is_empty() && annotations.is_empty() {
+        let why = "validations or auditAnnotations must contain at least one item";
+        errors.extend([rules.required(why), annotations.required(why)]);
+    }
+    for rule in rules.items("") {
+        errors.extend(checks.validation(rule.value(), &rule.field()));
+    }
     if annotations.len() > AUDIT_ANNOTATIONS_MAX {
         let why = format!("must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations");
         errors.push(annotations.invalid(why));
@@ -169,10 +256,61 @@ pub(crate) fn policy(object: &Field<'_, '_>, errors: &mut Errors) {
             let wrong = formats::label_key(&whole).into_iter();
             errors.extend(wrong.map(|why| key.invalid_value(whole.as_str(), why)));
         }
+        errors.extend(checks.audit_value(annotation.value(), &annotation.field()));
         if !keys.insert(key.text()) {
             errors.push(key.duplicate_of(key.text()));
         }
     }
+}
+
+/// Follows `validateMutatingAdmissionPolicySpec`.
+fn mutations(object: &Field<'_, '_>, old: Option<&Value>, errors: &mut Errors) {
+    let mut checks = ExpressionChecks::of_policy(object.value(), old);
+    policy(object, old, true, &mut checks, errors);
+    let spec = object.at("spec");
+    let mutations = spec.at("mutations");
+    if mutations.is_empty() {
+        errors.push(mutations.required("mutations must contain at least one item"));
+    }
+    for mutation in mutations.items("") {
+        errors.extend(checks.mutation(mutation.value(), &mutation.field()));
+    }
+    spec.at("reinvocationPolicy")
+        .must_be_one_of(&REINVOCATION_POLICIES, errors);
+}
+
+/// Checks the parts that policies of both kinds have, up to the variables.
+fn policy(
+    object: &Field<'_, '_>,
+    old: Option<&Value>,
+    mutates: bool,
+    checks: &mut ExpressionChecks<'_>,
+    errors: &mut Errors,
+) {
+    let spec = object.at("spec");
+    spec.at("failurePolicy")
+        .must_point_to_one_of(&FAILURE_POLICIES, errors);
+    errors.extend(param_kind_errors(object.value()));
+    let what = spec.at("matchConstraints");
+    if what.is_set() {
+        matched(&what, errors);
+        let rules = what.at("resourceRules");
+        rules.must_be_set(errors);
+        if mutates {
+            mutated_operations(&what, errors);
+        }
+    } else {
+        errors.push(what.required(""));
+    }
+    let is_same = |old: &Value| {
+        let old = Field::root(old);
+        let parts = ["spec.paramKind", "spec.matchConditions"];
+        parts.iter().all(|it| old.at(it).value() == object.at(it).value())
+    };
+    if !old.is_some_and(is_same) {
+        errors.extend(checks.match_conditions(spec.value(), &spec.field()));
+    }
+    errors.extend(checks.variables(object.value(), mutates));
 }
 
 /// Checks a ValidatingAdmissionPolicyBinding. Follows `validateValidatingAdmissionPolicyBindingSpec`.
@@ -193,12 +331,6 @@ pub(crate) fn validating_binding(object: &Field<'_, '_>, errors: &mut Errors) {
     if seen.is_empty() {
         errors.push(actions.required("at least one validation action is required"));
     }
-}
-
-/// Checks a MutatingAdmissionPolicy. Follows `validateMutatingAdmissionPolicySpec`.
-pub(crate) fn mutating_policy(object: &Field<'_, '_>, errors: &mut Errors) {
-    policy(object, errors);
-    mutated_operations(&object.at("spec.matchConstraints"), errors);
 }
 
 /// Checks a MutatingAdmissionPolicyBinding. Follows `validateMutatingAdmissionPolicyBindingSpec`.

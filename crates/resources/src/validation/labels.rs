@@ -23,10 +23,16 @@ pub(crate) fn labels(at: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks a LabelSelector, if there is one.
 pub(crate) fn selector(at: &Field<'_, '_>, errors: &mut Errors) {
+    selector_with_values(at, true, errors);
+}
+
+/// Checks a LabelSelector, if there is one; the values of its expressions only with `checks_values`, since older objects
+/// may have others than labels can have.
+pub(crate) fn selector_with_values(at: &Field<'_, '_>, checks_values: bool, errors: &mut Errors) {
     labels(&at.at("matchLabels"), errors);
     for expression in at.items("matchExpressions") {
         requirement(&expression, errors);
-        for value in expression.items("values") {
+        for value in expression.items("values").filter(|_| checks_values) {
             value.must_conform(formats::label_value, errors);
         }
     }

@@ -3,7 +3,8 @@ use ringwatch_apimachinery::path::{remove, set};
 use serde_json::{Value, json};
 
 use crate::admissionregistration::validation::{
-    changed_webhooks, policy, validating_binding, webhooks,
+    changed_webhooks, mutating_binding, mutating_policy, policy_status, validating_binding,
+    validating_policy, webhooks,
 };
 use crate::validation::{ObjectCheck, found, found_in_change, messages};
 
@@ -119,6 +120,11 @@ fn webhooks_are_refused_as_kube_apiserver_does() {
         ),
         (
             "webhooks[0].clientConfig.url",
+            json!("https://@a"),
+            "clientConfig.url: Invalid value: \"\": user information is not permitted in the URL",
+        ),
+        (
+            "webhooks[0].clientConfig.url",
             json!("https://a?b"),
             "clientConfig.url: Invalid value: \"b\": query parameters are not permitted in the URL",
         ),
@@ -159,6 +165,63 @@ fn what_webhooks_were_before_they_may_stay() {
     );
     let good = configuration();
     assert_eq!(found_in_change(changed_webhooks, &old, &good).len(), 3);
+    let mut odd = configuration();
+    odd["webhooks"][0]["objectSelector"] =
+        json!({"matchExpressions": [{"key": "k", "operator": "In", "values": ["a b"]}]});
+    assert_eq!(found_in_change(changed_webhooks, &odd, &good).len(), 1);
+    assert_eq!(found_in_change(changed_webhooks, &odd, &odd), []);
+    let mut nameless = configuration();
+    nameless["webhooks"][0]["matchConditions"] = json!([{"expression": "true"}]);
+    assert_eq!(found_in_change(changed_webhooks, &nameless, &good).len(), 1);
+    assert_eq!(found_in_change(changed_webhooks, &nameless, &nameless), []);
+}
+
+#[test]
+fn errors_of_a_policy_come_in_the_order_of_its_fields() {
+    let policy = json!({"metadata": {"name": "p"}, "spec": {"failurePolicy": "x",
+        "paramKind": {"apiVersion": "v1"}, "matchConstraints": {"matchPolicy": "Exact"},
+        "matchConditions": [{"name": "c"}], "variables": [{"name": "v"}], "validations": [{}],
+        "auditAnnotations": [{"key": "k"}, {"key": "k", "valueExpression": "1"}]}});
+    let errors = found(validating_policy, &policy);
+    let fields: Vec<_> = errors.iter().map(|it| it.field.as_str()).collect();
+    assert_eq!(
+        fields,
+        [
+            "failurePolicy",
+            "paramKind.kind",
+            "matchConstraints.resourceRules",
+            "matchConditions[0].expression",
+            "variables[0].expression",
+            "validations[0].expression",
+            "auditAnnotations[0].valueExpression",
+            "auditAnnotations[1].valueExpression",
+            "auditAnnotations[1].key",
+        ]
+        .map(|it| format!("spec.{it}"))
+    );
+    let mut none = policy;
+    none["spec"] = json!({"failurePolicy": "Fail"});
+    assert_eq!(
+        messages(&found(validating_policy, &none)),
+        [
+            "spec.matchConstraints: Required value",
+            "spec.validations: Required value: validations or auditAnnotations must contain at least one item",
+            "spec.auditAnnotations: Required value: validations or auditAnnotations must contain at least one item",
+        ]
+    );
+}
+
+#[test]
+fn warnings_in_the_status_of_a_policy_say_something_of_a_field() {
+    let status = json!({"typeChecking": {"expressionWarnings": [{"fieldRef": " "},
+        {"fieldRef": "spec.x", "warning": "w"}]}});
+    assert_eq!(
+        messages(&policy_status(&json!({"status": status}), &json!({}))),
+        [
+            "status.typeChecking.expressionWarnings[0].warning: Required value",
+            "status.typeChecking.expressionWarnings[0].fieldRef: Required value",
+        ]
+    );
 }
 
 #[test]
@@ -166,7 +229,7 @@ fn policies_and_bindings_are_refused_as_kube_apiserver_does() {
     let good = json!({"metadata": {"name": "p"}, "spec": {"failurePolicy": "Fail",
         "matchConstraints": {"matchPolicy": "Exact", "resourceRules": [rule()]},
         "auditAnnotations": [{"key": "k", "valueExpression": "'a'"}]}});
-    assert_eq!(messages(&found(policy, &good)), [""; 0]);
+    assert_eq!(messages(&found(validating_policy, &good)), [""; 0]);
     let keys = |keys: &[&str]| {
         let annotation = |key: &&str| json!({"key": key, "valueExpression": "'a'"});
         keys.iter().map(annotation).collect::<Vec<_>>()
@@ -193,7 +256,7 @@ fn policies_and_bindings_are_refused_as_kube_apiserver_does() {
             "spec.matchConstraints.resourceRules[0].apiGroups: Invalid value: [\"*\",\"\"]: if '*' is present, must not specify other API groups",
         ),
     ] {
-        let found = said(policy, &good, path, &value);
+        let found = said(validating_policy, &good, path, &value);
         let first = found.first().map_or("", String::as_str);
         assert!(first.starts_with(wrong), "{path} {value}: {found:?}");
     }
@@ -245,12 +308,13 @@ fn policies_and_bindings_are_refused_as_kube_apiserver_does() {
 
 #[test]
 fn what_is_deleted_is_not_mutated() {
-    use crate::admissionregistration::validation::{mutating_binding, mutating_policy};
     let rules = |operation: &str| {
         json!({"resourceRules": [{"operations": [operation], "apiGroups": [""],
             "apiVersions": ["v1"], "resources": ["pods"]}]})
     };
-    let policy = |operation: &str| json!({"metadata": {"name": "p"}, "spec": {"failurePolicy": "Fail", "matchConstraints": rules(operation)}});
+    let policy = |operation: &str| json!({"metadata": {"name": "p"}, "spec": {"failurePolicy": "Fail", "matchConstraints": rules(operation),
+        "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}]}});
     let binding =
         |operation: &str| json!({"spec": {"policyName": "p", "matchResources": rules(operation)}});
     for operation in ["*", "CREATE", "UPDATE", "CONNECT"] {
