@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use ringwatch_apimachinery::NameRule;
 use ringwatch_apimachinery::accessor::format_time;
-use ringwatch_apimachinery::path::{get, get_mut, keep, list, set};
+use ringwatch_apimachinery::path::{get, get_mut, keep, list, set, text};
 use ringwatch_registry::RequestContext;
 use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::subresource::SubresourceStrategy;
@@ -70,31 +70,30 @@ fn approval() -> SubresourceStrategy {
         .validate_update(validation::approval)
 }
 
-/// Fills in the times of conditions: those of the same condition in the old object, or else now.
+/// Fills in the times of conditions: a change of the status is dated as in the old object, if that has the same one,
+/// and all else is of now. Follows `populateConditionTimestamps`.
 fn date(context: &RequestContext, object: &mut Value, old: &Value) {
-    const TIMES: [(&str, &[&str]); 2] = [
-        ("lastTransitionTime", &["type", "status"]),
-        ("lastUpdateTime", &["type", "status", "reason", "message"]),
-    ];
-    fn key<'v>(condition: &'v Value, same: &[&str]) -> Vec<Option<&'v Value>> {
-        same.iter().map(|name| condition.get(name)).collect()
-    }
+    const CHANGED: &str = "lastTransitionTime";
+    const UPDATED: &str = "lastUpdateTime";
+    let key = |condition: &Value| {
+        ["type", "status"].map(|name| text(condition, name).to_owned())
+    };
+    let is_set = |condition: &Value, time: &str| get(condition, time).is_some_and(|it| !it.is_null());
     let mut before = HashMap::new();
     for condition in list(old, "status.conditions") {
-        for (time, same) in TIMES {
-            let first = before.entry((time, key(condition, same)));
-            first.or_insert_with(|| condition.get(time).filter(|it| !it.is_null()));
+        if is_set(condition, CHANGED) {
+            before.entry(key(condition)).or_insert(&condition[CHANGED]);
         }
     }
     let now = Value::from(format_time(context.clock.wall()));
     let conditions = get_mut(object, "status.conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten() {
-        for (time, same) in TIMES {
-            if get(condition, time).is_none_or(Value::is_null) {
-                let before = before.get(&(time, key(condition, same)));
-                let date = before.copied().flatten().unwrap_or(&now).clone();
-                set(condition, time, date);
-            }
+        if !is_set(condition, UPDATED) {
+            set(condition, UPDATED, now.clone());
+        }
+        if !is_set(condition, CHANGED) {
+            let changed = before.get(&key(condition)).copied().unwrap_or(&now);
+            set(condition, CHANGED, changed.clone());
         }
     }
 }
@@ -193,5 +192,10 @@ mod tests {
         let condition = &denied["status"]["conditions"][0];
         assert_eq!(condition["lastTransitionTime"], before);
         assert_eq!(condition["lastUpdateTime"], NOW);
+        let mut again = json!({"status": {"conditions": [{"type": "Denied"}]}});
+        approval().prepare_for_update(&context, &mut again, &old);
+        let condition = &again["status"]["conditions"][0];
+        assert_eq!(condition["lastTransitionTime"], before);
+        assert_eq!(condition["lastUpdateTime"], NOW, "it has been sent anew");
     }
 }

@@ -1,13 +1,58 @@
 //! PEM of certificate requests (PKCS #10) and certificates.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ringwatch_apimachinery::go_text::quoted;
 use x509_parser::asn1_rs::{Any, Tag};
-use x509_parser::prelude::{FromDer, Pem, X509Certificate, X509CertificationRequest, X509Error};
+use x509_parser::prelude::{FromDer, X509Certificate, X509CertificationRequest, X509Error};
 
 const REQUEST: &str = "CERTIFICATE REQUEST";
 const CERTIFICATE: &str = "CERTIFICATE";
 
 /// Maximum number of PEM blocks of a chain that are checked.
 const CERTIFICATES_MAX: usize = 1000;
+
+/// One block of a PEM text.
+struct PemBlock {
+    label: String,
+    has_headers: bool,
+    contents: Vec<u8>,
+}
+
+/// Returns the blocks of a PEM text. What is no block is passed over, as `pem.Decode` of Go does.
+fn blocks(text: &[u8]) -> impl Iterator<Item = PemBlock> {
+    let lines = text.split(|byte| *byte == b'\n');
+    let mut open: Option<PemBlock> = None;
+    let mut coded: Vec<u8> = Vec::new();
+    let mut in_headers = false;
+    lines.filter_map(move |line| {
+        let line = line.trim_ascii_end();
+        if let Some(rest) = line.strip_prefix(b"-----BEGIN ") {
+            open = rest.strip_suffix(b"-----").map(|label| PemBlock {
+                label: String::from_utf8_lossy(label).into_owned(),
+                has_headers: false,
+                contents: Vec::new(),
+            });
+            coded.clear();
+            in_headers = true;
+            return None;
+        }
+        if let Some(end) = line.strip_prefix(b"-----END ") {
+            let mut block = open.take()?;
+            let same = end.strip_suffix(b"-----")? == block.label.as_bytes();
+            block.contents = STANDARD.decode(&coded).ok().filter(|_| same)?;
+            return Some(block);
+        }
+        let block = open.as_mut()?;
+        in_headers &= line.contains(&b':');
+        if in_headers {
+            block.has_headers = true;
+        } else {
+            coded.extend(line.iter().filter(|byte| !byte.is_ascii_whitespace()));
+        }
+        None
+    })
+}
 
 /// A PKCS #10 certificate request in DER.
 #[derive(Debug)]
@@ -19,7 +64,7 @@ impl SigningRequest {
     /// # Errors
     /// A message if the PEM block is of another type, the DER is malformed or the signature is wrong.
     pub fn read(pem: &[u8]) -> Result<Self, String> {
-        let block = Pem::iter_from_buffer(pem).next().and_then(Result::ok);
+        let block = blocks(pem).next();
         let Some(block) = block.filter(|block| block.label == REQUEST) else {
             return Err(format!("PEM block type must be {REQUEST}"));
         };
@@ -72,15 +117,27 @@ fn text(value: &Any<'_>) -> String {
 /// A message about the first block that is no certificate or is malformed, or that there is none.
 pub(super) fn check_certificates(pem: &[u8]) -> Result<(), String> {
     let mut found = false;
-    for block in Pem::iter_from_buffer(pem).take(CERTIFICATES_MAX) {
-        let Ok(block) = block else { break };
+    for block in blocks(pem).take(CERTIFICATES_MAX) {
         if block.label != CERTIFICATE {
             return Err(format!(
-                "only {CERTIFICATE} PEM blocks are allowed, found {:?}",
-                block.label
+                "only {CERTIFICATE} PEM blocks are allowed, found {}",
+                quoted(&block.label)
             ));
         }
-        X509Certificate::from_der(&block.contents).map_err(|error| format!("x509: {error}"))?;
+        if block.has_headers {
+            return Err("no PEM block headers are permitted".to_owned());
+        }
+        if block.contents.is_empty() {
+            return Err(format!(
+                "found {CERTIFICATE} PEM block containing 0 certificates"
+            ));
+        }
+        let mut rest = &block.contents[..];
+        while !rest.is_empty() {
+            let (after, _) =
+                X509Certificate::from_der(rest).map_err(|error| format!("x509: {error}"))?;
+            rest = after;
+        }
         found = true;
     }
     if found {
@@ -115,7 +172,8 @@ mod tests {
             assert_eq!(error, "PEM block type must be CERTIFICATE REQUEST");
         }
         let twice = format!("{certificate}{certificate}");
-        for chain in [&certificate, &twice] {
+        let among = format!("words\n-----BEGIN X-----\n{certificate}-----BEGIN Y\n");
+        for chain in [&certificate, &twice, &among] {
             assert_eq!(check_certificates(chain.as_bytes()), Ok(()));
         }
         let both = format!("{certificate}{request}");
@@ -125,6 +183,14 @@ mod tests {
                 "only CERTIFICATE PEM blocks are allowed, found \"CERTIFICATE REQUEST\"",
             ),
             ("eA==", "must contain at least one CERTIFICATE PEM block"),
+            (
+                &*certificate.replacen("-----\n", "-----\nkey: value\n\n", 1),
+                "no PEM block headers are permitted",
+            ),
+            (
+                "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
+                "found CERTIFICATE PEM block containing 0 certificates",
+            ),
         ] {
             assert_eq!(check_certificates(other.as_bytes()), Err(why.to_owned()));
         }

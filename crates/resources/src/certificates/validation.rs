@@ -4,9 +4,10 @@
 
 use std::collections::HashSet;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine as _, alphabet};
 use ringwatch_apimachinery::FieldError;
+use ringwatch_apimachinery::go_text::quoted;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
@@ -24,8 +25,8 @@ const FINAL: &[&str] = &["Approved", "Denied", "Failed"];
 const STATUSES: &[&str] = &["False", "True", "Unknown"];
 const CONDITIONS: &str = "status.conditions";
 const DNS_SUBDOMAIN_BYTES_MAX: usize = 253;
-/// A subdomain, a dot and a label.
-const SIGNER_PATH_BYTES_MAX: usize = 253 + 1 + 63;
+/// Maximum length of a signer's name: a domain, a slash, and a path that is a subdomain, a dot and a label.
+const SIGNER_BYTES_MAX: usize = DNS_SUBDOMAIN_BYTES_MAX + 1 + 253 + 1 + 63;
 
 const USAGES: &[&str] = &[
     "any",
@@ -89,7 +90,7 @@ pub(crate) fn new_request(request: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the name of a signer: a domain and a path.
+/// Checks the name of a signer: a domain and a path. Follows `ValidateSignerName` in pkg/apis/core/validation.
 fn signer_name(signer: &Field<'_, '_>, errors: &mut Errors) {
     if signer.text().is_empty() {
         errors.push(signer.required(""));
@@ -110,8 +111,8 @@ fn signer_name(signer: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(signer.invalid_value(domain, why));
     }
     labels(signer, path, formats::dns_subdomain, errors);
-    if path.len() > SIGNER_PATH_BYTES_MAX {
-        errors.push(signer.too_long(SIGNER_PATH_BYTES_MAX));
+    if signer.text().len() > SIGNER_BYTES_MAX {
+        errors.push(signer.too_long(SIGNER_BYTES_MAX));
     }
 }
 
@@ -123,7 +124,7 @@ fn labels(signer: &Field<'_, '_>, text: &str, rule: fn(&str) -> Vec<String>, err
     };
     let why = why
         .iter()
-        .map(|why| format!("validating label {label:?}: {why}"));
+        .map(|why| format!("validating label {}: {why}", quoted(label)));
     errors.extend(why.map(|why| signer.invalid_value(text, &why)));
 }
 
@@ -172,39 +173,37 @@ fn taken_back(request: &Value, old: &Value) -> Errors {
         .collect()
 }
 
-/// Returns the errors in conditions, unless there were errors before.
+/// Returns the errors in conditions, of which the old object may have those that there once could be. Follows
+/// `validateConditions`.
 fn conditions(request: &Value, old: &Value) -> Errors {
-    let mut before = Errors::new();
-    conditions_of(&Field::root(old), &mut before);
     let mut errors = Errors::new();
-    if before.is_empty() {
-        conditions_of(&Field::root(request), &mut errors);
+    let before: Vec<&str> = list(old, CONDITIONS).iter().map(|it| text(it, "type")).collect();
+    let unique: HashSet<_> = before.iter().collect();
+    let had_both = VERDICTS.iter().all(|kind| unique.contains(kind));
+    let (had_empty, had_twice) = (unique.contains(&""), unique.len() < before.len());
+    let mut seen: HashSet<&str> = HashSet::new();
+    let root = Field::root(request);
+    for condition in root.items(CONDITIONS) {
+        let kind = condition.at("type");
+        if !had_empty {
+            kind.must_be_set(&mut errors);
+        }
+        let allowed = match kind.text() {
+            it if FINAL.contains(&it) => &["True"][..],
+            _ => STATUSES,
+        };
+        condition.at("status").must_be_one_of(allowed, &mut errors);
+        let other = VERDICTS.iter().find(|other| **other != kind.text());
+        let is_verdict = VERDICTS.contains(&kind.text());
+        if is_verdict && !had_both && other.is_some_and(|other| seen.contains(*other)) {
+            let why = "Approved and Denied conditions are mutually exclusive";
+            errors.push(root.at(CONDITIONS).invalid_value(kind.text(), why));
+        }
+        if !seen.insert(kind.text()) && !had_twice {
+            errors.push(kind.duplicate_of(kind.text()));
+        }
     }
     errors
-}
-
-fn conditions_of(request: &Field<'_, '_>, errors: &mut Errors) {
-    let mut seen: HashSet<&str> = HashSet::new();
-    for condition in request.items(CONDITIONS) {
-        let kind = condition.at("type");
-        kind.must_be_set(errors);
-        let status = condition.at("status");
-        if status.is_empty() {
-            errors.push(status.required(""));
-        } else if FINAL.contains(&kind.text()) {
-            status.must_be_one_of(&["True"], errors);
-        } else {
-            status.must_be_one_of(STATUSES, errors);
-        }
-        let other = VERDICTS.iter().find(|other| **other != kind.text());
-        if VERDICTS.contains(&kind.text()) && other.is_some_and(|other| seen.contains(*other)) {
-            let why = "Approved and Denied conditions are mutually exclusive";
-            errors.push(request.at(CONDITIONS).invalid_value(kind.text(), why));
-        }
-        if !seen.insert(kind.text()) {
-            errors.push(kind.duplicate());
-        }
-    }
 }
 
 fn count(request: &Value, kind: &str) -> usize {
@@ -212,8 +211,66 @@ fn count(request: &Value, kind: &str) -> usize {
     conditions.filter(|it| text(it, "type") == kind).count()
 }
 
-/// Decodes base64. Other texts were refused before.
+/// Decodes base64 as Go does, which ignores line breaks and excess bits. Other texts were refused before.
 fn bytes(value: &Value) -> Vec<u8> {
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+    );
     let text = value.as_str().unwrap_or_default();
-    STANDARD.decode(text).unwrap_or_default()
+    LENIENT.decode(text.replace(['\r', '\n'], "")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::validation::messages;
+
+    fn signers(name: &str) -> Vec<String> {
+        let name = json!(name);
+        let mut errors = Errors::new();
+        signer_name(&Field::root(&name), &mut errors);
+        messages(&errors)
+    }
+
+    #[test]
+    fn a_signer_is_a_domain_and_a_path() {
+        assert_eq!(signers("example.com/a.b"), [""; 0]);
+        assert_eq!(
+            signers("example/a"),
+            [": Invalid value: \"example\": should be a domain with at least two segments separated by dots"]
+        );
+        let domain = "a.".repeat(126) + "a";
+        let path = |bytes: usize| "b.".repeat(bytes / 2 - 1) + &"b".repeat(2 + bytes % 2);
+        assert_eq!(signers(&format!("{domain}/{}", path(317))), [""; 0]);
+        assert_eq!(
+            signers(&format!("{domain}/{}", path(318))),
+            [": Too long: may not be more than 571 bytes"]
+        );
+        assert_eq!(signers(&format!("a.b/{}", path(500))), [""; 0]);
+    }
+
+    #[test]
+    fn faults_that_conditions_had_may_stay() {
+        let with = |kinds: &[&str]| {
+            let condition = |kind: &&str| json!({"type": kind, "status": "True"});
+            json!({"status": {"conditions": kinds.iter().map(condition).collect::<Vec<_>>()}})
+        };
+        let wrong = |new: &[&str], old: &[&str]| conditions(&with(new), &with(old)).len();
+        assert_eq!(wrong(&["Approved", "Denied"], &["Approved"]), 1);
+        assert_eq!(wrong(&["Approved", "Denied"], &["Denied", "Approved"]), 0);
+        assert_eq!(wrong(&["X", "X", ""], &["Y", "Y"]), 1, "an empty type is new");
+        assert_eq!(wrong(&["X", "X", ""], &[""]), 1, "a type that is there twice is new");
+        let mut odd = with(&["Failed"]);
+        odd["status"]["conditions"][0]["status"] = json!("False");
+        assert_eq!(conditions(&odd, &odd).len(), 1, "a status is always checked");
+    }
+
+    #[test]
+    fn base64_may_have_line_breaks() {
+        assert_eq!(bytes(&json!("Y\nWI=\n")), b"ab");
+        assert_eq!(bytes(&json!("YR==")), b"a");
+    }
 }
