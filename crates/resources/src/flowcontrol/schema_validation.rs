@@ -73,7 +73,8 @@ pub(super) fn status(object: &Value, _old: &Value) -> Errors {
     errors
 }
 
-fn conditions(object: &Field<'_, '_>, errors: &mut Errors) {
+/// Follows `ValidateFlowSchemaStatus` and `ValidatePriorityLevelConfigurationStatus`.
+pub(super) fn conditions(object: &Field<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for condition in object.items("status.conditions") {
         let kind = condition.at("type");

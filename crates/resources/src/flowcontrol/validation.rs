@@ -5,6 +5,7 @@
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::json;
 
+use super::schema_validation::conditions;
 use crate::validation::field::{Errors, Field};
 
 /// The one level whose requests never wait.
@@ -18,8 +19,16 @@ const QUEUES_MAX: i64 = 10_000_000;
 /// Number of bits of a flow's hash that choose its queues.
 const HASH_BITS: f64 = 60.0;
 
-/// Checks a PriorityLevelConfiguration. Follows `ValidatePriorityLevelConfigurationSpec`.
+/// The annotation by which conversion from v1beta3 tells zero shares from none. No object may have it itself.
+const ZERO_SHARES: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
+
+/// Checks a PriorityLevelConfiguration. Follows `ValidatePriorityLevelConfiguration`.
 pub(crate) fn priority_level(object: &Field<'_, '_>, errors: &mut Errors) {
+    let annotations = object.at("metadata.annotations");
+    if annotations.value().get(ZERO_SHARES).is_some() {
+        let why = format!("annotation '{ZERO_SHARES}' is forbidden");
+        errors.push(annotations.forbidden(why));
+    }
     let spec = object.at("spec");
     let (kind, limited, exempt) = (spec.at("type"), spec.at("limited"), spec.at("exempt"));
     if (object.at("metadata.name").text() == EXEMPT) != (kind.text() == "Exempt") {
@@ -41,6 +50,7 @@ pub(crate) fn priority_level(object: &Field<'_, '_>, errors: &mut Errors) {
         _ => errors.push(kind.unsupported(&["Exempt", "Limited"])),
     }
     mandatory(object.at("metadata.name").text(), &spec, errors);
+    conditions(object, errors);
 }
 
 /// Checks that the two levels that every server has keep their specs, but for the shares of the exempt one.

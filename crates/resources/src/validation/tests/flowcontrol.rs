@@ -37,6 +37,13 @@ fn priority_levels_that_are_wrong() {
                 &["spec.limited: Required value: must not be empty when type is Limited"],
             ),
             (
+                "metadata.annotations",
+                json!({"flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares": ""}),
+                &[
+                    "metadata.annotations: Forbidden: annotation 'flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares' is forbidden",
+                ],
+            ),
+            (
                 "spec.limited.lendablePercent",
                 json!(101),
                 &[
