@@ -64,6 +64,14 @@ impl Quantity {
         unit.is_positive() && unit.is_whole() && whole % (unit.billionths / BILLION) == 0
     }
 
+    /// Returns the quantity as an integer, rounded away from zero; the largest or least one if it is beyond that.
+    #[must_use]
+    pub fn rounded_up(self) -> i64 {
+        let more = if self.is_whole() { 0 } else { self.billionths.signum() };
+        let whole = self.billionths / BILLION + more;
+        i64::try_from(whole).unwrap_or(if whole < 0 { i64::MIN } else { i64::MAX })
+    }
+
     /// Returns the quantity divided by another one, as an approximation for messages and for comparison with given
     /// ratios.
     #[allow(

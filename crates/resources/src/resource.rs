@@ -6,6 +6,7 @@ mod deallocation;
 mod defaults;
 mod device_validation;
 mod limits;
+mod request_policy;
 mod selector_expressions;
 mod slice;
 mod slice_validation;
@@ -64,7 +65,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                     .returns_deleted_object()
                     .defaults(defaults::RESOURCE_CLAIM_TEMPLATE)
                     .hooks(Selecting)
-                    .check_on_create(claim_validation::template)
+                    .check(claim_validation::template)
                     .check_on_update(claim_validation::update),
             ),
         V1.cluster("resourceslices", "ResourceSlice")
@@ -73,8 +74,8 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                 Generic::new()
                     .returns_deleted_object()
                     .generation(&["spec"])
-                    .check(slice_validation::slice)
-                    .check_on_update(slice_validation::update)
+                    .check_on_create(slice_validation::slice)
+                    .check_on_update(slice_validation::changed_slice)
                     .told_if_empty(&["spec.devices", "spec.sharedCounters"])
                     .hooks(ResourceSlices),
             ),

@@ -27,7 +27,7 @@ pub(crate) fn claim(claim: &Field<'_, '_>, errors: &mut Errors) {
     devices(&claim.at("spec.devices"), errors);
 }
 
-/// Checks a ResourceClaimTemplate. Follows `ValidateResourceClaimTemplate`.
+/// Checks a ResourceClaimTemplate, be it new or updated. Follows `ValidateResourceClaimTemplate`.
 pub(crate) fn template(template: &Field<'_, '_>, errors: &mut Errors) {
     template_metadata(&template.at("spec.metadata"), errors);
     devices(&template.at("spec.spec.devices"), errors);
@@ -109,17 +109,9 @@ pub(super) fn named_request(name: &Field<'_, '_>, names: &HashSet<String>, error
 
 /// Checks the names of requests to which a constraint or configuration applies.
 pub(super) fn named_requests(of: &Field<'_, '_>, names: &HashSet<String>, errors: &mut Errors) {
-    let list = of.at("requests");
-    if has_too_many(&list, REQUESTS_MAX, errors) {
-        return;
-    }
-    let mut seen = HashSet::new();
-    for name in list.items("") {
-        named_request(&name, names, errors);
-        if !seen.insert(name.text()) {
-            errors.push(name.duplicate());
-        }
-    }
+    set(&of.at("requests"), REQUESTS_MAX, "", errors, |name, errors| {
+        named_request(name, names, errors);
+    });
 }
 
 /// Checks the name of an attribute with its domain. Follows `validateFullyQualifiedName`.
@@ -173,7 +165,8 @@ fn toleration(at: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an update of a ResourceClaim: its spec is immutable. Follows `ValidateResourceClaimUpdate`.
+/// Checks an update of a ResourceClaim or ResourceClaimTemplate: its spec is immutable. Follows
+/// `ValidateResourceClaimUpdate` and `ValidateResourceClaimTemplateUpdate`.
 pub(crate) fn update(claim: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     claim.at("spec").must_stay(&old.at("spec"), errors);
 }

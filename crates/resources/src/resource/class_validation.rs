@@ -19,25 +19,25 @@ const OPAQUE_BYTES_MAX: usize = 10 * 1024;
 /// Checks a new DeviceClass. Follows `ValidateDeviceClass`.
 pub(crate) fn class(object: &Field<'_, '_>, errors: &mut Errors) {
     selectors(&object.at("spec.selectors"), errors);
-    beside_selectors(object, errors);
+    beside_selectors(object, false, errors);
 }
 
 /// Checks an update of a DeviceClass. Selectors that stay are not compiled again, so that they cannot stand in the way
-/// of other changes. Follows `ValidateDeviceClassUpdate`.
+/// of other changes, and the parameters of configurations that stay may be long. Follows `ValidateDeviceClassUpdate`.
 pub(crate) fn changed_class(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
-    let now = object.at("spec.selectors");
-    if now.value() != old.at("spec.selectors").value() {
-        selectors(&now, errors);
+    let stays = |path: &str| object.at(path).value() == old.at(path).value();
+    if !stays("spec.selectors") {
+        selectors(&object.at("spec.selectors"), errors);
     }
-    beside_selectors(object, errors);
+    beside_selectors(object, stays("spec.config"), errors);
 }
 
-fn beside_selectors(object: &Field<'_, '_>, errors: &mut Errors) {
+fn beside_selectors(object: &Field<'_, '_>, may_be_long: bool, errors: &mut Errors) {
     let spec = object.at("spec");
     let configs = spec.at("config");
     if !has_too_many(&configs, CONFIGS_MAX, errors) {
         for config in configs.items("") {
-            configuration(&config, errors);
+            sized_configuration(&config, may_be_long, errors);
         }
     }
     let extended = spec.at("extendedResourceName");
@@ -66,6 +66,10 @@ pub(super) fn selectors(list: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks the configuration of devices for a driver. Follows `validateDeviceConfiguration`.
 pub(super) fn configuration(config: &Field<'_, '_>, errors: &mut Errors) {
+    sized_configuration(config, false, errors);
+}
+
+fn sized_configuration(config: &Field<'_, '_>, may_be_long: bool, errors: &mut Errors) {
     let opaque = config.at("opaque");
     if !opaque.is_set() {
         errors.push(opaque.required(""));
@@ -73,15 +77,19 @@ pub(super) fn configuration(config: &Field<'_, '_>, errors: &mut Errors) {
     }
     let driver = opaque.at("driver");
     driver_name(&driver, errors);
-    opaque_object(&opaque.at("parameters"), errors);
+    sized_object(&opaque.at("parameters"), may_be_long, errors);
 }
 
 /// Checks an object that a driver alone understands. Follows `validateRawExtension`; the length is that of compact
 /// JSON.
 pub(super) fn opaque_object(field: &Field<'_, '_>, errors: &mut Errors) {
+    sized_object(field, false, errors);
+}
+
+fn sized_object(field: &Field<'_, '_>, may_be_long: bool, errors: &mut Errors) {
     match field.value() {
         Value::Null => errors.push(field.required("")),
-        value if value.to_string().len() > OPAQUE_BYTES_MAX => {
+        value if !may_be_long && value.to_string().len() > OPAQUE_BYTES_MAX => {
             errors.push(field.too_long(OPAQUE_BYTES_MAX));
         }
         Value::Object(_) => {}
@@ -97,7 +105,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::validation::{found, messages};
+    use crate::validation::{found, found_in_change, messages};
 
     #[test]
     fn classes_that_are_wrong() {
@@ -151,5 +159,22 @@ mod tests {
             *object.pointer_mut(&format!("/spec/{at}")).expect("a field") = value;
             assert_eq!(messages(&found(class, &object)), [wrong], "{at}");
         }
+    }
+
+    #[test]
+    fn what_was_long_may_stay() {
+        let with = |extended: &str| {
+            json!({"spec": {"extendedResourceName": extended,
+                "selectors": [{"cel": {"expression": "no such language"}}],
+                "config": [{"opaque": {"driver": "d", "parameters": {"a": "x".repeat(OPAQUE_BYTES_MAX)}}}]}})
+        };
+        let old = with("example.com/gpu");
+        assert_eq!(found_in_change(changed_class, &with("example.com/cpu"), &old), []);
+        let mut changed = old.clone();
+        changed["spec"]["config"][0]["opaque"]["driver"] = json!("e");
+        assert_eq!(
+            messages(&found_in_change(changed_class, &changed, &old)),
+            ["spec.config[0].opaque.parameters: Too long: may not be more than 10240 bytes"]
+        );
     }
 }

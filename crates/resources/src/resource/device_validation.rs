@@ -9,6 +9,7 @@ use ringwatch_apimachinery::validation::formats::mismatch;
 use serde_json::{Map, Value};
 
 use super::limits::{has_too_many, set};
+use super::request_policy::request_policy;
 use crate::core::volume::drivers::driver_form;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::node_selector;
@@ -19,6 +20,8 @@ const PROPERTIES_MAX: usize = 32;
 const VALUES_MAX: usize = 48;
 const VALUE_BYTES_MAX: usize = 64;
 const ID_BYTES_MAX: usize = 32;
+/// Maximum length of the name of an attribute or capacity as errors show it: a domain, a slash and an identifier.
+const SHOWN_BYTES_MAX: usize = 63 + 1 + ID_BYTES_MAX;
 const TAINTS_MAX: usize = 16;
 /// Maximum number of counter sets from which a device takes.
 const SETS_MAX: usize = 2;
@@ -31,8 +34,14 @@ const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
 pub(super) const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 const OWN_NODES: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 
-/// Checks a device, which tells its nodes if and only if the slice says so. Follows `validateDevice`.
-pub(super) fn device(device: &Field<'_, '_>, tells_nodes: bool, errors: &mut Errors) {
+/// Checks a device, which tells its nodes if and only if the slice says so. Taints that the old device of this name has
+/// as well are not looked at. Follows `validateDevice`.
+pub(super) fn device(
+    device: &Field<'_, '_>,
+    old: Option<&Field<'_, '_>>,
+    tells_nodes: bool,
+    errors: &mut Errors,
+) {
     device.at("name").must_conform(formats::dns_label, errors);
     let count = |member: &str| device.members(member).count();
     let properties = count("attributes") + count("capacity");
@@ -52,19 +61,25 @@ pub(super) fn device(device: &Field<'_, '_>, tells_nodes: bool, errors: &mut Err
     let attributes = device.at("attributes");
     for (name, attribute) in device.members("attributes") {
         qualified_name(&attributes, name, errors);
-        self::attribute(&attribute, errors);
+        self::attribute(&attribute.called(&shortened(name)), errors);
     }
     let is_shared = device.at("allowMultipleAllocations").is_true();
     let capacities = device.at("capacity");
     for (name, capacity) in device.members("capacity") {
         qualified_name(&capacities, name, errors);
-        if !is_shared {
+        let name = shortened(name);
+        let capacity = capacity.called(&name);
+        if is_shared {
+            request_policy(&capacity, errors);
+        } else {
             let why = "allowMultipleAllocations must be true";
             capacity.at("requestPolicy").must_be_unset(why, errors);
         }
     }
-    if !has_too_many(&device.at("taints"), TAINTS_MAX, errors) {
-        for taint in device.items("taints") {
+    let taints = device.at("taints");
+    let stay = old.is_some_and(|old| old.at("taints").value() == taints.value());
+    if !stay && !has_too_many(&taints, TAINTS_MAX, errors) {
+        for taint in taints.items("") {
             self::taint(&taint, errors);
         }
     }
@@ -76,6 +91,43 @@ pub(super) fn device(device: &Field<'_, '_>, tells_nodes: bool, errors: &mut Err
     });
     nodes(device, tells_nodes, errors);
     binding_conditions(device, errors);
+    mappings(device, errors);
+}
+
+/// Returns a name as errors show it, with dots in the middle of a long one. Follows `truncateIfTooLong`.
+fn shortened(name: &str) -> String {
+    const DOTS: &str = "...";
+    if name.len() <= SHOWN_BYTES_MAX {
+        return name.to_owned();
+    }
+    let kept = SHOWN_BYTES_MAX - DOTS.len();
+    let begin = name.floor_char_boundary(kept.div_ceil(2));
+    let end = name.ceil_char_boundary(name.len() - kept / 2);
+    format!("{}{DOTS}{}", &name[..begin], &name[end..])
+}
+
+/// Checks by which of a node's resources a device counts. The feature is off, so that only older objects have such.
+/// Follows `validateNodeAllocatableResourceMappings`.
+fn mappings(device: &Field<'_, '_>, errors: &mut Errors) {
+    for (name, mapping) in device.members("nodeAllocatableResourceMappings") {
+        if name.contains('/') && !name.contains("kubernetes.io/") {
+            let why = "must be a node allocatable resource name";
+            errors.push(mapping.invalid_value(name, why));
+        }
+        let [times, key] = ["allocationMultiplier", "capacityKey"].map(|it| mapping.at(it));
+        if !times.is_set() && !key.is_set() {
+            let why = "at least one of allocationMultiplier or capacityKey must be set";
+            errors.push(mapping.invalid_value("", why));
+        }
+        if times.quantity().is_some_and(|it| !it.is_positive()) {
+            errors.push(times.invalid_value(times.canonical_quantity(), "must be positive"));
+        }
+        if key.is_set() && key.is_empty() {
+            errors.push(key.invalid("capacityKey must not be an empty string"));
+        } else if key.is_set() && device.value()["capacity"].get(key.text()).is_none() {
+            errors.push(key.not_found());
+        }
+    }
 }
 
 /// Returns true if a device has an attribute that is a list.
@@ -84,13 +136,10 @@ pub(super) fn has_lists(device: &Field<'_, '_>) -> bool {
     attributes.any(|(_, it)| LISTS.iter().any(|list| it.at(list).is_set()))
 }
 
+/// Returns the number of values of an attribute, which is one unless it has lists. Follows `numEntriesDeviceAttribute`.
 fn values(attribute: &Field<'_, '_>) -> usize {
-    let scalars = SCALARS
-        .iter()
-        .filter(|it| attribute.at(it).is_set())
-        .count();
     let items: usize = LISTS.iter().map(|it| attribute.at(it).len()).sum();
-    scalars + items
+    items.max(1)
 }
 
 /// Checks the value of an attribute, of which there is one. Follows `validateDeviceAttribute`.
@@ -124,12 +173,34 @@ fn attribute(at: &Field<'_, '_>, errors: &mut Errors) {
 }
 
 fn version(at: &Field<'_, '_>, errors: &mut Errors) {
-    if semver::Version::parse(at.text()).is_err() {
+    if !is_semantic_version(at.text()) {
         errors.push(at.invalid("must be a string compatible with semver.org spec 2.0.0"));
     }
     if at.text().len() > VALUE_BYTES_MAX {
         errors.push(at.too_long(VALUE_BYTES_MAX));
     }
+}
+
+/// Returns true for a version as semver.org has it, of whatever size its numbers are.
+fn is_semantic_version(text: &str) -> bool {
+    let is_number = |part: &str| {
+        let digits = !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+        digits && (part == "0" || !part.starts_with('0'))
+    };
+    let is_word = |part: &str| {
+        let allowed = |it: u8| it.is_ascii_alphanumeric() || it == b'-';
+        !part.is_empty() && part.bytes().all(allowed)
+    };
+    let is_release = |part: &str| {
+        let all_digits = part.bytes().all(|it| it.is_ascii_digit());
+        is_word(part) && (!all_digits || is_number(part))
+    };
+    let (text, build) = text.split_once('+').map_or((text, None), |(it, build)| (it, Some(build)));
+    let (core, release) = text.split_once('-').map_or((text, None), |(it, rest)| (it, Some(rest)));
+    core.split('.').count() == 3
+        && core.split('.').all(is_number)
+        && release.is_none_or(|it| it.split('.').all(is_release))
+        && build.is_none_or(|it| it.split('.').all(is_word))
 }
 
 /// Checks the name of an attribute or capacity, which may begin with a domain and a slash. Errors are about the map.
@@ -274,7 +345,7 @@ mod tests {
         let mut all = of;
         all["name"] = json!("d");
         let mut errors = Errors::new();
-        device(&Field::root(&all), tells_nodes, &mut errors);
+        device(&Field::root(&all), None, tells_nodes, &mut errors);
         messages(&errors)
     }
 
@@ -338,6 +409,61 @@ mod tests {
                 ": Invalid value: 33: the total number of attributes and capacities must not exceed 32"
             ]
         );
+    }
+
+    #[test]
+    fn versions_are_those_of_semver() {
+        for right in ["0.0.0", "1.2.3-a.0.b-1+001.-", "99999999999999999999.0.0", "1.0.0-0a", "1.0.0+a-b"] {
+            assert!(is_semantic_version(right), "{right}");
+        }
+        for wrong in ["", "1.2", "01.2.3", "1.2.3-", "1.2.3-01", "1.2.3+", "1.2.3-a..b", "v1.2.3", "1.2.3+a+b"] {
+            assert!(!is_semantic_version(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn attributes_count_by_their_values() {
+        let count = |attribute: Value| values(&Field::root(&attribute));
+        assert_eq!(count(json!({})), 1);
+        assert_eq!(count(json!({"int": 1, "string": ""})), 1);
+        assert_eq!(count(json!({"int": 1, "ints": [1, 2], "bools": [true]})), 3);
+    }
+
+    #[test]
+    fn long_names_are_shown_in_part() {
+        let long = format!("{}/{}", "d".repeat(63), "é".repeat(50));
+        let shown = shortened(&long);
+        assert!(shown.len() <= SHOWN_BYTES_MAX && shown.starts_with("ddd"), "{shown}");
+        assert_eq!(shortened("short"), "short");
+        let errors = wrong(json!({"attributes": {long: {}}}), false);
+        assert!(errors[2].starts_with(&format!("attributes[{shown}]: ")), "{errors:?}");
+    }
+
+    #[test]
+    fn taints_that_stay_are_not_looked_at() {
+        let tainted = |effect: &str| json!({"name": "d", "taints": [{"key": "k", "effect": effect}]});
+        let (old, new) = (tainted("x"), tainted("y"));
+        for (now, count) in [(&old, 0), (&new, 1)] {
+            let mut errors = Errors::new();
+            device(&Field::root(now), Some(&Field::root(&old)), false, &mut errors);
+            assert_eq!(errors.len(), count);
+        }
+    }
+
+    #[test]
+    fn resources_of_nodes_go_with_capacities() {
+        let with = |mapping: Value| {
+            json!({"capacity": {"m": {"value": "1"}}, "nodeAllocatableResourceMappings": {"cpu": mapping}})
+        };
+        let at = "nodeAllocatableResourceMappings[cpu]";
+        assert_eq!(wrong(with(json!({"capacityKey": "m", "allocationMultiplier": "2"})), false), [""; 0]);
+        for (mapping, why) in [
+            (json!({}), format!("{at}: Invalid value: \"\": at least one of allocationMultiplier or capacityKey must be set")),
+            (json!({"allocationMultiplier": "-1"}), format!("{at}.allocationMultiplier: Invalid value: \"-1\": must be positive")),
+            (json!({"capacityKey": "x"}), format!("{at}.capacityKey: Not found: \"x\"")),
+        ] {
+            assert_eq!(wrong(with(mapping), false), [why]);
+        }
     }
 
     #[test]

@@ -8,8 +8,8 @@ use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
 use crate::validation::field::{Errors, Field};
 
-/// Checks the items of a list, which is not too long, and that no two have the same value of a member. Follows
-/// `validateSet`.
+/// Checks the items of a list, which is not too long, and that no two have the same value of a member; the same value
+/// themselves, if the name of the member is empty. Follows `validateSet`.
 pub(super) fn set(
     list: &Field<'_, '_>,
     most: usize,
@@ -25,7 +25,7 @@ pub(super) fn set(
     }
     let mut seen = BTreeSet::new();
     for it in list.items("") {
-        let name = it.at(key).text();
+        let name = if key.is_empty() { it.text() } else { it.at(key).text() };
         if !seen.insert(name) {
             errors.push(it.duplicate_of(name));
         }

@@ -1,7 +1,8 @@
 //! ResourceSlices: the devices that a driver offers.
 
 use ringwatch_apimachinery::accessor::format_time;
-use ringwatch_apimachinery::path::{get_mut, list, set};
+use ringwatch_apimachinery::go_text::quoted;
+use ringwatch_apimachinery::path::{get_mut, list, set, text};
 use ringwatch_registry::RequestContext;
 use serde_json::Value;
 
@@ -18,9 +19,10 @@ const MAPPINGS: &str = "nodeAllocatableResourceMappings";
 pub(super) struct ResourceSlices;
 
 impl KindHooks for ResourceSlices {
-    /// Drops an empty list of devices or counters. Only where both are there it is told that they are, since one slice
+    /// Completes devices, and drops an empty list of devices or counters. Only where both are there it is told that they are, since one slice
     /// has one of both.
     fn default(&self, object: &mut Value) {
+        multiply_by_one(object);
         let lists = ["devices", "sharedCounters"].map(|name| &object["spec"][name]);
         if lists.iter().all(|list| list.is_array()) {
             return;
@@ -31,6 +33,17 @@ impl KindHooks for ResourceSlices {
                 !(matches!(name.as_str(), "devices" | "sharedCounters") && is_empty(it))
             });
         }
+    }
+
+    /// Returns the warning about a driver with capital letters. Follows `WarningsOnCreate` and `WarningsOnUpdate`.
+    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
+        let driver = text(object, "spec.driver");
+        let warning = || {
+            let driver = quoted(driver);
+            format!("spec.driver: driver names should be lowercase; {driver} contains uppercase characters")
+        };
+        let has_capitals = driver != driver.to_lowercase();
+        has_capitals.then(warning).into_iter().collect()
     }
 
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
@@ -66,6 +79,18 @@ fn drop_what_is_off(slice: &mut Value, old: &Value) {
             if !lists {
                 attribute.retain(|name, _| !LISTS.contains(&name.as_str()));
             }
+        }
+    }
+}
+
+/// Sets the multiplier of resources of nodes that have none. Follows `SetDefaults_Device`.
+fn multiply_by_one(object: &mut Value) {
+    let devices = get_mut(object, "spec.devices").and_then(Value::as_array_mut);
+    let maps = devices.into_iter().flatten();
+    let maps = maps.filter_map(|device| device.get_mut(MAPPINGS)?.as_object_mut());
+    for mapping in maps.flat_map(|it| it.values_mut()).filter(|it| it.is_object()) {
+        if mapping["allocationMultiplier"].is_null() {
+            set(mapping, "allocationMultiplier", "1".into());
         }
     }
 }
@@ -113,6 +138,28 @@ mod tests {
             ResourceSlices.default(&mut slice);
             assert_eq!(slice["spec"], kept);
         }
+    }
+
+    #[test]
+    fn drivers_with_capitals_are_warned_of() {
+        let warnings =
+            |driver: &str| ResourceSlices.warnings(&json!({"spec": {"driver": driver}}), None);
+        assert_eq!(warnings("d.example.com"), [""; 0]);
+        assert_eq!(
+            warnings("D.example.com"),
+            ["spec.driver: driver names should be lowercase; \"D.example.com\" contains uppercase characters"]
+        );
+    }
+
+    #[test]
+    fn resources_of_nodes_are_multiplied_by_one() {
+        let mut slice = json!({"spec": {"devices": [{MAPPINGS: {"cpu": {}, "memory": {"allocationMultiplier": "2"}}}, 5]}});
+        ResourceSlices.default(&mut slice);
+        let maps = &slice["spec"]["devices"][0][MAPPINGS];
+        assert_eq!(
+            *maps,
+            json!({"cpu": {"allocationMultiplier": "1"}, "memory": {"allocationMultiplier": "2"}})
+        );
     }
 
     #[test]

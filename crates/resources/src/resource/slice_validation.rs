@@ -3,6 +3,8 @@
 //!
 //! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36.
 
+use std::collections::HashMap;
+
 use ringwatch_apimachinery::validation::formats;
 
 use super::device_validation::{self, has_lists};
@@ -20,11 +22,30 @@ const POOL_NAME_BYTES_MAX: usize = 253;
 const ONE_SELECTION: &str =
     "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
 
-/// Checks a ResourceSlice. Follows `ValidateResourceSlice`.
+/// Checks a new ResourceSlice. Follows `ValidateResourceSlice`.
 pub(crate) fn slice(slice: &Field<'_, '_>, errors: &mut Errors) {
+    spec(slice, None, errors);
+}
+
+/// Checks an update of a ResourceSlice: node, driver and pool name are immutable. Follows
+/// `ValidateResourceSliceUpdate`.
+pub(crate) fn changed_slice(slice: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    spec(slice, Some(old), errors);
+}
+
+/// Follows `validateResourceSliceSpec`.
+fn spec(slice: &Field<'_, '_>, old: Option<&Field<'_, '_>>, errors: &mut Errors) {
     let spec = slice.at("spec");
     driver_name(&spec.at("driver"), errors);
     pool(&spec.at("pool"), errors);
+    if let Some(old) = old {
+        for field in ["spec.pool.name", "spec.driver"] {
+            slice.at(field).must_stay_text(&old.at(field), errors);
+        }
+        slice
+            .at("spec.nodeName")
+            .must_stay(&old.at("spec.nodeName"), errors);
+    }
     nodes(&spec, errors);
     let (devices, counters) = (spec.at("devices"), spec.at("sharedCounters"));
     if devices.is_set() && counters.is_set() {
@@ -40,8 +61,13 @@ pub(crate) fn slice(slice: &Field<'_, '_>, errors: &mut Errors) {
         DEVICES_MAX
     };
     let by_device = spec.at("perDeviceNodeSelection").is_true();
+    let mut before = HashMap::new();
+    for device in old.into_iter().flat_map(|old| old.items("spec.devices")) {
+        before.entry(device.at("name").text()).or_insert(device);
+    }
     set(&devices, most, "name", errors, |device, errors| {
-        device_validation::device(device, by_device, errors);
+        let old = before.get(device.at("name").text());
+        device_validation::device(device, old, by_device, errors);
     });
     set(
         &counters,
@@ -101,7 +127,8 @@ fn nodes(spec: &Field<'_, '_>, errors: &mut Errors) {
         node_selector(&selector, errors);
         let terms = selector.at("nodeSelectorTerms");
         if terms.len() != 1 {
-            errors.push(terms.invalid("must have exactly one node selector term"));
+            let why = "must have exactly one node selector term";
+            errors.push(terms.invalid_value(terms.value().clone(), why));
         }
     }
     for (member, way) in [
@@ -122,14 +149,6 @@ fn nodes(spec: &Field<'_, '_>, errors: &mut Errors) {
             let why = format!("{ONE_SELECTION}, but multiple fields are set");
             errors.push(spec.invalid_value(format!("{{{}}}", ways.join(", ")), why));
         }
-    }
-}
-
-/// Checks an update of a ResourceSlice: node, driver and pool name are immutable. Follows
-/// `ValidateResourceSliceUpdate`.
-pub(crate) fn update(slice: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
-    for field in ["spec.pool.name", "spec.driver", "spec.nodeName"] {
-        slice.at(field).must_stay(&old.at(field), errors);
     }
 }
 
@@ -203,10 +222,10 @@ mod tests {
 
     #[test]
     fn a_slice_stays_where_it_is() {
-        let old = json!({"spec": {"driver": "d", "nodeName": "n", "pool": {"name": "p", "generation": 1}, "devices": []}});
+        let old = json!({"spec": {"driver": "d", "nodeName": "n", "pool": {"name": "p", "resourceSliceCount": 1, "generation": 1}}});
         for (path, value, refused) in [
             ("/spec/nodeName", json!("other"), "spec.nodeName"),
-            ("/spec/nodeName", json!(null), "spec.nodeName"),
+            ("/spec/nodeName", json!(null), "spec.nodeName,spec"),
             ("/spec/driver", json!("other"), "spec.driver"),
             ("/spec/pool/name", json!("other"), "spec.pool.name"),
             ("/spec/pool/generation", json!(2), ""),
@@ -214,9 +233,18 @@ mod tests {
             let mut slice = old.clone();
             *slice.pointer_mut(path).expect("a field") = value;
             let mut errors = Errors::new();
-            update(&Field::root(&slice), &Field::root(&old), &mut errors);
+            changed_slice(&Field::root(&slice), &Field::root(&old), &mut errors);
             let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
             assert_eq!(fields.join(","), refused, "{path}");
         }
+    }
+
+    #[test]
+    fn a_selector_of_nodes_has_one_term() {
+        let slice_of = |terms: serde_json::Value| json!({"spec": {"driver": "d", "nodeSelector": terms,
+            "pool": {"name": "p", "resourceSliceCount": 1}}});
+        let last = "spec.nodeSelector.nodeSelectorTerms: Invalid value: null: must have exactly one node selector term";
+        let errors = messages(&found(slice, &slice_of(json!({}))));
+        assert_eq!(errors.last().map(String::as_str), Some(last));
     }
 }

@@ -5,14 +5,16 @@
 
 use std::collections::HashSet;
 
+use ringwatch_apimachinery::go_text::{self, quoted};
 use ringwatch_apimachinery::path::{get, list};
 use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::claim_validation::{named_request, named_requests, request_names};
 use super::class_validation::{configuration, opaque_object};
 use super::device_validation::binding_conditions;
-use super::limits::has_too_many;
+use super::limits::{has_too_many, set};
 use super::slice_validation::pool_name;
 use crate::core::volume::drivers::driver_name;
 use crate::validation::conditions::conditions;
@@ -26,6 +28,7 @@ const RESERVED_MAX: usize = 256;
 /// Maximum number of conditions of an allocated device.
 const CONDITIONS_MAX: usize = 8;
 const RESULTS_MAX: usize = 32;
+const UUID_BYTES: usize = 36;
 /// Maximum number of configurations, of the class and of the claim.
 const CONFIGS_MAX: usize = 64;
 
@@ -35,17 +38,11 @@ pub(super) fn status(claim: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     let root = Field::root(claim);
     let reserved = root.at(RESERVED);
-    let looked_at = !has_too_many(&reserved, RESERVED_MAX, &mut errors);
-    let mut uids = HashSet::new();
-    for user in reserved.items("").filter(|_| looked_at) {
+    set(&reserved, RESERVED_MAX, "uid", &mut errors, |user, errors| {
         for member in ["resource", "name", "uid"] {
-            user.at(member).must_be_set(&mut errors);
+            user.at(member).must_be_set(errors);
         }
-        let uid = user.at("uid");
-        if !uids.insert(uid.text()) {
-            errors.push(uid.duplicate());
-        }
-    }
+    });
     let allocation = root.at("status.allocation");
     allocated_devices(&root, &mut errors);
     if !reserved.is_empty() && !allocation.is_set() {
@@ -106,19 +103,54 @@ fn allocation(at: &Field<'_, '_>, names: &HashSet<String>, errors: &mut Errors) 
 
 /// Checks the identity of a share of a device, a UUID in small letters. Follows `validateUID`.
 fn share_id(of: &Field<'_, '_>, errors: &mut Errors) {
-    const UUID_BYTES: usize = 36;
     let id = of.at("shareID");
     let text = id.text();
     if !id.is_set() {
         return;
     }
-    if uuid::Uuid::parse_str(text).is_err() {
-        let why = format!("error validating uid: invalid UUID length: {}", text.len());
-        errors.push(id.invalid(why));
+    if let Some(why) = uuid_error(text) {
+        errors.push(id.invalid(format!("error validating uid: {why}")));
     } else if text.len() != UUID_BYTES || text != text.to_lowercase() {
         let why = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters";
         errors.push(id.invalid(why));
     }
+}
+
+/// Returns the reason why a text is no UUID in any of its forms, in the words of Go's library.
+fn uuid_error(text: &str) -> Option<String> {
+    const PREFIX: &str = "urn:uuid:";
+    const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+    const WRONG: &str = "invalid UUID format";
+    let bytes = text.as_bytes();
+    let bytes = match bytes.len() {
+        UUID_BYTES => bytes,
+        45 => {
+            let (prefix, rest) = bytes.split_at(PREFIX.len());
+            if !prefix.eq_ignore_ascii_case(PREFIX.as_bytes()) {
+                let prefix = String::from_utf8_lossy(prefix);
+                return Some(format!("invalid urn prefix: {}", quoted(&prefix)));
+            }
+            rest
+        }
+        38 => {
+            let inside = bytes.strip_prefix(b"{").and_then(|it| it.strip_suffix(b"}"));
+            let Some(inside) = inside else {
+                return Some("invalid bracketed UUID format".to_owned());
+            };
+            inside
+        }
+        32 => {
+            let right = bytes.iter().all(u8::is_ascii_hexdigit);
+            return (!right).then(|| WRONG.to_owned());
+        }
+        other => return Some(format!("invalid UUID length: {other}")),
+    };
+    let fits = |(at, byte): (usize, &u8)| match HYPHENS.contains(&at) {
+        true => *byte == b'-',
+        false => byte.is_ascii_hexdigit(),
+    };
+    let right = bytes.iter().enumerate().all(fits);
+    (!right).then(|| WRONG.to_owned())
 }
 
 /// Checks the statuses of devices: each is of a device that the claim has got, and no two are of one. Follows
@@ -126,20 +158,15 @@ fn share_id(of: &Field<'_, '_>, errors: &mut Errors) {
 fn allocated_devices(claim: &Field<'_, '_>, errors: &mut Errors) {
     let given = claim.items("status.allocation.devices.results");
     let given: HashSet<_> = given.map(|it| device_id(&it)).collect();
-    let mut seen = HashSet::new();
     for device in claim.items("status.devices") {
         driver_name(&device.at("driver"), errors);
         pool_name(&device.at("pool"), errors);
         device.at("device").must_conform(formats::dns_label, errors);
         share_id(&device, errors);
-        let [driver, pool, name, share] = device_id(&device);
-        let shown = match share {
-            "" => format!("{driver}/{pool}/{name}"),
-            _ => format!("{driver}/{pool}/{name}/{share}"),
-        };
         if !given.contains(&device_id(&device)) {
-            let why = "must be an allocated device in the claim";
-            errors.push(device.invalid_value(shown.as_str(), why));
+            let shown = shown_id(&device);
+            let detail = format!("{shown}: must be an allocated device in the claim");
+            errors.push(FieldError::new(FieldErrorKind::Invalid, device.field(), detail));
         }
         let list = device.at("conditions");
         has_too_many(&list, CONDITIONS_MAX, errors);
@@ -149,10 +176,20 @@ fn allocated_devices(claim: &Field<'_, '_>, errors: &mut Errors) {
             opaque_object(&data, errors);
         }
         network_data(&device.at("networkData"), errors);
+    }
+    let mut seen = HashSet::new();
+    for device in claim.items("status.devices") {
         if !seen.insert(device_id(&device)) {
-            errors.push(device.duplicate_of(&shown));
+            let kind = FieldErrorKind::Duplicate;
+            errors.push(FieldError::new(kind, device.field(), shown_id(&device)));
         }
     }
+}
+
+/// Returns what tells a device from the others as Go writes it, which errors show.
+fn shown_id(device: &Field<'_, '_>) -> String {
+    let [driver, pool, name, share] = device_id(device).map(|it| go_text::json(&it.into()));
+    format!("{{\"Driver\":{driver},\"Pool\":{pool},\"Device\":{name},\"ShareID\":{share}}}")
 }
 
 /// Checks the interface of a device that is one of a network. Follows `validateNetworkDeviceData`.
@@ -169,17 +206,9 @@ fn network_data(at: &Field<'_, '_>, errors: &mut Errors) {
             errors.push(text.too_long(most));
         }
     }
-    let addresses = at.at("ips");
-    if has_too_many(&addresses, ADDRESSES_MAX, errors) {
-        return;
-    }
-    let mut seen = HashSet::new();
-    for address in addresses.items("") {
+    set(&at.at("ips"), ADDRESSES_MAX, "", errors, |address, errors| {
         address.must_conform(interface_address, errors);
-        if !seen.insert(address.text()) {
-            errors.push(address.duplicate_of(address.text()));
-        }
-    }
+    });
 }
 
 /// Returns the errors in an address with the length of its network's prefix. Follows `IsValidInterfaceAddress` in
@@ -230,18 +259,57 @@ mod tests {
         assert_eq!(
             wrong(json!([of("c")])),
             [
-                "status.devices[0]: Invalid value: \"d/p/c\": must be an allocated device in the claim"
+                "status.devices[0]: Invalid value: {\"Driver\":\"d\",\"Pool\":\"p\",\"Device\":\"c\",\"ShareID\":\"\"}: must be an allocated device in the claim"
             ]
         );
         assert_eq!(
             wrong(json!([of("a"), of("a")])),
-            ["status.devices[1]: Duplicate value: \"d/p/a\""]
+            [
+                "status.devices[1]: Duplicate value: {\"Driver\":\"d\",\"Pool\":\"p\",\"Device\":\"a\",\"ShareID\":\"\"}"
+            ]
         );
         let mut long = of("a");
         long["data"] = json!({"d": "x".repeat(10 * 1024)});
         assert_eq!(
             wrong(json!([long])),
             ["status.devices[0].data: Too long: may not be more than 10240 bytes"]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_uuid_is_told() {
+        let hyphens = "01234567-89ab-cdef-0123-456789abcdef";
+        for right in [
+            hyphens.to_owned(),
+            format!("{{{hyphens}}}"),
+            format!("URN:UUID:{hyphens}"),
+            hyphens.replace('-', ""),
+        ] {
+            assert_eq!(uuid_error(&right), None, "{right}");
+        }
+        for (wrong, why) in [
+            ("x".to_owned(), "invalid UUID length: 1"),
+            (hyphens.replace("89ab", "89ag"), "invalid UUID format"),
+            (hyphens.replace('-', "0"), "invalid UUID format"),
+            (format!("({hyphens})"), "invalid bracketed UUID format"),
+            (format!("urn;uuid:{hyphens}"), "invalid urn prefix: \"urn;uuid:\""),
+            ("g".repeat(32), "invalid UUID format"),
+        ] {
+            assert_eq!(uuid_error(&wrong).as_deref(), Some(why), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn users_are_told_apart_after_all_else() {
+        let user = json!({"resource": "pods", "uid": "u"});
+        let claim = json!({"status": {"allocation": {}, "reservedFor": [user, user]}});
+        assert_eq!(
+            messages(&status(&claim, &claim)),
+            [
+                "status.reservedFor[0].name: Required value",
+                "status.reservedFor[1].name: Required value",
+                "status.reservedFor[1]: Duplicate value: \"u\"",
+            ]
         );
     }
 

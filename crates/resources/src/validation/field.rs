@@ -100,6 +100,18 @@ impl<'v, 'p> Field<'v, 'p> {
         })
     }
 
+    /// Returns this member of a map under another name, such as a shortened one.
+    pub(crate) fn called<'s>(&self, name: &'s str) -> Field<'v, 's>
+    where
+        'p: 's,
+    {
+        let mut other: Field<'v, 's> = *self;
+        if let FieldStep::Member(path, _) = other.step {
+            other.step = FieldStep::Member(path, name);
+        }
+        other
+    }
+
     /// Returns the value; null if the field is absent.
     pub(crate) fn value(&self) -> &'v Value {
         self.value
@@ -400,6 +412,7 @@ mod tests {
         assert_eq!(port.at("port").number(), Some(80));
         let (name, limit) = spec.members("limits").next().expect("a limit");
         assert_eq!((name, limit.field().as_str()), ("cpu", "spec.limits[cpu]"));
+        assert_eq!(limit.called("c...").field(), "spec.limits[c...]");
         assert_eq!(root.at("spec.limits.cpu").text(), "1");
         assert!(!root.at("spec.nothing.here").is_set());
         let list = root.at("spec.containers");
