@@ -6,14 +6,16 @@ pub(crate) mod validation;
 use jiff::Timestamp;
 use ringwatch_apimachinery::NameRule;
 use ringwatch_apimachinery::accessor::format_time;
-use ringwatch_apimachinery::path::get_mut;
+use ringwatch_apimachinery::path::{get_mut, set};
+use ringwatch_registry::RequestContext;
 use ringwatch_registry::subresource::SubresourceMetadata;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::admissionregistration::defaults;
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{RowBuilder, RowGroup};
+use crate::defaults::is_absent;
 use crate::validation::found;
 
 pub(super) fn rows() -> Vec<RowBuilder> {
@@ -42,7 +44,20 @@ pub(super) fn rows() -> Vec<RowBuilder> {
 #[derive(Debug)]
 struct ApiServices;
 
+/// Returns the condition of an APIService that this server serves itself, which is available from the start.
+pub(crate) fn local_condition(now: Timestamp) -> Value {
+    json!({"type": "Available", "status": "True", "lastTransitionTime": format_time(now),
+        "reason": "Local", "message": "Local APIServices are always available"})
+}
+
 impl KindHooks for ApiServices {
+    fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
+        if is_absent(object, "spec.service") {
+            let condition = local_condition(context.clock.wall());
+            set(object, "status.conditions", json!([condition]));
+        }
+    }
+
     fn default(&self, object: &mut Value) {
         let conditions = get_mut(object, "status.conditions").and_then(Value::as_array_mut);
         let conditions = conditions.into_iter().flatten();
@@ -58,9 +73,20 @@ impl KindHooks for ApiServices {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use ringwatch_registry::testing;
 
     use super::*;
+
+    #[test]
+    fn what_is_served_here_is_available_at_once() {
+        let context = testing::context();
+        for (spec, count) in [(json!({}), 1), (json!({"service": {"name": "s"}}), 0)] {
+            let mut object = json!({"spec": spec, "status": {}});
+            ApiServices.prepare_for_create(&context, &mut object);
+            let conditions = object["status"]["conditions"].as_array();
+            assert_eq!(conditions.map_or(0, Vec::len), count);
+        }
+    }
 
     #[test]
     fn times_are_written_as_by_go() {

@@ -16,6 +16,7 @@ use ringwatch_apimachinery::{Error, GroupVersion};
 use ringwatch_registry::{DeleteOptions, FunctionUpdate, RequestContext, Store, UpdateOptions};
 use serde_json::{Value, json};
 
+use super::local_condition;
 use crate::default_objects::ensure;
 
 /// Group of APIServices, which comes first in discovery.
@@ -196,9 +197,7 @@ async fn mark_available(
     for (name, object) in there {
         if object["spec"]["service"].is_null() && !is_available(object) {
             let mut mark = |object: &mut Value| {
-                object["status"]["conditions"] = json!([{"type": "Available", "status": "True",
-                    "lastTransitionTime": format_time(clock.wall()), "reason": "Local",
-                    "message": "Local APIServices are always available"}]);
+                object["status"]["conditions"] = json!([local_condition(clock.wall())]);
             };
             let marked = async move { change(store, name, "status", &mut mark, clock).await };
             writes.push(Box::pin(marked));

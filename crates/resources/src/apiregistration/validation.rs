@@ -1,5 +1,6 @@
 //! Checks of APIServices.
 
+use ringwatch_apimachinery::go_text::quoted;
 use ringwatch_apimachinery::validation::formats;
 
 use crate::validation::field::{Errors, Field};
@@ -15,11 +16,16 @@ pub(crate) fn api_service(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let (group, version) = (spec.at("group"), spec.at("version"));
     let named = format!("{}.{}", version.text(), group.text());
-    let name = object.at("metadata.name");
-    // That there must be a name is said of all objects.
-    if !name.is_empty() && name.text() != named {
-        let why = format!("must be `spec.version+\".\"+spec.group`: {named:?}");
-        errors.push(name.invalid(why));
+    for name in ["metadata.generateName", "metadata.name"] {
+        let name = object.at(name);
+        // That there must be a name is said of all objects.
+        if !name.is_empty()
+            && name.text() != named
+            && formats::path_segment(name.text(), false).is_empty()
+        {
+            let named = quoted(&named);
+            errors.push(name.invalid(format!("must be `spec.version+\".\"+spec.group`: {named}")));
+        }
     }
     if group.is_empty() && version.text() != "v1" {
         let why = "only v1 may have an empty group and it better be legacy kube";
@@ -51,13 +57,21 @@ pub(super) fn status(object: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// Returns the number of bytes that base64 stands for.
+fn base64_bytes(text: &str) -> usize {
+    let digits = text.bytes().filter(|it| !b"=\r\n".contains(it)).count();
+    digits * 3 / 4
+}
+
 /// Checks the service that serves the API, if this server does not.
 fn service(spec: &Field<'_, '_>, errors: &mut Errors) {
     let (service, insecure) = (spec.at("service"), spec.at("insecureSkipTLSVerify"));
     let bundle = spec.at("caBundle");
     if !service.is_set() {
         if !bundle.is_empty() {
-            errors.push(bundle.invalid("local APIServices may not have a caBundle"));
+            let shown = format!("{} bytes", base64_bytes(bundle.text()));
+            let why = "local APIServices may not have a caBundle";
+            errors.push(bundle.invalid_value(shown, why));
         }
         if insecure.is_true() {
             let why = "local APIServices may not have insecureSkipTLSVerify";

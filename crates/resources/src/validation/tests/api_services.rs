@@ -21,6 +21,13 @@ fn announcements_of_apis_that_are_wrong() {
                 ],
             ),
             (
+                "metadata.generateName",
+                json!("v1."),
+                &[
+                    "metadata.generateName: Invalid value: \"v1.\": must be `spec.version+\".\"+spec.group`: \"v1.example.com\"",
+                ],
+            ),
+            (
                 "spec.versionPriority",
                 Value::Null,
                 &["spec.versionPriority: Invalid value: 0: must be positive and less than 1000"],
@@ -48,7 +55,7 @@ fn announcements_of_apis_that_are_wrong() {
                 "spec.service",
                 Value::Null,
                 &[
-                    "spec.caBundle: Invalid value: \"eA==\": local APIServices may not have a caBundle",
+                    "spec.caBundle: Invalid value: \"1 bytes\": local APIServices may not have a caBundle",
                 ],
             ),
         ],
