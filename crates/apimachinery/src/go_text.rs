@@ -18,6 +18,13 @@ static PRINTED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).expect("a pattern")
 });
 
+/// Returns true for a character that Go prints as it is, as `unicode.IsPrint` does.
+#[must_use]
+pub fn is_printed(letter: char) -> bool {
+    matches!(letter, ' '..='~')
+        || !letter.is_ascii() && PRINTED.is_match(letter.encode_utf8(&mut [0; 4]))
+}
+
 /// Quotes a text as Go's `%q` does.
 #[must_use]
 pub fn quoted(text: &str) -> String {
@@ -34,7 +41,7 @@ pub fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             ' '..='~' => out.push(letter),
-            _ if PRINTED.is_match(letter.encode_utf8(&mut [0; 4])) => out.push(letter),
+            _ if is_printed(letter) => out.push(letter),
             // Writing to a string does not fail.
             '\0'..='\u{7f}' => {
                 let _ = write!(out, "\\x{:02x}", letter as u32);

@@ -5,12 +5,13 @@ use serde_json::Value;
 use super::formats;
 use crate::accessor::{finalizers, text};
 use crate::error::ERROR_BYTES_MAX;
+use crate::go_text::is_printed;
 use crate::{FieldError, FieldErrorKind, NameRule, go_text};
 
 /// Maximum size of an object's annotations in bytes, keys and values together.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 /// Maximum length of a field manager's name in bytes.
-const FIELD_MANAGER_BYTES_MAX: usize = 128;
+pub const FIELD_MANAGER_BYTES_MAX: usize = 128;
 /// Maximum length of the subresource in `managedFields` in bytes.
 const SUBRESOURCE_BYTES_MAX: usize = 256;
 
@@ -152,7 +153,7 @@ fn validate_owner_references(references: &Value, errors: &mut Vec<FieldError>) {
                 ));
             }
         }
-        if api_version == "v1" && part("kind") == "Event" {
+        if matches!(api_version, "v1" | "/v1") && part("kind") == "Event" {
             let why = "/v1, Kind=Event is disallowed from being an owner";
             let detail = format!("{}: {why}", shown(reference));
             errors.push(FieldError::new(FieldErrorKind::Invalid, FIELD, detail));
@@ -229,16 +230,39 @@ fn validate_managed_fields(entries: &Value, errors: &mut Vec<FieldError>) {
                 why,
             ));
         }
-        for (member, bytes_max) in [
-            ("manager", FIELD_MANAGER_BYTES_MAX),
-            ("subresource", SUBRESOURCE_BYTES_MAX),
-        ] {
-            if part(member).len() > bytes_max {
-                let why = format!("may not be more than {bytes_max} bytes");
-                errors.push(FieldError::new(FieldErrorKind::TooLong, field(member), why));
-            }
+        errors.extend(validate_field_manager(part("manager"), &field("manager")));
+        if part("subresource").len() > SUBRESOURCE_BYTES_MAX {
+            errors.push(too_long(field("subresource"), SUBRESOURCE_BYTES_MAX));
         }
     }
+}
+
+/// Validates the name of a field manager, which is printed as it is, and returns its errors, which name it by `field`.
+/// Follows `ValidateFieldManager`.
+#[must_use]
+pub fn validate_field_manager(manager: &str, field: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if manager.len() > FIELD_MANAGER_BYTES_MAX {
+        errors.push(too_long(field.to_owned(), FIELD_MANAGER_BYTES_MAX));
+    }
+    // Each error shows the whole name.
+    let mut shown_bytes = 0;
+    for (position, letter) in manager.char_indices().filter(|(_, it)| !is_printed(*it)) {
+        if shown_bytes > ERROR_BYTES_MAX {
+            break;
+        }
+        let code = u32::from(letter);
+        let why = format!("invalid character U+{code:04X} (at position {position})");
+        let error = FieldError::invalid(field, &Value::from(manager), why);
+        shown_bytes += error.detail.len();
+        errors.push(error);
+    }
+    errors
+}
+
+fn too_long(field: String, bytes_max: usize) -> FieldError {
+    let why = format!("may not be more than {bytes_max} bytes");
+    FieldError::new(FieldErrorKind::TooLong, field, why)
 }
 
 /// Returns the keys and values of a map of strings.
@@ -281,6 +305,34 @@ mod tests {
             "managedFields": [{"manager": "m", "operation": "Update", "fieldsType": "FieldsV1"}],
         });
         assert_eq!(wrong(metadata), Vec::<String>::new());
+    }
+
+    #[test]
+    fn managers_have_printed_names() {
+        let of = |manager: &str| {
+            wrong(json!({"name": "a", "namespace": "b",
+                "managedFields": [{"operation": "Apply", "manager": manager}]}))
+        };
+        assert_eq!(of("kubectl édit"), [""; 0]);
+        assert_eq!(
+            of("a\u{7}\u{a0}"),
+            [
+                "metadata.managedFields[0].manager: Invalid value: \"a\\a\\u00a0\": invalid character U+0007 (at position 1)",
+                "metadata.managedFields[0].manager: Invalid value: \"a\\a\\u00a0\": invalid character U+00A0 (at position 2)",
+            ]
+        );
+        let bytes = of(&"\u{7}".repeat(10_000)).concat().len();
+        assert!(bytes < 2 * ERROR_BYTES_MAX, "{bytes}");
+    }
+
+    #[test]
+    fn events_own_nothing() {
+        for version in ["v1", "/v1"] {
+            let owner = json!({"apiVersion": version, "kind": "Event", "name": "n", "uid": "u"});
+            let errors = wrong(json!({"name": "a", "namespace": "b", "ownerReferences": [owner]}));
+            assert_eq!(errors.len(), 1, "{version}");
+            assert!(errors[0].ends_with("/v1, Kind=Event is disallowed from being an owner"));
+        }
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! The parameters of writes: metav1.CreateOptions, UpdateOptions and PatchOptions.
 
+use ringwatch_apimachinery::go_text::{is_printed, quoted};
+use ringwatch_apimachinery::validation::{FIELD_MANAGER_BYTES_MAX, validate_field_manager};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_registry::Verb;
 use serde_json::{Value, json};
 
 use super::query::Query;
 use crate::errors::Failure;
-
-/// Maximum length of the name of a field manager, in bytes.
-const FIELD_MANAGER_BYTES_MAX: usize = 128;
 
 /// The query parameters of a write.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +67,7 @@ impl WriteParams {
                 "may not be specified for non-apply patch",
             ));
         }
-        check_field_manager(manager, &mut errors);
+        errors.extend(validate_field_manager(manager, "fieldManager"));
         let dry_run = read_dry_run(&query.all("dryRun"), &mut errors);
         let field_validation = read_field_validation(query.first("fieldValidation"), &mut errors);
         if errors.is_empty() {
@@ -124,7 +123,7 @@ pub(crate) fn manager_name(said: &str, user_agent: &str) -> String {
     }
     let program = user_agent.split('/').next().unwrap_or_default();
     let mut name = String::new();
-    for letter in program.chars().filter(|letter| !letter.is_control()) {
+    for letter in program.chars().filter(|letter| is_printed(*letter)) {
         if name.len() + letter.len_utf8() > FIELD_MANAGER_BYTES_MAX {
             break;
         }
@@ -147,26 +146,6 @@ pub(crate) fn read_dry_run(values: &[String], errors: &mut Vec<FieldError>) -> b
     !values.is_empty()
 }
 
-fn check_field_manager(manager: &str, errors: &mut Vec<FieldError>) {
-    if manager.len() > FIELD_MANAGER_BYTES_MAX {
-        errors.push(FieldError::new(
-            FieldErrorKind::TooLong,
-            "fieldManager",
-            format!("may not be more than {FIELD_MANAGER_BYTES_MAX} bytes"),
-        ));
-    }
-    for (position, letter) in manager.char_indices().filter(|(_, it)| it.is_control()) {
-        errors.push(FieldError::invalid(
-            "fieldManager",
-            &Value::String(manager.to_owned()),
-            format!(
-                "invalid character U+{:04X} (at position {position})",
-                u32::from(letter)
-            ),
-        ));
-    }
-}
-
 fn read_field_validation(value: &str, errors: &mut Vec<FieldError>) -> FieldValidation {
     match value {
         "" | "Warn" => FieldValidation::Warn,
@@ -176,7 +155,10 @@ fn read_field_validation(value: &str, errors: &mut Vec<FieldError>) -> FieldVali
             errors.push(FieldError::new(
                 FieldErrorKind::NotSupported,
                 "fieldValidation",
-                format!("{other:?}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""),
+                format!(
+                    "{}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
+                    quoted(other)
+                ),
             ));
             FieldValidation::Warn
         }
