@@ -77,7 +77,9 @@ fn date(days: i64) -> (i64, i64, i64) {
 /// Parses a time into seconds and nanoseconds; `None` if the text is not a time, or one that in UTC is outside of the
 /// years 0 to 9999, which could be stored but not be written again.
 pub(super) fn parse(text: &str) -> Option<(i64, i32)> {
-    let time: Timestamp = text.parse().ok()?;
+    let Ok(time) = text.parse::<Timestamp>() else {
+        return parse_late(text);
+    };
     // Nanoseconds count forwards on the wire, towards 1970 in the library.
     let nanos = i128::from(time.subsec_nanosecond()) + i128::from(time.as_second()) * 1_000_000_000;
     let seconds = i64::try_from(nanos.div_euclid(1_000_000_000)).ok()?;
@@ -86,6 +88,17 @@ pub(super) fn parse(text: &str) -> Option<(i64, i32)> {
         seconds,
         i32::try_from(nanos.rem_euclid(1_000_000_000)).ok()?,
     ))
+}
+
+/// Parses a time of the last days of the year 9999, which the library does not have: by the time a year before, of
+/// which the days are the same.
+fn parse_late(text: &str) -> Option<(i64, i32)> {
+    const YEAR_SECONDS: i64 = 365 * DAY_SECONDS;
+    let rest = text.strip_prefix("9999-12-")?;
+    let (seconds, nanos) = parse(&format!("9998-12-{rest}"))?;
+    let seconds = seconds.checked_add(YEAR_SECONDS)?;
+    self::seconds(seconds).ok()?;
+    Some((seconds, nanos))
 }
 
 #[cfg(test)]
@@ -100,6 +113,10 @@ mod tests {
         assert_eq!(text, "1969-12-31T23:59:59.000005Z");
         assert_eq!(parse(&text), Some((-1, 5_000)));
         assert_eq!(parse("yesterday"), None);
+        let last = 253_402_300_799;
+        assert_eq!(parse("9999-12-31T23:59:59.5Z"), Some((last, 500_000_000)));
+        assert_eq!(parse("9999-12-31T23:59:59+23:59"), Some((last - 86_340, 0)));
+        assert_eq!(&seconds(last).expect("a time"), b"9999-12-31T23:59:59Z");
         for outside in ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"] {
             assert_eq!(parse(outside), None, "{outside}");
         }

@@ -57,6 +57,23 @@ pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<St
     Ok(walk.unknown)
 }
 
+/// Checks the types of an object that has been merged and not decoded, as [`check_types`] does. There a whole number may
+/// be written with a decimal point, which is removed.
+///
+/// # Errors
+/// [`TypeError`] for the first value that its field cannot have.
+pub fn check_merged_types(
+    kind: Kind,
+    object: &mut Map<String, Value>,
+) -> Result<Vec<String>, TypeError> {
+    let mut walk = UnknownFields {
+        takes_points: true,
+        ..UnknownFields::default()
+    };
+    walk.members(&Path::Root, kind.0, object)?;
+    Ok(walk.unknown)
+}
+
 /// Checks the types of the members of any object's `metadata`, as [`check_types`] does. Errors and paths begin inside
 /// of it.
 ///
@@ -105,6 +122,8 @@ struct UnknownFields {
     unknown_bytes: usize,
     /// True where Go does not report unknown fields: in values of types that decode themselves.
     is_silent: bool,
+    /// True if integers may have a decimal point.
+    takes_points: bool,
 }
 
 impl UnknownFields {
@@ -199,8 +218,8 @@ impl UnknownFields {
             | (FieldType::Bool, Value::Bool(_)) => true,
             (FieldType::Bytes, Value::String(text)) => return base64(text).map(|_| ()),
             (FieldType::Double, Value::Number(_)) => true,
-            (FieldType::Int32, value) => is_whole(value, i32::MIN.into(), i32::MAX.into()),
-            (FieldType::Int64, value) => is_whole(value, i64::MIN, i64::MAX),
+            (FieldType::Int32, value) => self.is_integer(value, i32::MIN.into(), i32::MAX.into()),
+            (FieldType::Int64, value) => self.is_integer(value, i64::MIN, i64::MAX),
             (FieldType::Message(id), value) => return self.message(path, id.message(), value),
             _ => false,
         };
@@ -208,6 +227,14 @@ impl UnknownFields {
             return Ok(());
         }
         Err(path.wrong(value, go_type(kind)))
+    }
+
+    /// Returns true if a value is an integer within bounds.
+    fn is_integer(&self, value: &mut Value, min: i64, max: i64) -> bool {
+        if self.takes_points {
+            drop_point(value);
+        }
+        value.as_i64().is_some_and(|it| (min..=max).contains(&it))
     }
 
     fn message(
@@ -238,6 +265,11 @@ impl UnknownFields {
                 Value::Object(_) | Value::Array(_),
             ) => self.schema(path, message, value),
             (Shape::SchemaOrBool, _) => Err(TypeError::Schema),
+            // What is neither a schema nor a list becomes an empty one of Go's types, which is written as null.
+            (Shape::SchemaOrArray | Shape::SchemaOrTexts, value) => {
+                *value = Value::Null;
+                Ok(())
+            }
             (_, value) => Err(path.wrong(value, message.go_type())),
         }
     }
@@ -266,13 +298,12 @@ impl UnknownFields {
     }
 }
 
-/// Returns true if a value is a whole number within bounds. A decimal point is removed from one.
-fn is_whole(value: &mut Value, min: i64, max: i64) -> bool {
+/// Removes the decimal point of a whole number.
+fn drop_point(value: &mut Value) {
     let double = value.as_f64().filter(|_| value.is_f64());
     if let Some(double) = double.filter(|it| it.fract() == 0.0 && it.abs() < EXACT_DOUBLE) {
         *value = Value::from(double as i64);
     }
-    value.as_i64().is_some_and(|it| (min..=max).contains(&it))
 }
 
 /// Returns Go's name of a type.

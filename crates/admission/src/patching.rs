@@ -59,17 +59,23 @@ pub(super) fn type_of(object: &Value) -> [Option<String>; 2] {
     })
 }
 
-/// Checks that the fields have the types of the object's kind, and drops fields that the kind does not have.
+/// Checks that the fields have the types of the object's kind, and drops fields that the kind does not have. In an
+/// object that `is_merged` and not decoded, whole numbers may have a decimal point.
 ///
 /// # Errors
 /// A message that names a field of another type.
-pub(super) fn check_types(object: &mut Value) -> Result<(), String> {
+pub(super) fn check_types(object: &mut Value, is_merged: bool) -> Result<(), String> {
+    let check = if is_merged {
+        codec::check_merged_types
+    } else {
+        codec::check_types
+    };
     let [version, kind] = type_of(object);
     let known = codec::kind(&version.unwrap_or_default(), &kind.unwrap_or_default());
     match (known, object.as_object_mut()) {
         (_, None) => Err("the patched object is no object".to_owned()),
         (None, _) => Ok(()),
-        (Some(kind), Some(members)) => codec::check_types(kind, members)
+        (Some(kind), Some(members)) => check(kind, members)
             .map(|_| ())
             .map_err(|error| error.to_string()),
     }

@@ -194,7 +194,7 @@ impl<'a> Schema<'a> {
     pub(super) fn declares(&self, object: &Value) -> bool {
         match (self.codec_kind(), object) {
             (Some(kind), Value::Object(members)) => {
-                let unknown = codec::check_types(kind, &mut members.clone());
+                let unknown = codec::check_merged_types(kind, &mut members.clone());
                 unknown.is_ok_and(|unknown| unknown.is_empty())
             }
             _ => self.custom.is_none_or(|it| it.declares(object)),
@@ -216,7 +216,7 @@ impl<'a> Schema<'a> {
     /// [`Error::BadRequest`] when a value is of another type.
     pub(super) fn decode(&self, object: &mut Value) -> Result<(), Error> {
         if let (Some(kind), Some(members)) = (self.codec_kind(), object.as_object_mut()) {
-            codec::check_types(kind, members)
+            codec::check_merged_types(kind, members)
                 .map_err(|error| Error::BadRequest(error.to_string()))?;
         }
         Ok(())

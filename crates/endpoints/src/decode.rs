@@ -275,7 +275,7 @@ pub(super) fn typed(
     let cannot = |error: &str| cannot_be_handled(&kind, &version, expected, error);
     check_type(&kind, &version, expected, known)
         .map_err(|wrong| wrong.refused(&kind, &version, expected))?;
-    let mut unknown = fields::check(members, expected).map_err(|error| cannot(&error))?;
+    let mut unknown = fields::check(members, expected, false).map_err(|error| cannot(&error))?;
     if let Some(strategy) = expected.strategy.filter(|_| kind == expected.kind) {
         let by_schema = strategy.unknown_fields(&value);
         unknown.extend(by_schema.map_err(|error| cannot(&error))?);

@@ -62,6 +62,11 @@ impl Syntax {
 }
 
 impl Patch {
+    /// Returns true for a strategic merge patch, which kube-apiserver applies to an object and does not decode.
+    pub(super) fn is_strategic(&self) -> bool {
+        matches!(self.form, PatchForm::Strategic(_))
+    }
+
     /// Reads a patch, of which the JSON has been read with these complaints. Its errors depend on `validation`, since
     /// kube-apiserver reads it with another decoder when it looks for duplicate fields (`applyJSPatch` and
     /// `strategicPatchObject` of `apiserver/pkg/endpoints/handlers/patch.go`, 1.36).

@@ -24,6 +24,9 @@ pub enum TypeError {
     /// A quantity with a suffix that does not exist.
     #[error("unable to parse quantity's suffix")]
     QuantitySuffix,
+    /// A quantity without digits whose suffix is too large for the short way to zero.
+    #[error("unable to parse numeric part of quantity")]
+    QuantityNumber,
     /// Text that is not a time.
     #[error("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {element:?}")]
     Time {

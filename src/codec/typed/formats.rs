@@ -78,13 +78,16 @@ fn after_padding(text: &str) -> Option<usize> {
     (end < text.len()).then_some(end)
 }
 
-/// Checks a quantity, which may be a number. White space around it is removed.
+/// Checks a quantity, which may be a number. White space around it is removed, and one without digits becomes zero.
+/// Follows `ParseQuantity`.
 pub(super) fn quantity(value: &mut Value) -> Result<(), TypeError> {
     match value {
-        Value::Number(number) => quantity_text(&number.to_string()),
+        Value::Number(number) => quantity_text(&number.to_string()).map(|_| ()),
         Value::String(text) => {
-            quantity_text(text.trim())?;
-            if text.trim().len() < text.len() {
+            let has_digits = quantity_text(text.trim())?;
+            if !has_digits {
+                *value = Value::from("0");
+            } else if text.trim().len() < text.len() {
                 *value = Value::String(text.trim().to_owned());
             }
             Ok(())
@@ -93,13 +96,19 @@ pub(super) fn quantity(value: &mut Value) -> Result<(), TypeError> {
     }
 }
 
-fn quantity_text(text: &str) -> Result<(), TypeError> {
+/// Checks the text of a quantity, and returns true if it has digits: a sign, a point or a suffix alone mean zero.
+fn quantity_text(text: &str) -> Result<bool, TypeError> {
+    /// The suffixes before which there must be digits: zero does not fit into the short way of Go's parser.
+    const LARGE: [&str; 2] = ["Pi", "Ei"];
+    /// The least exponent of the short way.
+    const EXPONENT_MIN: i64 = -9;
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let number_end = |text: &str| text.find(|it: char| !it.is_ascii_digit());
     let (whole, rest) = unsigned.split_at(number_end(unsigned).unwrap_or(unsigned.len()));
     let fraction = rest.strip_prefix('.').unwrap_or_default();
     let fraction = &fraction[..number_end(fraction).unwrap_or(fraction.len())];
-    if whole.is_empty() && fraction.is_empty() {
+    let has_digits = !whole.is_empty() || !fraction.is_empty();
+    if text.is_empty() {
         return Err(TypeError::Quantity);
     }
     let suffix = match rest.strip_prefix('.') {
@@ -107,7 +116,8 @@ fn quantity_text(text: &str) -> Result<(), TypeError> {
         None => rest,
     };
     if SUFFIXES.contains(&suffix) {
-        return Ok(());
+        let fits = has_digits || !LARGE.contains(&suffix);
+        return fits.then_some(has_digits).ok_or(TypeError::QuantityNumber);
     }
     let digits = suffix.trim_start_matches(|it| SUFFIX_LETTERS.contains(it));
     let digits = digits.strip_prefix(['+', '-']).unwrap_or(digits);
@@ -116,7 +126,8 @@ fn quantity_text(text: &str) -> Result<(), TypeError> {
     }
     let exponent = suffix.strip_prefix(['e', 'E']);
     match exponent.map(str::parse::<i64>) {
-        Some(Ok(_)) => Ok(()),
+        Some(Ok(exponent)) if has_digits || exponent >= EXPONENT_MIN => Ok(has_digits),
+        Some(Ok(_)) => Err(TypeError::QuantityNumber),
         _ => Err(TypeError::QuantitySuffix),
     }
 }
@@ -207,7 +218,15 @@ mod tests {
             assert_eq!(quantity(&mut json!(text)), Ok(()), "{text}");
         }
         assert_eq!(quantity(&mut json!(0.5)), Ok(()));
-        for text in ["", "-", ".", "x", "1x", "1.2.3", "1 Gi", "--1", "Gi"] {
+        for text in ["-", "+", ".", "-.", "Gi", "m", "e5", "+E-9", " - "] {
+            let mut zero = json!(text);
+            assert_eq!(quantity(&mut zero), Ok(()), "{text}");
+            assert_eq!(zero, "0", "{text}");
+        }
+        for text in ["Pi", "-Ei", "e-10"] {
+            assert_eq!(quantity(&mut json!(text)), Err(TypeError::QuantityNumber), "{text}");
+        }
+        for text in ["", " ", "x", "1x", "1.2.3", "1 Gi", "--1", "..", "- 1"] {
             let found = quantity(&mut json!(text));
             assert_eq!(found, Err(TypeError::Quantity), "{text}");
         }
@@ -223,6 +242,8 @@ mod tests {
             "2020-02-29T23:59:59Z",
             "2020-01-01T00:00:00.5Z",
             "2020-01-01T00:00:00+01:00",
+            "9999-12-31T23:59:59Z",
+            "9999-12-31T23:59:59.123456789+00:01",
         ] {
             assert_eq!(time(text, false), Ok(()), "{text}");
         }
@@ -239,6 +260,8 @@ mod tests {
         for (text, problem) in [
             ("2020-13-01T00:00:00Z", "month out of range"),
             ("2021-02-29T00:00:00Z", "day out of range"),
+            ("9999-12-32T00:00:00Z", "day out of range"),
+            ("9999-02-29T23:00:00Z", "day out of range"),
             ("2021-02-28T00:00:00Zé", "extra text: \"é\""),
         ] {
             assert_eq!(

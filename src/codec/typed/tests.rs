@@ -166,7 +166,7 @@ fn wrong_types_are_told_in_gos_words() {
 fn unknown_fields_are_dropped_and_told_with_their_paths() {
     let (value, unknown) = deployment(json!({
         "fooo": 1,
-        "replicas": 2.0,
+        "replicas": 2,
         "template": {
             "metadata": {"labels": {"any": "thing"}, "kind": "x"},
             "spec": {"containers": [{"imagee": "x", "livenessProbe": {"httpGet": {"port": 1}}}]},
@@ -260,11 +260,38 @@ fn schemas_are_looked_into() {
     for wrong in [
         json!({"additionalProperties": 1}),
         json!({"items": {"type": 1}}),
-        json!({"items": "x"}),
         json!({"maxLength": "1"}),
+        json!({"maxLength": 1.0}),
     ] {
         assert!(schema(wrong.clone()).is_err(), "{wrong}");
     }
+    for scalar in [json!(5), json!("x"), json!(true)] {
+        let odd = json!({"items": scalar, "dependencies": {"a": scalar}});
+        let (value, unknown) = schema(odd).expect("empty values of Go's types");
+        assert_eq!(unknown, [""; 0]);
+        let read = &value["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        assert_eq!(*read, json!({"items": null, "dependencies": {"a": null}}));
+    }
+}
+
+#[test]
+fn whole_numbers_have_no_point_unless_they_were_merged() {
+    let kind = kind("apps/v1", "Deployment").expect("a kind");
+    let read = |number: Value| {
+        let Value::Object(object) = json!({"spec": {"replicas": number}}) else {
+            unreachable!("it is an object")
+        };
+        object
+    };
+    for (number, shown) in [(json!(2.0), "2.0"), (json!(2.5), "2.5"), (json!(1e30), "1e30")] {
+        let error = check_types(kind, &mut read(number)).expect_err("no integer");
+        let why = "into Go struct field DeploymentSpec.spec.replicas of type int32";
+        assert_eq!(error.to_string(), format!("json: cannot unmarshal number {shown} {why}"));
+    }
+    let mut merged = read(json!(2.0));
+    assert_eq!(check_merged_types(kind, &mut merged), Ok(Vec::new()));
+    assert_eq!(merged["spec"]["replicas"], json!(2));
+    assert!(check_merged_types(kind, &mut read(json!(2.5))).is_err());
 }
 
 /// The places of all values below one.

@@ -65,7 +65,7 @@ impl Mutation {
         if type_of(&changed) != before {
             return Err("apiVersion and kind must not be changed".to_owned());
         }
-        check_types(&mut changed)?;
+        check_types(&mut changed, true)?;
         Ok(changed)
     }
 }

@@ -168,7 +168,7 @@ fn patched(
             hook.name
         )));
     }
-    check_types(&mut shown).map_err(internal)?;
+    check_types(&mut shown, false).map_err(internal)?;
     if !is_own_kind(request) {
         return Ok(shown);
     }

@@ -14,18 +14,24 @@ use crate::params::FieldValidation;
 use crate::patches::Patch;
 
 /// Checks the types of the fields, removes unknown fields, and adds metadata if it is missing. Returns the paths of the
-/// removed fields.
+/// removed fields. In an object that `is_merged` and not decoded, whole numbers may have a decimal point.
 ///
 /// # Errors
 /// The error of Go's decoder about a value of the wrong type.
 pub(super) fn check(
     object: &mut Map<String, Value>,
     expected: ExpectedKind<'_>,
+    is_merged: bool,
 ) -> Result<Vec<String>, String> {
+    let check_types = if is_merged {
+        codec::check_merged_types
+    } else {
+        codec::check_types
+    };
     let version = expected.group_version.to_string();
     let kind = codec::kind(&version, expected.kind).filter(|_| !expected.custom);
     let unknown = match kind {
-        Some(kind) => codec::check_types(kind, object).map_err(|error| error.to_string())?,
+        Some(kind) => check_types(kind, object).map_err(|error| error.to_string())?,
         None if expected.custom => check_custom_metadata(object)?,
         None => Vec::new(),
     };
@@ -103,7 +109,8 @@ pub(crate) fn check_patched(
         WrongType::OtherKind(text) => invalid(&text),
         WrongType::NoKind => invalid(&missing_kind(&patch.shown(existing))),
     })?;
-    let mut unknown = check(members, expected).map_err(|error| invalid(&error))?;
+    let mut unknown = check(members, expected, patch.is_strategic())
+        .map_err(|error| invalid(&error))?;
     if let Some(strategy) = expected.strategy.filter(|_| kind == expected.kind) {
         let by_schema = strategy.unknown_fields(object);
         unknown.extend(by_schema.map_err(|error| invalid(&error))?);
