@@ -31,7 +31,7 @@ const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
 
 /// The names that an expression may use.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Sees {
     /// Those of match conditions, which see no variables.
     Conditions,
@@ -48,6 +48,7 @@ enum Sees {
 ///
 /// An expression that the older object has as well is not looked at again as long as the names that it may use are the
 /// same: what an earlier server took is kept.
+#[derive(Debug)]
 pub struct ExpressionChecks<'o> {
     /// The expressions that were there before, where the same names could be used.
     known: BTreeSet<&'o str>,

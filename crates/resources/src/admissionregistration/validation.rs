@@ -51,7 +51,7 @@ const EVERYTHING: EnforcedRules = EnforcedRules {
 
 /// Checks an update of the status of a ValidatingAdmissionPolicy. Follows
 /// `ValidateValidatingAdmissionPolicyStatusUpdate`; the syntax of the path of a field is not looked at.
-pub(super) fn policy_status(object: &Value, _old: &Value) -> Errors {
+pub(crate) fn policy_status(object: &Value, _old: &Value) -> Errors {
     let mut errors = Errors::new();
     let root = Field::root(object);
     for warning in root.items("status.typeChecking.expressionWarnings") {

@@ -242,8 +242,7 @@ mod tests {
     }
 
     fn pem_of(der: &[u8]) -> String {
-        use base64::Engine as _;
-        let text = base64::engine::general_purpose::STANDARD.encode(der);
+        let text = STANDARD.encode(der);
         format!("-----BEGIN {REQUEST}-----\n{text}\n-----END {REQUEST}-----\n")
     }
 }
