@@ -89,6 +89,11 @@ pub trait Strategy: Any + Send + Sync + Debug {
         NameRule::DnsSubdomain
     }
 
+    /// Returns the syntax that `metadata.generateName` must have when an object is updated.
+    fn name_rule_on_update(&self) -> NameRule {
+        NameRule::PathSegment
+    }
+
     /// Brings an object that passed validation into its canonical form.
     fn canonicalize(&self, object: &mut Value) {
         let _ = object;

@@ -38,6 +38,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .stored_in(V1BETA1)
             .strategy(
                 policy(defaults::POLICY)
+                    .names_on_update()
                     .check_on_create(validation::mutating_policy)
                     .check_on_update(validation::changed_mutating_policy)
                     .hooks(Registration {
@@ -52,6 +53,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
         .stored_in(V1BETA1)
         .strategy(
             policy(defaults::POLICY_BINDING)
+                .names_on_update()
                 .check(validation::mutating_binding)
                 .hooks(Registration {
                     is_new: true,
@@ -62,11 +64,12 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             "mutatingwebhookconfigurations",
             "MutatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::MUTATING_WEBHOOKS)),
+        .strategy(webhooks(defaults::MUTATING_WEBHOOKS).names_on_update()),
         V1.cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
             .status()
             .strategy(
                 Generic::with_status()
+                    .names_on_update()
                     .status_update(SubresourceMetadata::KeepsAll, validation::policy_status)
                     .defaults(defaults::POLICY)
                     .generation(&["spec"])
@@ -81,6 +84,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
         )
         .strategy(
             policy(defaults::POLICY_BINDING)
+                .names_on_update()
                 .check(validation::validating_binding)
                 .hooks(Registration::PLAIN),
         ),
@@ -88,7 +92,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             "validatingwebhookconfigurations",
             "ValidatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS)),
+        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS).names_on_update()),
     ];
     rows.into_iter()
         .map(|row| row.category("api-extensions"))

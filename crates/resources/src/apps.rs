@@ -30,7 +30,7 @@ const V1: RowGroup = RowGroup::new("apps", "v1");
 pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
     vec![
         V1.namespaced("controllerrevisions", "ControllerRevision")
-            .strategy(revision()),
+            .strategy(revision().names_on_update()),
         V1.namespaced("daemonsets", "DaemonSet")
             .short(&["ds"])
             .category("all")
@@ -83,7 +83,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
             .category("all")
             .scale(SelectorForm::LabelSelector)
             .status()
-            .strategy(stateful_set(options)),
+            .strategy(stateful_set(options).names_on_update()),
     ]
 }
 

@@ -29,6 +29,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .names_on_update()
                     .hooks(SigningRequests)
                     .check_on_create(validation::new_request)
                     .part("approval", approval())
@@ -75,10 +76,9 @@ fn approval() -> SubresourceStrategy {
 fn date(context: &RequestContext, object: &mut Value, old: &Value) {
     const CHANGED: &str = "lastTransitionTime";
     const UPDATED: &str = "lastUpdateTime";
-    let key = |condition: &Value| {
-        ["type", "status"].map(|name| text(condition, name).to_owned())
-    };
-    let is_set = |condition: &Value, time: &str| get(condition, time).is_some_and(|it| !it.is_null());
+    let key = |condition: &Value| ["type", "status"].map(|name| text(condition, name).to_owned());
+    let is_set =
+        |condition: &Value, time: &str| get(condition, time).is_some_and(|it| !it.is_null());
     let mut before = HashMap::new();
     for condition in list(old, "status.conditions") {
         if is_set(condition, CHANGED) {

@@ -62,7 +62,7 @@ fn configuration() -> Vec<RowBuilder> {
     vec![
         V1.namespaced("configmaps", "ConfigMap")
             .short(&["cm"])
-            .strategy(Generic::new().hooks(ConfigMaps)),
+            .strategy(Generic::new().names_on_update().hooks(ConfigMaps)),
         V1.namespaced("events", "Event")
             .short(&["ev"])
             .fields(events::fields())
@@ -71,6 +71,7 @@ fn configuration() -> Vec<RowBuilder> {
             .short(&["limits"])
             .strategy(
                 Generic::new()
+                    .names_on_update()
                     .defaults(defaults::LIMIT_RANGE)
                     .hooks(quota::LimitRanges)
                     .check(quota::limit_range)
@@ -91,6 +92,7 @@ fn configuration() -> Vec<RowBuilder> {
             .fields([field("type")])
             .strategy(
                 Generic::new()
+                    .names_on_update()
                     .defaults(defaults::SECRET)
                     .defaults_on_read(stored::secret)
                     .hooks(Secrets),
@@ -106,6 +108,7 @@ fn configuration() -> Vec<RowBuilder> {
             )
             .strategy(
                 Generic::new()
+                    .names_on_update()
                     .hooks(ServiceAccounts)
                     .warn_always(warnings::service_account)
                     .returns_deleted_object(),
@@ -151,6 +154,7 @@ fn cluster() -> Vec<RowBuilder> {
             .status()
             .strategy(
                 Generic::new()
+                    .names_on_update()
                     .defaults(defaults::NODE)
                     .defaults_on_read(stored::node)
                     .hooks(Nodes)
@@ -164,6 +168,7 @@ fn cluster() -> Vec<RowBuilder> {
             .status()
             .strategy(
                 claimed()
+                    .names_on_update()
                     .defaults(volume::defaults::CLAIM)
                     .hooks(volume::data_source::ClaimSources)
                     .check(claim_validation::claim)
@@ -176,6 +181,7 @@ fn cluster() -> Vec<RowBuilder> {
             .status()
             .strategy(
                 claimed()
+                    .names_on_update()
                     .defaults(volume::defaults::PERSISTENT_VOLUME)
                     .hooks(PersistentVolumes)
                     .part("status", persistent_volume::status())
@@ -221,6 +227,7 @@ fn workload(options: &ClusterOptions) -> Vec<RowBuilder> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .names_on_update()
                     .defaults(pod::defaults::POD)
                     .off_fields(off_features::of_pod)
                     .defaults_on_read(stored::pod)
@@ -270,6 +277,7 @@ fn network() -> Vec<RowBuilder> {
             .prefix("services/endpoints")
             .strategy(
                 Generic::new()
+                    .names_on_update()
                     .defaults(defaults::ENDPOINTS)
                     .check_on_create(endpoints::endpoints)
                     .check_on_update(endpoints::endpoints_update)
@@ -285,6 +293,7 @@ fn network() -> Vec<RowBuilder> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .names_on_update()
                     .initial_status(json!({"loadBalancer": {}}))
                     .part("status", ingress_points::status(ingress_points::of_service))
                     .defaults(defaults::SERVICE)

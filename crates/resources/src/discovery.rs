@@ -18,6 +18,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .namespaced("endpointslices", "EndpointSlice")
             .strategy(
                 Generic::new()
+                    .names_on_update()
                     .defaults(defaults::ENDPOINT_SLICE)
                     .check(slice)
                     .check_on_create(slice_endpoints)

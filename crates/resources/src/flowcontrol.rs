@@ -20,11 +20,17 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .generation(&["spec"])
     };
     vec![
-        V1.cluster("flowschemas", "FlowSchema")
-            .status()
-            .strategy(strategy(defaults::FLOW_SCHEMA).check(schema_validation::flow_schema)),
+        V1.cluster("flowschemas", "FlowSchema").status().strategy(
+            strategy(defaults::FLOW_SCHEMA)
+                .names_on_update()
+                .check(schema_validation::flow_schema),
+        ),
         V1.cluster("prioritylevelconfigurations", "PriorityLevelConfiguration")
             .status()
-            .strategy(strategy(defaults::PRIORITY_LEVEL).check(validation::priority_level)),
+            .strategy(
+                strategy(defaults::PRIORITY_LEVEL)
+                    .names_on_update()
+                    .check(validation::priority_level),
+            ),
     ]
 }

@@ -21,6 +21,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
         V1.cluster("ingressclasses", "IngressClass").strategy(
             Generic::new()
+                .names_on_update()
                 .defaults(defaults::INGRESS_CLASS)
                 .check(validation::ingress_class)
                 .check_on_update(validation::ingress_class_update)
@@ -33,6 +34,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .names_on_update()
                     .initial_status(json!({"loadBalancer": {}}))
                     .part("status", ingress_points::status(ingress_points::of_ingress))
                     .defaults(defaults::INGRESS)

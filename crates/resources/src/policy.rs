@@ -28,6 +28,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .names_on_update()
                     .initial_status(status)
                     .status_update(
                         SubresourceMetadata::Free,

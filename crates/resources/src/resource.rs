@@ -47,6 +47,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .names_on_update()
                     .returns_deleted_object()
                     .defaults(defaults::RESOURCE_CLAIM)
                     .hooks(Selecting)
@@ -62,6 +63,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
         V1.namespaced("resourceclaimtemplates", "ResourceClaimTemplate")
             .strategy(
                 Generic::new()
+                    .names_on_update()
                     .returns_deleted_object()
                     .defaults(defaults::RESOURCE_CLAIM_TEMPLATE)
                     .hooks(Selecting)

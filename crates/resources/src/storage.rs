@@ -29,6 +29,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
         ),
         V1.cluster("csinodes", "CSINode").strategy(
             Generic::new()
+                .names_on_update()
                 .returns_deleted_object()
                 .defaults(defaults::CSI_NODE)
                 .managed_if_empty(&["spec.drivers"])
@@ -58,6 +59,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .names_on_update()
                     .returns_deleted_object()
                     .initial_status(json!({"attached": false}))
                     .status_metadata(SubresourceMetadata::KeepsAll)
@@ -69,6 +71,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .short(&["vac"])
             .strategy(
                 Generic::new()
+                    .names_on_update()
                     .returns_deleted_object()
                     .check(validation::attributes_class)
                     .check_on_update(validation::attributes_class_update)

@@ -3,7 +3,7 @@
 use ringwatch::codec;
 use ringwatch_apimachinery::accessor::{copy, integer, is_terminating, text};
 use ringwatch_apimachinery::validation::{validate_object_meta, validate_object_meta_update};
-use ringwatch_apimachinery::{Error, FieldError, NameRule};
+use ringwatch_apimachinery::{Error, FieldError};
 use serde_json::Value;
 
 use super::Store;
@@ -89,8 +89,8 @@ impl Store {
         let old = aligned.as_ref().unwrap_or(old);
         keep_system_fields(object, old);
         self.check_kind(object)?;
-        let mut errors =
-            validate_object_meta(object, self.resource.namespaced, NameRule::PathSegment);
+        let name_rule = strategy.name_rule_on_update();
+        let mut errors = validate_object_meta(object, self.resource.namespaced, name_rule);
         errors.extend(self.wrong_finalizers(object));
         errors.extend(validate_object_meta_update(object, old));
         errors.extend(strategy.validate_update(object, old));

@@ -44,6 +44,8 @@ pub(crate) struct Generic {
     create_on_update: bool,
     unconditional_update: bool,
     name_rule: NameRule,
+    /// True if names are checked by their rule when an object is updated too.
+    has_names_on_update: bool,
     garbage_collection: GarbageCollection,
     returns_deleted_object: bool,
     warning_on_default_deletion: Option<&'static str>,
@@ -71,6 +73,7 @@ impl Generic {
             create_on_update: false,
             unconditional_update: true,
             name_rule: NameRule::DnsSubdomain,
+            has_names_on_update: false,
             garbage_collection: GarbageCollection::DeleteDependents,
             returns_deleted_object: false,
             warning_on_default_deletion: None,
@@ -208,6 +211,13 @@ impl Generic {
 
     pub(crate) fn name_rule(mut self, rule: NameRule) -> Self {
         self.name_rule = rule;
+        self
+    }
+
+    /// Checks names by their rule when an object is updated too, as kube-apiserver does for some kinds. The name stays,
+    /// but that which it was generated from need not.
+    pub(crate) fn names_on_update(mut self) -> Self {
+        self.has_names_on_update = true;
         self
     }
 
@@ -365,6 +375,14 @@ impl Strategy for Generic {
         self.name_rule
     }
 
+    fn name_rule_on_update(&self) -> NameRule {
+        if self.has_names_on_update {
+            self.name_rule
+        } else {
+            NameRule::PathSegment
+        }
+    }
+
     fn allow_create_on_update(&self) -> bool {
         self.create_on_update
     }
@@ -493,6 +511,14 @@ mod tests {
             }
             assert_eq!(object, json!({}));
         }
+    }
+
+    #[test]
+    fn names_are_checked_by_their_rule_on_updates_of_some_kinds() {
+        let plain = Generic::new().name_rule(NameRule::DnsLabel);
+        assert_eq!(plain.name_rule_on_update(), NameRule::PathSegment);
+        let strict = plain.names_on_update();
+        assert_eq!(strict.name_rule_on_update(), NameRule::DnsLabel);
     }
 
     #[test]
