@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::completion::SchemaCompletion;
 use super::deprecation;
-use super::schema::{Patterns, StructuralSchema};
+use super::schema::{Patterns, Strictness, StructuralSchema};
 use super::strategy::CustomResource;
 
 /// The verbs of custom resources, in the order of discovery.
@@ -264,7 +264,8 @@ impl Definition {
         let mut patterns = Patterns::default();
         let read = |(name, schema): (&str, Option<&Value>)| {
             let schema = schema.unwrap_or(&everything);
-            let read = StructuralSchema::read_beside(schema, preserve, &mut patterns);
+            let read =
+                StructuralSchema::read_beside(schema, preserve, &mut patterns, Strictness::ALL);
             (name.to_owned(), read.map(Arc::new))
         };
         self.read.get_or_init(|| self.schemas().map(read).collect())

@@ -18,10 +18,12 @@ mod cel_value;
 mod completeness;
 mod declare;
 mod default_checks;
+mod default_values;
 mod defaults;
 mod embedded;
 mod evaluate;
 mod formats;
+mod keyword_checks;
 mod kind;
 mod lists;
 mod merging;
@@ -51,7 +53,9 @@ use serde_json::Value;
 
 pub use self::completeness::DEFINED_IN;
 pub use self::formats::unrecognized_formats;
+pub use self::keyword_checks::{Strictness, has_defaults};
 pub use self::patterns::Patterns;
+pub use self::rule_checks::RuleCheck;
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_cel::Meter;
@@ -83,10 +87,16 @@ impl StructuralSchema {
     /// The parts that are not structural or not supported; fields are relative to the schema, such as
     /// `properties[spec].type`.
     pub fn read(schema: &Value, preserve_unknown_fields: bool) -> Result<Self, Vec<FieldError>> {
-        Self::read_beside(schema, preserve_unknown_fields, &mut Patterns::default())
+        let mut patterns = Patterns::default();
+        Self::read_beside(
+            schema,
+            preserve_unknown_fields,
+            &mut patterns,
+            Strictness::ALL,
+        )
     }
 
-    /// Reads a schema among others of a definition, which have these patterns.
+    /// Reads a schema among others of a definition, which have these patterns, by the rules that it must follow.
     ///
     /// # Errors
     ///
@@ -95,8 +105,9 @@ impl StructuralSchema {
         schema: &Value,
         preserve_unknown_fields: bool,
         patterns: &mut Patterns,
+        strictness: Strictness,
     ) -> Result<Self, Vec<FieldError>> {
-        let mut root = read::read(schema, patterns)?;
+        let mut root = read::read(schema, patterns, strictness)?;
         root.preserve_unknown |= preserve_unknown_fields;
         let has_patterns = !patterns.is_empty();
         Ok(Self { root, has_patterns })
@@ -106,20 +117,6 @@ impl StructuralSchema {
     #[must_use]
     pub fn is_costly(&self) -> bool {
         self.root.ruled || self.has_patterns
-    }
-
-    /// Returns the errors in the rules of a definition's schemas, which are at these paths and replace older ones:
-    /// wrong types, costs beyond the limits, and defaults that break rules. Rules that an older schema has need not be
-    /// better than they were.
-    #[must_use]
-    pub fn check_rules<'s>(
-        schemas: impl IntoIterator<Item = (&'s str, &'s Self)>,
-        old: &[Self],
-    ) -> Vec<FieldError> {
-        let schemas = schemas.into_iter();
-        let schemas = schemas.map(|(path, schema)| (path, &schema.root));
-        let old: Vec<&SchemaNode> = old.iter().map(|it| &it.root).collect();
-        rule_checks::check_rules(schemas, &old)
     }
 
     /// Returns the paths of the members that the schema does not know, as [`Self::prune`] does.

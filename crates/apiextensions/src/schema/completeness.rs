@@ -114,9 +114,9 @@ mod tests {
             (
                 object("x-kubernetes-map-type", json!("")),
                 vec![
+                    "not.x-kubernetes-map-type: Forbidden: must be undefined to be structural",
                     "not.type: Required value: must be object if x-kubernetes-map-type is specified",
                     "not.x-kubernetes-map-type: Unsupported value: \"\": supported values: \"atomic\", \"granular\"",
-                    "not.x-kubernetes-map-type: Forbidden: must be undefined to be structural",
                 ],
             ),
             (
@@ -127,8 +127,8 @@ mod tests {
                 ),
                 vec![
                     "not.x-kubernetes-validations: Forbidden: must be empty to be structural",
-                    "not.x-kubernetes-validations[0].fieldPath: Invalid value: \"x\": must be a valid path",
                     "not.x-kubernetes-validations[0].message: Required value: message must be specified if rule contains line breaks",
+                    "not.x-kubernetes-validations[0].fieldPath: Invalid value: \"x\": must be a valid path",
                     "not.x-kubernetes-validations[1].message: Invalid value: \" \": must be non-empty if specified",
                     "not.x-kubernetes-validations[1].messageExpression: Required value: messageExpression must be non-empty if specified",
                 ],

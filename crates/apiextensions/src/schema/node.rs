@@ -51,6 +51,8 @@ pub(super) struct SchemaNode {
 pub(super) enum Additional {
     /// Anything of one level: objects below lose their members, since nothing knows them.
     Any,
+    /// No other members are allowed. They are kept and refused.
+    Nothing,
     /// Other members are allowed, and have this schema.
     Schema(Box<SchemaNode>),
 }
@@ -59,7 +61,7 @@ impl Additional {
     /// Returns the schema, if there is one.
     pub(super) fn schema(&self) -> Option<&SchemaNode> {
         match self {
-            Self::Any => None,
+            Self::Any | Self::Nothing => None,
             Self::Schema(node) => Some(node),
         }
     }

@@ -10,23 +10,27 @@ use std::collections::BTreeMap;
 use ringwatch_apimachinery::{FieldError, numbers};
 use serde_json::{Map, Value, json};
 
+use super::keyword_checks::Strictness;
 use super::kind::JsonType;
 use super::node::{Additional, ListType, SchemaNode};
 use super::outcome::SchemaErrors;
-use super::path::Path;
 use super::patterns::Patterns;
 use super::schema_reader::{
     ErrorStage, NestedExceptions, SchemaPosition, SchemaReader, present, strings,
 };
-use super::walk::ObjectWalk;
-use super::{embedded, prune, validate};
+use super::{keyword_checks, prune};
 
 /// Levels of schemas in schemas. JSON is parsed to 127 levels, of which each schema takes two; what
 /// comes in another way is bounded here, and with it everything that walks along a schema.
 pub(super) const SCHEMA_LEVELS_MAX: usize = 128;
 
-/// Reads the schema of a whole object, which may have these patterns and more.
-pub(super) fn read(schema: &Value, patterns: &mut Patterns) -> Result<SchemaNode, Vec<FieldError>> {
+/// Reads the schema of a whole object, which may have these patterns and more. Returns the errors in kube-apiserver's
+/// order.
+pub(super) fn read(
+    schema: &Value,
+    patterns: &mut Patterns,
+    strictness: Strictness,
+) -> Result<SchemaNode, Vec<FieldError>> {
     let mut reader = SchemaReader {
         patterns: std::mem::take(patterns),
         ..SchemaReader::default()
@@ -34,11 +38,18 @@ pub(super) fn read(schema: &Value, patterns: &mut Patterns) -> Result<SchemaNode
     let node = reader.node(schema, SchemaPosition::Root);
     reader.in_stage(ErrorStage::Structure, |it| it.check_completeness(&node));
     *patterns = std::mem::take(&mut reader.patterns);
-    let mut errors = reader.into_errors();
+    if reader.is_structural() {
+        reader.in_stage(ErrorStage::Defaults, |it| it.check_defaults(&node));
+    }
+    reader.in_stage(ErrorStage::Keywords, |it| {
+        let mut found = SchemaErrors::default();
+        keyword_checks::check(schema, strictness, &mut found);
+        it.add(found);
+    });
+    let errors = reader.into_errors();
     if errors.is_empty() {
         Ok(node)
     } else {
-        errors.sort_by(|a, b| (&a.field, &a.detail).cmp(&(&b.field, &b.detail)));
         Err(errors)
     }
 }
@@ -57,9 +68,7 @@ impl SchemaReader {
         self.level += 1;
         let mut node = self.members(schema, place);
         self.check_structure(schema, &node, place);
-        if matches!(place, SchemaPosition::Nested(_)) {
-            self.check_rule_forms(schema, &node);
-        } else {
+        if !matches!(place, SchemaPosition::Nested(_)) {
             node.rules = self.rules(schema, &node);
             node.ruled = node.has_rules();
         }
@@ -79,7 +88,10 @@ impl SchemaReader {
             }
         };
         SchemaNode {
-            kind: self.kind(schema),
+            kind: schema
+                .get("type")
+                .and_then(Value::as_str)
+                .and_then(JsonType::named),
             int_or_string: flag("x-kubernetes-int-or-string"),
             nullable: flag("nullable"),
             preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
@@ -96,21 +108,6 @@ impl SchemaReader {
         }
     }
 
-    fn kind(&mut self, schema: &Map<String, Value>) -> Option<JsonType> {
-        let name = present(schema, "type")?.as_str().unwrap_or_default();
-        let kind = JsonType::named(name);
-        if name == "null" {
-            self.forbid(
-                "type",
-                "type cannot be set to null, use nullable as an alternative",
-            );
-        } else if kind.is_none() && !name.is_empty() {
-            let names: Vec<&str> = JsonType::NAMES.iter().map(|(name, _)| *name).collect();
-            self.not_supported("type", name, &names);
-        }
-        kind
-    }
-
     fn items(
         &mut self,
         schema: &Map<String, Value>,
@@ -119,7 +116,6 @@ impl SchemaReader {
         let items = present(schema, "items")?;
         if let Value::Array(items) = items {
             if !items.is_empty() {
-                self.forbid("items", "items must be a schema object and not an array");
                 self.unreadable = true;
             }
             return None;
@@ -156,11 +152,7 @@ impl SchemaReader {
     ) -> Option<Additional> {
         match present(schema, "additionalProperties")? {
             Value::Bool(true) => Some(Additional::Any),
-            Value::Bool(false) => {
-                let why = "additionalProperties cannot be set to false";
-                self.forbid("additionalProperties", why);
-                None
-            }
+            Value::Bool(false) => Some(Additional::Nothing),
             other => {
                 self.additional_level += 1;
                 let node = self.under("additionalProperties", |reader| reader.node(other, place));
@@ -193,23 +185,6 @@ impl SchemaReader {
         nodes
     }
 
-    /// Reads the schemas in members that no schema may have, since their errors are told as well.
-    pub(super) fn unsupported(&mut self, schema: &Map<String, Value>) {
-        for name in ["definitions", "dependencies"] {
-            let Some(Value::Object(schemas)) = schema.get(name) else {
-                continue;
-            };
-            // Of dependencies, some are lists of names.
-            for (key, schema) in schemas.iter().filter(|it| it.1.is_object()) {
-                self.under(name, |reader| {
-                    let mark = reader.path.key(key);
-                    reader.node(schema, SchemaPosition::Nested(NestedExceptions::Plain));
-                    reader.path.leave(mark);
-                });
-            }
-        }
-    }
-
     /// Returns the schema under `not`.
     pub(super) fn not(&mut self, schema: &Map<String, Value>) -> Option<Box<SchemaNode>> {
         let not = present(schema, "not")?;
@@ -219,9 +194,8 @@ impl SchemaReader {
         ))
     }
 
-    /// Takes the default of a schema, which must be valid under it; otherwise no object could be written. Below
-    /// `additionalProperties` nothing is required of it, and what the schema does not know is left out. Follows
-    /// `ValidateDefaults` and `PruneDefaults`.
+    /// Takes the default of a schema. Below `additionalProperties` nothing is required of it, and what the schema does
+    /// not know is left out. Follows `PruneDefaults`.
     fn take_default(&mut self, schema: &Map<String, Value>, node: &mut SchemaNode) {
         let Some(mut default) = present(schema, "default").cloned() else {
             return;
@@ -229,29 +203,8 @@ impl SchemaReader {
         numbers::normalize(&mut default);
         if self.additional_level > 0 {
             prune::prune_part(node, &mut default);
-        } else {
-            let check = |reader: &mut Self| reader.check_default(node, &default);
-            self.in_stage(ErrorStage::Defaults, |reader| {
-                reader.under("default", check)
-            });
         }
         node.default = Some(default);
-    }
-
-    fn check_default(&mut self, node: &SchemaNode, default: &Value) {
-        if !prune::knows_all(node, default) {
-            self.invalid(default, "must not have unknown fields");
-        }
-        let mut embedded = SchemaErrors::default();
-        embedded::validate(node, default, &mut self.path, &mut embedded);
-        if !embedded.is_valid() {
-            return self.add(embedded);
-        }
-        let mut path = Path::below(self.path.field());
-        let mut walk = ObjectWalk::new(&mut path);
-        let found = validate::validate(node, default, None, &mut walk);
-        let found = walk.end(found);
-        self.add(found);
     }
 }
 

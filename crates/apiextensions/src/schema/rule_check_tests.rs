@@ -8,8 +8,11 @@ use super::*;
 /// Returns the errors about the rules of `x`, if its schema replaces another one.
 fn said_of_rules(x: &Value, old: Option<&Value>) -> Vec<String> {
     let schema = about_x(x.clone());
-    let old: Vec<_> = old.map(|old| about_x(old.clone())).into_iter().collect();
-    let errors = StructuralSchema::check_rules([("schema", &schema)], &old);
+    let of_old = old.map(|old| about_x(old.clone()));
+    let spec = json!({"properties": {"x": x}});
+    let said = json!({"properties": {"spec": spec}});
+    let mut check = RuleCheck::beside(of_old.as_ref());
+    let errors = check.errors("schema", &schema, &said, old == Some(x));
     let below = |line: String| {
         let line = line.strip_prefix("schema").expect("an error of the schema");
         line.trim_start_matches('.').to_owned()
@@ -48,7 +51,8 @@ fn rules_that_may_cost_too_much_are_refused() {
         ]
     );
     // It was so before.
-    assert_eq!(said_of_rules(&unbounded, Some(&unbounded)), [""; 0]);
+    let total = &said_of_rules(&unbounded, None)[1..];
+    assert_eq!(said_of_rules(&unbounded, Some(&unbounded)), total);
     let bounded = squares(json!({"maxItems": 10, "items": {"type": "string", "maxLength": 10}}));
     assert_eq!(said_of_rules(&bounded, None), [""; 0]);
     assert_eq!(said_of_rules(&unbounded, Some(&bounded)).len(), 3);
@@ -205,4 +209,42 @@ fn rules_of_all_defaults_share_a_budget() {
     let said = said_of_rules(&json!({"type": "object", "properties": lists}), None);
     let ended = said.iter().filter(|it| it.contains("no further"));
     assert_eq!(ended.count(), 1, "{said:?}");
+}
+
+#[test]
+fn rules_use_older_values_where_there_are_some() {
+    let rules = json!([{"rule": "self == oldSelf "}]);
+    let n = json!({"type": "integer", "x-kubernetes-validations": rules});
+    let item = json!({"type": "object", "required": ["n"], "properties": {"n": n},
+        "x-kubernetes-map-type": "granular"});
+    let list = |kind: &str| json!({"type": "array", "items": item, "maxItems": 3, "x-kubernetes-list-type": kind});
+    let mut keyed = list("map");
+    keyed["x-kubernetes-list-map-keys"] = json!(["n"]);
+    let mut whole = item.clone();
+    whole["x-kubernetes-map-type"] = json!("atomic");
+    let at = "properties[spec].properties[x]";
+    let why = "oldSelf cannot be used on the uncorrelatable portion of the schema within schema";
+    let rule = "n].x-kubernetes-validations[0].rule: Invalid value: \"self == oldSelf \"";
+    for (x, expected) in [
+        (keyed, None),
+        (item.clone(), None),
+        (
+            list("atomic"),
+            Some(format!("{at}.items.properties[{rule}: {why}.{at}")),
+        ),
+        (whole, Some(format!("{at}.properties[{rule}: {why}.{at}"))),
+    ] {
+        assert_eq!(said_of_rules(&x, None), Vec::from_iter(expected), "{x}");
+    }
+}
+
+#[test]
+fn inner_rules_are_told_before_outer_ones() {
+    let rules = json!([{"rule": "self"}]);
+    let inner = json!({"type": "integer", "x-kubernetes-validations": rules});
+    let x =
+        json!({"type": "object", "properties": {"a": inner}, "x-kubernetes-validations": rules});
+    let said = said_of_rules(&x, None);
+    assert_eq!(said.len(), 2);
+    assert!(said[0].contains("properties[a]"), "{said:?}");
 }

@@ -5,22 +5,24 @@
 //!
 //! All versions of a definition share one budget for the rules of their defaults, and one bound of the errors.
 
-use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
+use ringwatch_apimachinery::go_text::bad_value;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_cel::{
     DeclaredType, Meter, Names, Program, SizedType, Type, check_program, on_large_stack,
 };
-use serde_json::json;
+use serde_json::Value;
 
+use super::StructuralSchema;
 use super::cel_value::escaped;
 use super::declare::{declare, items_max, properties_max, values_of_request};
 use super::default_checks;
-use super::node::SchemaNode;
+use super::node::{ListType, SchemaNode};
 use super::outcome::SchemaErrors;
 use super::path::Path;
 use super::rule::Rule;
+use super::rules::shown;
 
 /// Maximum estimated cost of one rule.
 const RULE_COST_MAX: u64 = 10_000_000;
@@ -34,63 +36,64 @@ const NAMED_MAX: usize = 4;
 /// Minimum cost of a rule that is named then. Follows `TotalCost.ObserveExpressionCost`.
 const NAMED_COST_MIN: u64 = SCHEMA_COST_MAX / 100;
 
-/// Returns the errors in the rules of schemas at these paths. Of rules that an older schema has, only the cost is
-/// checked, and that only if all older schemas kept within the limits.
-pub(super) fn check_rules<'s>(
-    schemas: impl Iterator<Item = (&'s str, &'s SchemaNode)>,
-    old: &[&SchemaNode],
-) -> Vec<FieldError> {
-    let mut known = BTreeSet::new();
-    for root in old {
-        expressions(root, &mut known);
-    }
-    let is_costly = |root: &&SchemaNode| {
-        let costly = check(
-            root,
-            &known,
-            &mut Path::default(),
-            &mut SchemaErrors::default(),
-        );
-        !costly.is_valid()
-    };
-    let was_costly = LazyCell::new(|| old.iter().any(is_costly));
-    let (mut path, mut found, mut meter) = (Path::default(), SchemaErrors::default(), Meter::new());
-    for (place, root) in schemas {
-        let mark = path.member(place);
-        // What ends the check of the defaults is among the errors.
-        let _ = default_checks::check(root, &mut path, &mut meter, &mut found);
-        let costly = check(root, &known, &mut path, &mut found);
-        if !costly.is_valid() && !*was_costly {
-            found.merge(costly);
-        }
-        path.leave(mark);
-    }
-    found.into_errors()
+/// A check of the rules of a definition's schemas, one after the other. All versions share one budget for the rules of
+/// their defaults. Of rules that an older schema has, only the cost is checked.
+#[derive(Debug)]
+pub struct RuleCheck<'o> {
+    /// The expressions that an older schema has.
+    known: BTreeSet<&'o str>,
+    meter: Meter,
 }
 
-/// Adds the rules of a schema that cannot be run, and returns those that cost too much.
-fn check(
-    root: &SchemaNode,
-    known: &BTreeSet<&str>,
-    path: &mut Path,
-    wrong: &mut SchemaErrors,
-) -> SchemaErrors {
-    let mut walk = RuleWalk {
-        known,
-        path,
-        wrong,
-        costly: SchemaErrors::default(),
-        total: 0,
-        costs: Vec::new(),
-    };
-    if root.ruled {
-        on_large_stack(|| {
-            let declared = declare(root, true);
-            walk.node(root, declared.as_ref(), Some(1));
-        });
-        walk.check_total();
+impl<'o> RuleCheck<'o> {
+    /// Begins a check of schemas that replace older ones.
+    pub fn beside(old: impl IntoIterator<Item = &'o StructuralSchema>) -> Self {
+        let mut known = BTreeSet::new();
+        for schema in old {
+            expressions(&schema.root, &mut known);
+        }
+        let meter = Meter::new();
+        Self { known, meter }
     }
-    walk.costly
+
+    /// Returns the errors in the rules of a schema, which is at a path and was read from `said`: defaults that break
+    /// rules, or else wrong types and costs beyond the limits. The costs of single rules count unless the schema has
+    /// not changed.
+    pub fn errors(
+        &mut self,
+        place: &str,
+        schema: &StructuralSchema,
+        said: &Value,
+        is_unchanged: bool,
+    ) -> Vec<FieldError> {
+        let root = &schema.root;
+        let (mut path, mut found) = (Path::default(), SchemaErrors::default());
+        let mark = path.member(place);
+        // What ends the check of the defaults is among the errors.
+        let _ = default_checks::check(root, &mut path, &mut self.meter, &mut found);
+        if found.is_valid() && root.ruled {
+            let mut walk = RuleWalk {
+                known: &self.known,
+                path: &mut path,
+                found: &mut found,
+                is_unchanged,
+                total: 0,
+                costs: Vec::new(),
+            };
+            on_large_stack(|| {
+                let declared = declare(root, true);
+                let place = RulePlace {
+                    said,
+                    count: Some(1),
+                    uncorrelatable: None,
+                };
+                walk.node(root, declared.as_ref(), place);
+            });
+            walk.check_total();
+        }
+        path.leave(mark);
+        found.into_errors()
+    }
 }
 
 /// Collects all expressions of a schema's rules.
@@ -112,12 +115,22 @@ fn expressions<'n>(node: &'n SchemaNode, all: &mut BTreeSet<&'n str>) {
 struct RuleWalk<'w> {
     known: &'w BTreeSet<&'w str>,
     path: &'w mut Path,
-    /// Rules that cannot be run.
-    wrong: &'w mut SchemaErrors,
-    /// Rules that cost too much.
-    costly: SchemaErrors,
+    found: &'w mut SchemaErrors,
+    /// True if single rules may cost what they like.
+    is_unchanged: bool,
     total: u64,
     costs: Vec<(u64, String)>,
+}
+
+/// The place of a schema among others.
+#[derive(Clone, Copy)]
+struct RulePlace<'s> {
+    /// The schema as it is written.
+    said: &'s Value,
+    /// How many such values there may be, if lists and maps around are bounded.
+    count: Option<u64>,
+    /// The bytes of the path of the first schema around whose parts have no older values, if there is one.
+    uncorrelatable: Option<usize>,
 }
 
 /// An expression of a rule, with the type that its value must have.
@@ -127,53 +140,80 @@ struct RuleExpression<'a> {
     text: &'a str,
     program: &'a Program,
     gives: Type,
+    /// The rule as it is written.
+    said: Option<&'a Value>,
 }
 
 impl RuleWalk<'_> {
-    /// `count` is how many such values there may be, if lists and maps around are bounded.
-    fn node(&mut self, node: &SchemaNode, declared: Option<&DeclaredType>, count: Option<u64>) {
+    fn node(&mut self, node: &SchemaNode, declared: Option<&DeclaredType>, place: RulePlace<'_>) {
         if !node.ruled {
             return;
         }
-        for (index, rule) in node.rules.iter().enumerate() {
-            let mark = self.path.member("x-kubernetes-validations");
-            let inner = self.path.index(index);
-            self.rule(rule, declared, count);
-            self.path.leave(inner);
+        let said = |name: &str| place.said.get(name).unwrap_or(&Value::Null);
+        let times = |bound: Option<i64>| {
+            let bound = u64::try_from(bound?).unwrap_or_default();
+            Some(place.count?.saturating_mul(bound))
+        };
+        let here = Some(self.path.as_str().len());
+        let inside = declared.and_then(|it| match &it.form {
+            SizedType::List(inside) | SizedType::Map(inside) => Some(inside.as_ref()),
+            SizedType::Plain(_) => None,
+        });
+        if let Some(values) = node.additional.as_ref().and_then(|it| it.schema()) {
+            let mark = self.path.member("additionalProperties");
+            let inner = RulePlace {
+                said: said("additionalProperties"),
+                count: times(properties_max(node)),
+                ..place
+            };
+            self.node(values, inside, inner);
             self.path.leave(mark);
         }
         for (name, property) in &node.properties {
             let inside = declared.and_then(|it| it.field(&escaped(name)));
             let mark = self.path.member("properties");
             let key = self.path.key(name);
-            self.node(property, inside, count);
+            let inner = RulePlace {
+                said: said("properties").get(name).unwrap_or(&Value::Null),
+                uncorrelatable: place.uncorrelatable.or(here.filter(|_| node.atomic)),
+                ..place
+            };
+            self.node(property, inside, inner);
             self.path.leave(key);
             self.path.leave(mark);
         }
-        let times = |bound: Option<i64>| {
-            let bound = u64::try_from(bound?).unwrap_or_default();
-            Some(count?.saturating_mul(bound))
-        };
-        let inside = declared.and_then(|it| match &it.form {
-            SizedType::List(inside) | SizedType::Map(inside) => Some(inside.as_ref()),
-            SizedType::Plain(_) => None,
-        });
         if let Some(items) = node.items.as_deref() {
+            let has_keys = matches!(node.list, ListType::Map(_));
             let mark = self.path.member("items");
-            self.node(items, inside, times(items_max(node)));
+            let inner = RulePlace {
+                said: said("items"),
+                count: times(items_max(node)),
+                uncorrelatable: place.uncorrelatable.or(here.filter(|_| !has_keys)),
+            };
+            self.node(items, inside, inner);
             self.path.leave(mark);
         }
-        if let Some(values) = node.additional.as_ref().and_then(|it| it.schema()) {
-            let mark = self.path.member("additionalProperties");
-            self.node(values, inside, times(properties_max(node)));
+        for (index, rule) in node.rules.iter().enumerate() {
+            let mark = self.path.member("x-kubernetes-validations");
+            let inner = self.path.index(index);
+            let said = said("x-kubernetes-validations").get(index);
+            self.rule(rule, said, declared, place);
+            self.path.leave(inner);
             self.path.leave(mark);
         }
     }
 
-    fn rule(&mut self, rule: &Rule, declared: Option<&DeclaredType>, count: Option<u64>) {
+    fn rule(
+        &mut self,
+        rule: &Rule,
+        said: Option<&Value>,
+        declared: Option<&DeclaredType>,
+        place: RulePlace<'_>,
+    ) {
         let own = declared
             .cloned()
             .unwrap_or_else(|| DeclaredType::unsized_(Type::Dyn));
+        let count = place.count;
         let count = count.unwrap_or_else(|| values_of_request(own.min_bytes));
         let mut names = Names::default();
         let old = if rule.optional_old == Some(true) {
@@ -191,44 +231,60 @@ impl RuleWalk<'_> {
             text: &rule.text,
             program: &rule.program,
             gives: Type::Bool,
+            said,
         };
         let is_right = self.expression(&expression, &names, count);
-        self.texts(rule, is_right);
-        if let (Some(text), Some(program)) = (&rule.message_text, &rule.message_program) {
+        if let (Some(text), Some(program)) = (&rule.message_text, &rule.message_program)
+            && is_right
+        {
             let expression = RuleExpression {
                 member: "messageExpression",
                 text,
                 program,
                 gives: Type::String,
+                said,
             };
             self.expression(&expression, &names, count);
         }
+        self.older_values(rule, said, is_right, place);
     }
 
-    /// Checks what is said of a rule beside its expressions, of which `rule` is right or not.
-    fn texts(&mut self, rule: &Rule, is_right: bool) {
-        let mut wrong = |member: &str, kind: FieldErrorKind, detail: String| {
-            let mark = self.path.member(member);
-            let path = &*self.path;
-            self.wrong
-                .push(path, || FieldError::new(kind, path.field(), detail));
-            self.path.leave(mark);
-        };
-        match &rule.message {
-            Some(message) if message.trim().is_empty() => {
-                let detail = format!("{}: must be non-empty if specified", json!(message));
-                wrong("message", FieldErrorKind::Invalid, detail);
-            }
-            None if rule.text.contains(['\n', '\r']) => {
-                let detail = "message must be specified if rule contains line breaks";
-                wrong("message", FieldErrorKind::Required, detail.to_owned());
-            }
-            _ => {}
+    /// Checks that a rule, which is right or not, finds the older values that it uses.
+    fn older_values(
+        &mut self,
+        rule: &Rule,
+        said: Option<&Value>,
+        is_right: bool,
+        place: RulePlace<'_>,
+    ) {
+        let uses_old = rule.uses_old && is_right;
+        if let Some(bytes) = place.uncorrelatable.filter(|_| uses_old) {
+            let around = self.path.as_str()[..bytes].to_owned();
+            let text = said.and_then(|it| it.get("rule")).unwrap_or(&Value::Null);
+            self.wrong("rule", || {
+                let why =
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within";
+                (bad_value(text), format!("{why} {around}"))
+            });
         }
-        if let Some(optional) = rule.optional_old.filter(|_| !rule.uses_old || !is_right) {
-            let detail = format!("{optional}: may not be set if oldSelf is not used in rule");
-            wrong("optionalOldSelf", FieldErrorKind::Invalid, detail);
+        if let Some(optional) = rule.optional_old.filter(|_| !uses_old) {
+            self.wrong("optionalOldSelf", || {
+                let why = "may not be set if oldSelf is not used in rule";
+                (optional.to_string(), why.to_owned())
+            });
         }
+    }
+
+    /// Adds an error about a member of the rule, which is shown with a text.
+    fn wrong(&mut self, member: &str, said: impl FnOnce() -> (String, String)) {
+        let mark = self.path.member(member);
+        let path = &*self.path;
+        self.found.push(path, || {
+            let (shown, why) = said();
+            let detail = format!("{shown}: {why}");
+            FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
+        });
+        self.path.leave(mark);
     }
 
     /// Returns true if an expression can be evaluated.
@@ -250,6 +306,7 @@ impl RuleWalk<'_> {
             text,
             program,
             gives,
+            said,
         } = expression;
         let is_message = *gives == Type::String;
         let wrong = match check_program(text, program, names) {
@@ -264,8 +321,10 @@ impl RuleWalk<'_> {
         };
         if !self.known.contains(text) {
             let path = &*self.path;
-            self.wrong.push(path, || {
-                FieldError::invalid(path.field(), &json!(text), wrong)
+            self.found.push(path, || {
+                let rule = said.and_then(Value::as_object).map(shown);
+                let detail = format!("{}: {wrong}", rule.unwrap_or_default());
+                FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
             });
         }
         false
@@ -273,7 +332,7 @@ impl RuleWalk<'_> {
 
     fn cost(&mut self, member: &str, cost: u64) {
         self.total = self.total.saturating_add(cost);
-        if cost > RULE_COST_MAX {
+        if cost > RULE_COST_MAX && !self.is_unchanged {
             let what = format!("estimated {member} cost");
             let why = too_costly(&what, cost, RULE_COST_MAX);
             self.forbid(Path::field, why);
@@ -301,7 +360,7 @@ impl RuleWalk<'_> {
 
     fn forbid(&mut self, field: impl FnOnce(&Path) -> String, why: String) {
         let path = &*self.path;
-        self.costly
+        self.found
             .push(path, || FieldError::forbidden(field(path), why));
     }
 }

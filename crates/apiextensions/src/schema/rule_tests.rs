@@ -78,7 +78,7 @@ fn integer(rule: Value) -> Value {
 fn refused(rule: Value) -> Vec<String> {
     let whole = json!({"type": "object", "properties": {"x": integer(rule)}});
     match StructuralSchema::read(&whole, false) {
-        Ok(schema) => lines(&StructuralSchema::check_rules([("", &schema)], &[])),
+        Ok(schema) => lines(&RuleCheck::beside([]).errors("", &schema, &whole, false)),
         Err(errors) => lines(&errors),
     }
 }
@@ -325,25 +325,26 @@ fn what_has_not_changed_need_not_fulfil_new_rules() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // a table
 fn rules_that_cannot_be_run_are_refused() {
     let at = "properties[x].x-kubernetes-validations[0]";
     for (rule, line) in [
         (json!({}), "rule: Required value: rule is not specified"),
         (
             json!({"rule": "self == b"}),
-            "rule: Invalid value: \"self == b\": compilation failed: ERROR: <input>:1:9: undeclared reference to 'b' (in container '')\n | self == b\n | ........^",
+            "rule: Invalid value: {RULE}: compilation failed: ERROR: <input>:1:9: undeclared reference to 'b' (in container '')\n | self == b\n | ........^",
         ),
         (
             json!({"rule": "self > 0", "messageExpression": "object.x"}),
-            "messageExpression: Invalid value: \"object.x\": messageExpression compilation failed: ERROR: <input>:1:1: undeclared reference to 'object' (in container '')\n | object.x\n | ^",
+            "messageExpression: Invalid value: {RULE}: messageExpression compilation failed: ERROR: <input>:1:1: undeclared reference to 'object' (in container '')\n | object.x\n | ^",
         ),
         (
             json!({"rule": "self + 1"}),
-            r#"rule: Invalid value: "self + 1": cel expression must evaluate to a bool"#,
+            r#"rule: Invalid value: {RULE}: cel expression must evaluate to a bool"#,
         ),
         (
             json!({"rule": "self > 0", "messageExpression": "self"}),
-            r#"messageExpression: Invalid value: "self": messageExpression must evaluate to a string"#,
+            r#"messageExpression: Invalid value: {RULE}: messageExpression must evaluate to a string"#,
         ),
         (
             json!({"rule": "self > 0", "message": "a\nb"}),
@@ -367,13 +368,16 @@ fn rules_that_cannot_be_run_are_refused() {
         ),
         (
             json!({"rule": "range(1000000000).size() > 0"}),
-            "rule: Invalid value: \"range(1000000000).size() > 0\": compilation failed: ERROR: <input>:1:6: undeclared reference to 'range' (in container '')\n | range(1000000000).size() > 0\n | .....^",
+            "rule: Invalid value: {RULE}: compilation failed: ERROR: <input>:1:6: undeclared reference to 'range' (in container '')\n | range(1000000000).size() > 0\n | .....^",
         ),
     ] {
+        let shown = rules::shown(rule.as_object().expect("a rule"));
+        let line = line.replace("{RULE}", &shown);
         assert_eq!(refused(rule), [format!("{at}.{line}")]);
     }
     let syntax = refused(json!({"rule": "self >"}));
-    let start = format!(r#"{at}.rule: Invalid value: "self >": compilation failed: "#);
+    let shown = r#"{"Rule":"self \u003e","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}"#;
+    let start = format!("{at}.rule: Invalid value: {shown}: compilation failed: ");
     assert!(
         syntax.len() == 1 && syntax[0].starts_with(&start),
         "{syntax:?}"

@@ -1,12 +1,12 @@
 //! Reads and compiles the rules of a schema (`x-kubernetes-validations`).
 
-use ringwatch_apimachinery::FieldErrorKind;
+use ringwatch_apimachinery::{FieldErrorKind, go_text};
 use ringwatch_cel::{CompileError, Program};
 use serde_json::{Map, Value};
 
 use super::node::SchemaNode;
 use super::rule::Rule;
-use super::schema_reader::SchemaReader;
+use super::schema_reader::{ErrorStage, SchemaReader};
 
 /// Rules that a schema has at most, in all its parts.
 pub(super) const RULES_MAX: usize = 1_000;
@@ -15,7 +15,7 @@ pub(super) const RULES_MAX: usize = 1_000;
 pub(super) const RULE_BYTES_MAX: usize = 1 << 20;
 
 /// The reasons that a rule may give, sorted as error messages list them.
-const REASONS: [(&str, FieldErrorKind); 4] = [
+pub(super) const REASONS: [(&str, FieldErrorKind); 4] = [
     ("FieldValueDuplicate", FieldErrorKind::Duplicate),
     ("FieldValueForbidden", FieldErrorKind::Forbidden),
     ("FieldValueInvalid", FieldErrorKind::Invalid),
@@ -57,60 +57,7 @@ impl SchemaReader {
         rules
     }
 
-    /// Checks the form of rules that are not evaluated, since their schema may have none.
-    pub(super) fn check_rule_forms(&mut self, schema: &Map<String, Value>, node: &SchemaNode) {
-        let rules = schema.get("x-kubernetes-validations");
-        let rules = rules.and_then(Value::as_array).into_iter().flatten();
-        let rules = rules.enumerate().take(RULES_MAX);
-        for (index, rule) in rules.filter_map(|(index, rule)| Some((index, rule.as_object()?))) {
-            let mark = self.path.member("x-kubernetes-validations");
-            let inner = self.path.index(index);
-            self.check_form(rule, node);
-            self.path.leave(inner);
-            self.path.leave(mark);
-        }
-    }
-
-    /// Checks what a rule says, its expressions aside.
-    fn check_form(&mut self, rule: &Map<String, Value>, node: &SchemaNode) {
-        let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
-        let (source, message) = (text("rule").trim(), text("message"));
-        let has_breaks = |text: &str| text.contains(['\n', '\r']);
-        let is_blank = |text: &str| !text.is_empty() && text.trim().is_empty();
-        if source.is_empty() {
-            self.require("rule", "rule is not specified");
-        } else if is_blank(message) {
-            self.wrong("message", Some(message), "must be non-empty if specified");
-        } else if has_breaks(message.trim()) {
-            self.wrong("message", Some(message), "must not contain line breaks");
-        } else if has_breaks(source) && message.is_empty() {
-            self.require(
-                "message",
-                "message must be specified if rule contains line breaks",
-            );
-        }
-        if is_blank(text("messageExpression")) {
-            let why = "messageExpression must be non-empty if specified";
-            self.require("messageExpression", why);
-        }
-        let reason = rule.get("reason").and_then(Value::as_str);
-        if let Some(reason) = reason.filter(|reason| known_reason(reason).is_none()) {
-            self.not_supported("reason", reason, &REASONS.map(|(name, _)| name));
-        }
-        let field = text("fieldPath");
-        if is_blank(field) {
-            self.wrong("fieldPath", Some(field), "must be non-empty if specified");
-        }
-        if has_breaks(field) {
-            self.wrong("fieldPath", Some(field), "must not contain line breaks");
-        }
-        if normalized(field, node).is_none() {
-            self.wrong("fieldPath", Some(field), "must be a valid path");
-        }
-    }
-
     fn rule(&mut self, rule: &Map<String, Value>, node: &SchemaNode) -> Option<Rule> {
-        self.check_form(rule, node);
         let text = |name: &str| rule.get(name).and_then(Value::as_str);
         let source = text("rule").unwrap_or_default().trim();
         if source.is_empty() {
@@ -118,10 +65,10 @@ impl SchemaReader {
         }
         let message = text("message").filter(|message| !message.is_empty());
         let known = known_reason(text("reason").unwrap_or("FieldValueInvalid"));
-        let program = self.program("rule", source)?;
+        let program = self.program("rule", source, rule)?;
         let message_text = text("messageExpression").filter(|it| !it.trim().is_empty());
         let message_program = match message_text {
-            Some(source) => Some(self.program("messageExpression", source)?),
+            Some(source) => Some(self.program("messageExpression", source, rule)?),
             None => None,
         };
         let uses_old = program.names("oldSelf");
@@ -139,22 +86,43 @@ impl SchemaReader {
         })
     }
 
-    fn program(&mut self, name: &str, source: &str) -> Option<Program> {
-        match ringwatch_cel::compile(source) {
-            Ok(program) => Some(program),
-            Err(error) => {
-                let shown = (error != CompileError::TooLarge).then_some(source);
-                self.wrong(name, shown, &format!("compilation failed: {error}"));
-                None
-            }
-        }
-    }
-
-    fn wrong(&mut self, name: &str, value: Option<&str>, why: &str) {
-        self.under(name, |reader| {
-            reader.invalid(&Value::from(value.unwrap_or_default()), why)
+    fn program(&mut self, name: &str, source: &str, rule: &Map<String, Value>) -> Option<Program> {
+        let error = match ringwatch_cel::compile(source) {
+            Ok(program) => return Some(program),
+            Err(error) => error,
+        };
+        let shown = match error {
+            CompileError::TooLarge => "\"\"".to_owned(),
+            _ => shown(rule),
+        };
+        let prefix = match name {
+            "messageExpression" => "messageExpression ",
+            _ => "",
+        };
+        let why = format!("{prefix}compilation failed: {error}");
+        self.in_stage(ErrorStage::Rules, |reader| {
+            reader.under(name, |reader| reader.invalid_shown(&shown, &why));
         });
+        None
     }
+}
+
+/// Returns a rule as errors show it: kube-apiserver's own type in JSON.
+pub(super) fn shown(rule: &Map<String, Value>) -> String {
+    let text = |name: &str| {
+        let text = rule.get(name).and_then(Value::as_str);
+        go_text::json(&text.unwrap_or_default().into())
+    };
+    let pointer = |name: &str| go_text::json(rule.get(name).unwrap_or(&Value::Null));
+    format!(
+        r#"{{"Rule":{},"Message":{},"MessageExpression":{},"Reason":{},"FieldPath":{},"OptionalOldSelf":{}}}"#,
+        text("rule"),
+        text("message"),
+        text("messageExpression"),
+        pointer("reason"),
+        text("fieldPath"),
+        pointer("optionalOldSelf"),
+    )
 }
 
 /// Returns the kind of the errors of a rule that gives this reason.

@@ -35,20 +35,24 @@ pub(super) enum NestedExceptions {
 /// The kinds of errors of a schema, of which later ones are told only if there are no earlier ones that forbid to look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ErrorStage {
-    /// Members that no schema may have. They are told beside all others.
+    /// What nothing can be made of. It is told beside all others.
     #[default]
-    Members,
+    Limits,
     /// Parts that are not structural. They are told if all members can be read at all.
     Structure,
     /// Wrong defaults. They are told of structural schemas.
     Defaults,
+    /// Wrong keywords. They are told beside all others.
+    Keywords,
+    /// Rules that cannot be compiled. They are told if nothing else is wrong.
+    Rules,
 }
 
 /// A walk over a schema.
 #[derive(Default)]
 pub(super) struct SchemaReader {
     /// The errors that were found so far, by their stage.
-    pub(super) found: [SchemaErrors; 3],
+    pub(super) found: [SchemaErrors; 5],
     /// The stage of errors that are added now.
     pub(super) stage: ErrorStage,
     /// True if a schema has members without which there is no structure to look at.
@@ -70,25 +74,30 @@ pub(super) struct SchemaReader {
 }
 
 impl SchemaReader {
+    /// Returns true if nothing forbids to look at defaults.
+    pub(super) fn is_structural(&self) -> bool {
+        !self.unreadable && self.found[ErrorStage::Structure as usize].is_valid()
+    }
+
     /// Returns the errors that are told. Follows `validateCustomResourceDefinitionValidation`.
     pub(super) fn into_errors(self) -> Vec<FieldError> {
-        let [members, structure, defaults] = self.found;
-        let mut told = members;
+        let [limits, structure, defaults, keywords, rules] = self.found;
+        let mut told = limits.into_errors();
         if !self.unreadable {
-            let is_structural = structure.is_valid();
-            told.merge(structure);
-            if is_structural {
-                told.merge(defaults);
-            }
+            let mut structure = structure.into_errors();
+            structure.sort_by_cached_key(sorted_by);
+            told.extend(structure);
+            told.extend(defaults.into_errors());
         }
-        match told.is_valid() {
-            true if self.has_dialect => {
-                let why = "OpenAPIV3Schema 'schema' is not supported";
-                vec![FieldError::invalid("", &Value::from(""), why)]
-            }
-            true => Vec::new(),
-            false => told.into_errors(),
+        told.extend(keywords.into_errors());
+        if !told.is_empty() {
+            return told;
         }
+        if self.has_dialect {
+            let why = "OpenAPIV3Schema 'schema' is not supported";
+            return vec![FieldError::invalid("", &Value::from(""), why)];
+        }
+        rules.into_errors()
     }
 
     /// Does something whose errors are of a stage.
@@ -139,19 +148,19 @@ impl SchemaReader {
         self.push(FieldErrorKind::Required, name, why.to_owned());
     }
 
-    /// Adds an error about a member whose value is not among the supported ones.
-    pub(super) fn not_supported(&mut self, name: &str, value: &str, supported: &[&str]) {
-        let quoted: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
-        let detail = format!("{value:?}: supported values: {}", quoted.join(", "));
-        self.push(FieldErrorKind::NotSupported, name, detail);
-    }
-
     fn push(&mut self, kind: FieldErrorKind, name: &str, detail: String) {
         let mark = self.path.member(name);
         let (path, found) = (&self.path, &mut self.found[self.stage as usize]);
         found.push(path, || FieldError::new(kind, path.field(), detail));
         self.path.leave(mark);
     }
+}
+
+/// Returns what structural errors are sorted by: the text of the whole error, whose field goes on after that of the
+/// schema.
+fn sorted_by(error: &FieldError) -> String {
+    let point = if error.field.is_empty() { "" } else { "." };
+    format!("{point}{}: {}", error.field, error.message())
 }
 
 /// Returns a member that says something: null says nothing.

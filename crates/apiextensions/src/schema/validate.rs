@@ -331,14 +331,24 @@ fn check_object(
     let checks = node.checks.as_deref();
     let sizes = checks.map(|checks| checks.sizes.properties());
     check_count(members.len(), sizes, path, outcome);
-    if let Some(Additional::Schema(additional)) = &node.additional {
-        let others = members
-            .iter()
-            .filter(|(name, _)| !node.properties.contains_key(*name));
-        for (name, value) in others {
-            let before = old.and_then(|old| old.get(name));
-            check_member(additional, name, value, before, path, outcome);
+    let others = members
+        .iter()
+        .filter(|(name, _)| !node.properties.contains_key(*name));
+    match &node.additional {
+        Some(Additional::Schema(additional)) => {
+            for (name, value) in others {
+                let before = old.and_then(|old| old.get(name));
+                check_member(additional, name, value, before, path, outcome);
+            }
         }
+        Some(Additional::Nothing) => others.for_each(|(name, _)| {
+            outcome.push(path, || {
+                let place = path.as_str();
+                let why = format!("{place}.{name} in body is a forbidden property");
+                FieldError::invalid(path.field(), &Value::from(name.as_str()), why)
+            });
+        }),
+        Some(Additional::Any) | None => {}
     }
     check_properties(&node.properties, members, old, path, outcome);
     for name in checks.iter().flat_map(|checks| &checks.required) {

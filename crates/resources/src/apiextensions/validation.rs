@@ -1,43 +1,31 @@
-//! Validation of a CustomResourceDefinition, schemas and properties of versions aside.
+//! Validation of a CustomResourceDefinition, its spec aside.
 //!
 //! The rules are those of apiextensions-apiserver's `ValidateCustomResourceDefinition`. Most important is that a group
 //! has a dot: otherwise the keys of its objects could be those of a built-in kind.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use ringwatch_apiextensions::approval::{APPROVED, Approval, annotation};
 use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::path::{get, get_mut, list, set, text};
-use ringwatch_apimachinery::validation::formats::{dns_1035_label, dns_subdomain};
+use ringwatch_apimachinery::validation::formats::dns_1035_label;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 use serde_json::{Value, json};
 
+use super::spec_validation::spec_errors;
 use crate::built_in;
 
-/// Validates a definition, be it new or updated, and returns the errors of its fields.
-pub(super) fn validate(object: &Value) -> Vec<FieldError> {
-    let mut errors = group_errors(object);
-    let scope = text(object, "spec.scope");
-    if scope.is_empty() {
-        errors.push(FieldError::required("spec.scope"));
-    } else if !["Cluster", "Namespaced"].contains(&scope) {
-        let detail = format!("{scope:?}: supported values: \"Cluster\", \"Namespaced\"");
-        let kind = FieldErrorKind::NotSupported;
-        errors.push(FieldError::new(kind, "spec.scope", detail));
-    }
-    errors.extend(names_errors(object));
-    errors.extend(versions_errors(object));
-    errors
-}
-
-/// Validates a new definition and returns the errors that only new ones can have.
+/// Validates a new definition and returns the errors in kube-apiserver's order.
 pub(super) fn validate_create(object: &Value) -> Vec<FieldError> {
-    let errors = name_errors(object).into_iter();
-    let errors = errors.chain(approval_errors(object, None));
-    let errors = errors.chain(stored_versions_errors(object));
-    let errors = errors.chain(built_in_errors(object));
-    errors.chain(preserve_errors(object)).collect()
+    let mut errors = name_errors(object);
+    errors.extend(spec_errors(object, None));
+    errors.extend(wrong_names(object, "status.acceptedNames"));
+    errors.extend(stored_versions_errors(object));
+    errors.extend(approval_errors(object, None));
+    errors.extend(preserve_errors(object));
+    errors.extend(built_in_errors(object));
+    errors
 }
 
 /// Returns an error if `spec.preserveUnknownFields` is true, which only v1beta1 had; schemas have it per field now.
@@ -83,23 +71,29 @@ fn built_in_errors(object: &Value) -> Option<FieldError> {
 
 /// Validates an update of a definition: the parts on which stored objects depend are immutable.
 pub(super) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
-    let conditions = list(old, "status.conditions").iter();
-    let established = conditions
-        .filter(|it| text(it, "type") == "Established")
-        .any(|it| text(it, "status") == "True");
+    let mut errors = spec_errors(object, Some(old));
     let when_established = ["spec.scope", "spec.names.kind"].into_iter();
-    let fixed = when_established.filter(|_| established);
+    let fixed = when_established.filter(|_| is_established(old));
     let fixed = fixed.chain(["spec.group", "spec.names.plural"]);
     let changed = fixed.filter(|path| get(object, path) != get(old, path));
-    let mut errors: Vec<_> = changed
-        .map(|path| FieldError::invalid(path, &json!(text(object, path)), "field is immutable"))
-        .collect();
+    errors.extend(
+        changed.map(|path| {
+            FieldError::invalid(path, &json!(text(object, path)), "field is immutable")
+        }),
+    );
+    errors.extend(wrong_names(object, "status.acceptedNames"));
     errors.extend(stored_versions_errors(object));
     errors.extend(approval_errors(object, Some(old)));
     if !preserves(old) {
         errors.extend(preserve_errors(object));
     }
     errors
+}
+
+/// Returns true if the objects of a definition are served.
+pub(super) fn is_established(object: &Value) -> bool {
+    let mut conditions = list(object, "status.conditions").iter();
+    conditions.any(|it| text(it, "type") == "Established" && text(it, "status") == "True")
 }
 
 fn name_errors(object: &Value) -> Vec<FieldError> {
@@ -117,27 +111,6 @@ fn name_errors(object: &Value) -> Vec<FieldError> {
         .filter(|it| !it.1.is_empty() && it.1 != wanted);
     let errors = wrong.map(|(path, name)| FieldError::invalid(path, &json!(name), why));
     errors.collect()
-}
-
-fn group_errors(object: &Value) -> Vec<FieldError> {
-    let group = text(object, "spec.group");
-    if group.is_empty() {
-        return vec![FieldError::required("spec.group")];
-    }
-    let mut wrong = dns_subdomain(group);
-    if wrong.is_empty() && !group.contains('.') {
-        wrong.push("should be a domain with at least one dot".to_owned());
-    }
-    all_invalid("spec.group", group, wrong)
-}
-
-fn names_errors(object: &Value) -> Vec<FieldError> {
-    let members = ["plural", "singular", "kind", "listKind"];
-    let paths = members.map(|member| format!("spec.names.{member}"));
-    let missing = paths.into_iter().filter(|it| text(object, it).is_empty());
-    let mut errors: Vec<_> = missing.map(FieldError::required).collect();
-    errors.extend(wrong_names(object, "spec.names"));
-    errors
 }
 
 /// Returns the strategy of the status, whose names are checked and which always has the lists of its type.
@@ -167,7 +140,7 @@ fn complete_status(object: &mut Value) {
 }
 
 /// Returns the errors of the names at a path that are there. Follows `ValidateCustomResourceDefinitionNames`.
-fn wrong_names(object: &Value, path: &str) -> Vec<FieldError> {
+pub(super) fn wrong_names(object: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for member in ["plural", "singular", "kind", "listKind"] {
         let path = format!("{path}.{member}");
@@ -178,19 +151,20 @@ fn wrong_names(object: &Value, path: &str) -> Vec<FieldError> {
         let mixed = ["kind", "listKind"].contains(&member);
         let wrong = if mixed {
             let may = "may have mixed case, but should otherwise match";
-            let wrong = dns_1035_label(&name.to_lowercase()).into_iter();
-            wrong.map(|why| format!("{may}: {why}")).collect()
+            let wrong = dns_1035_label(&name.to_lowercase());
+            (!wrong.is_empty()).then(|| format!("{may}: {}", wrong.join(",")))
         } else {
-            dns_1035_label(name)
+            joined(dns_1035_label(name))
         };
-        errors.extend(all_invalid(&path, name, wrong));
+        errors.extend(wrong.map(|why| FieldError::invalid(path, &json!(name), why)));
     }
     let wrong_labels = |member: &str| {
         let path = format!("{path}.{member}");
         let names = list(object, &path).iter().enumerate();
-        let wrong = names.flat_map(|(place, name)| {
+        let wrong = names.filter_map(|(place, name)| {
             let name = name.as_str().unwrap_or_default();
-            all_invalid(&format!("{path}[{place}]"), name, dns_1035_label(name))
+            let wrong = joined(dns_1035_label(name));
+            wrong.map(|why| FieldError::invalid(format!("{path}[{place}]"), &json!(name), why))
         });
         wrong.collect::<Vec<_>>()
     };
@@ -205,34 +179,9 @@ fn wrong_names(object: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-fn versions_errors(object: &Value) -> Vec<FieldError> {
-    let versions = list(object, "spec.versions");
-    let whole = get(object, "spec.versions").unwrap_or(&Value::Null);
-    let mut errors = Vec::new();
-    let mut names = BTreeSet::new();
-    let mut unique = true;
-    for (place, version) in versions.iter().enumerate() {
-        let name = text(version, "name");
-        unique &= names.insert(name);
-        let path = format!("spec.versions[{place}].name");
-        errors.extend(all_invalid(&path, name, dns_1035_label(name)));
-    }
-    let first = text(object, "spec.version");
-    if !first.is_empty() {
-        errors.extend(all_invalid("spec.version", first, dns_1035_label(first)));
-    }
-    if !unique {
-        let why = "must contain unique version names";
-        errors.push(FieldError::invalid("spec.versions", whole, why));
-    }
-    let stored = versions
-        .iter()
-        .filter(|it| it.get("storage") == Some(&Value::Bool(true)));
-    if stored.count() != 1 {
-        let why = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid("spec.versions", whole, why));
-    }
-    errors
+/// Returns all that is wrong with a text in one line, as kube-apiserver tells it of definitions.
+pub(super) fn joined(wrong: Vec<String>) -> Option<String> {
+    (!wrong.is_empty()).then(|| wrong.join(","))
 }
 
 /// Returns the errors of the versions in which objects may be stored: the storage version is among them, and each is a
@@ -271,14 +220,6 @@ fn stored_versions_errors(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn all_invalid(path: &str, value: &str, wrong: Vec<String>) -> Vec<FieldError> {
-    let value = json!(value);
-    let wrong = wrong.into_iter();
-    wrong
-        .map(|why| FieldError::invalid(path, &value, why))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,6 +231,7 @@ mod tests {
                 "group": "example.com", "scope": "Namespaced",
                 "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
                 "versions": [{"name": "v1", "served": true, "storage": true}],
+                "validation": {"openAPIV3Schema": {"type": "object"}},
             },
             "status": {
                 "storedVersions": ["v1"],
@@ -311,7 +253,6 @@ mod tests {
     #[test]
     fn a_usual_one_is_right() {
         let usual = definition();
-        assert_eq!(validate(&usual), []);
         assert_eq!(validate_create(&usual), []);
         assert_eq!(validate_update(&usual, &usual), []);
     }
@@ -321,7 +262,7 @@ mod tests {
         let mut pods = with("/spec/group", json!("pods"));
         pods["spec"]["names"]["plural"] = json!("default");
         pods["metadata"]["name"] = json!("default.pods");
-        let errors = validate(&pods);
+        let errors = spec_errors(&pods, None);
         let messages: Vec<_> = errors.iter().map(FieldError::message).collect();
         assert_eq!(
             messages,
@@ -380,13 +321,13 @@ mod tests {
             ),
             ("/spec/versions/0/storage", json!(false), "spec.versions"),
         ] {
-            assert_eq!(fields(validate(&with(path, value))), [field]);
+            assert_eq!(fields(spec_errors(&with(path, value), None)), [field]);
         }
         let mut twice = definition();
         twice["spec"]["versions"] = json!([
             {"name": "v1", "storage": true}, {"name": "v1", "storage": false},
         ]);
-        assert_eq!(fields(validate(&twice)), ["spec.versions"]);
+        assert_eq!(fields(spec_errors(&twice, None)), ["spec.versions"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::bounds::LEVELS_MAX;
-use ringwatch_apimachinery::go_text::quoted;
+use ringwatch_apimachinery::go_text::{self, is_printed, quoted};
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
@@ -28,29 +28,44 @@ const SELECTABLE_FIELDS_MAX: usize = 8;
 /// Maximum length of a deprecation warning in bytes.
 const WARNING_BYTES_MAX: usize = 256;
 
-/// Validates the part that all versions share, and each version, and returns the errors of their fields.
-pub(super) fn validate(object: &Value) -> Vec<FieldError> {
+/// Returns the errors of the parts that definitions of earlier releases could have wrong: deprecation warnings,
+/// subresources, columns and selectable fields.
+pub(super) fn part_errors(object: &Value) -> Vec<FieldError> {
     let common = get(object, "spec.validation.openAPIV3Schema");
     let mut errors = Vec::new();
     for (place, version) in list(object, "spec.versions").iter().enumerate() {
         let path = format!("spec.versions[{place}]");
         errors.extend(warning_errors(version, &path));
-        // kube-apiserver refuses these beside a schema that all versions have in common, since it moves only the
-        // schema.
-        let schema = get(version, "schema.openAPIV3Schema").or(common);
-        let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
-        errors.extend(shared_errors(version, schema, why, &path));
+        errors.extend(version_errors(version, common, &path));
     }
-    if let Some(spec) = get(object, "spec") {
-        let why = "may only be set when validations.schema is included";
-        errors.extend(shared_errors(spec, common, why, "spec"));
-    }
+    errors.extend(shared_errors(object));
     errors
 }
 
-/// Validates the scale subresource, columns and selectable fields, either of one version or of the part that all share.
-/// Without a schema, `why` tells that fields need one.
-fn shared_errors(holder: &Value, schema: Option<&Value>, why: &str, path: &str) -> Vec<FieldError> {
+/// Returns the errors of the subresources, columns and selectable fields of a version beside the common schema.
+pub(super) fn version_errors(
+    version: &Value,
+    common: Option<&Value>,
+    path: &str,
+) -> Vec<FieldError> {
+    // kube-apiserver refuses these beside a schema that all versions have in common, since it moves only the schema.
+    let schema = get(version, "schema.openAPIV3Schema").or(common);
+    let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
+    holder_errors(version, schema, why, path)
+}
+
+/// Returns the errors of the subresources, columns and selectable fields that all versions share.
+pub(super) fn shared_errors(object: &Value) -> Vec<FieldError> {
+    let common = get(object, "spec.validation.openAPIV3Schema");
+    let why = "may only be set when validations.schema is included";
+    let spec = get(object, "spec").into_iter();
+    spec.flat_map(|spec| holder_errors(spec, common, why, "spec"))
+        .collect()
+}
+
+/// Returns the errors of the scale subresource, columns and selectable fields, either of one version or of the part
+/// that all share. Without a schema, `why` tells that fields need one.
+fn holder_errors(holder: &Value, schema: Option<&Value>, why: &str, path: &str) -> Vec<FieldError> {
     let mut errors = scale_errors(holder, path);
     let columns = list(holder, "additionalPrinterColumns").iter().enumerate();
     for (place, column) in columns {
@@ -61,28 +76,40 @@ fn shared_errors(holder: &Value, schema: Option<&Value>, why: &str, path: &str) 
     errors
 }
 
-fn warning_errors(version: &Value, path: &str) -> Option<FieldError> {
-    let warning = get(version, "deprecationWarning")?.as_str()?;
-    let deprecated = version.get("deprecated") == Some(&Value::Bool(true));
-    let unprintable = || {
-        warning
-            .char_indices()
-            .find(|(_, letter)| letter.is_control())
+/// Returns the errors of a version's deprecation warning. Follows `validateDeprecationWarning`.
+pub(super) fn warning_errors(version: &Value, path: &str) -> Vec<FieldError> {
+    let said = get(version, "deprecationWarning").filter(|it| it.is_string());
+    let Some(warning) = said.and_then(Value::as_str) else {
+        return Vec::new();
     };
-    let why = if !deprecated {
-        "can only be set for deprecated versions".to_owned()
-    } else if warning.len() > WARNING_BYTES_MAX {
-        format!("must be <= {WARNING_BYTES_MAX} characters long")
-    } else if warning.is_empty() {
-        "must not be an empty string".to_owned()
+    let mut wrong = Vec::new();
+    if version.get("deprecated") != Some(&Value::Bool(true)) {
+        wrong.push("can only be set for deprecated versions".to_owned());
     } else {
-        let (at, _) = unprintable()?;
-        format!(
-            "must only contain printable UTF-8 characters; non-printable character found at index {at}"
-        )
-    };
+        if warning.len() > WARNING_BYTES_MAX {
+            wrong.push(format!("must be <= {WARNING_BYTES_MAX} characters long"));
+        }
+        if warning.is_empty() {
+            wrong.push("must not be an empty string".to_owned());
+        }
+        let mut letters = warning.char_indices();
+        if let Some((at, _)) = letters.find(|(_, letter)| !is_printed(*letter)) {
+            wrong.push(format!(
+                "must only contain printable UTF-8 characters; non-printable character found at index {at}"
+            ));
+        }
+    }
     let path = format!("{path}.deprecationWarning");
-    Some(FieldError::invalid(path, &json!(warning), why))
+    let wrong = wrong.into_iter();
+    wrong
+        .map(|why| invalid_pointer(&path, warning, &why))
+        .collect()
+}
+
+/// Makes an error about a text to which Go has a pointer, and which it therefore shows as JSON.
+fn invalid_pointer(path: &str, value: &str, why: &str) -> FieldError {
+    let detail = format!("{}: {why}", go_text::json(&json!(value)));
+    FieldError::new(FieldErrorKind::Invalid, path, detail)
 }
 
 fn scale_errors(holder: &Value, path: &str) -> Vec<FieldError> {
@@ -100,7 +127,10 @@ fn scale_errors(holder: &Value, path: &str) -> Vec<FieldError> {
             errors.push(error);
         } else if !is_below {
             let why = format!("should be a json path under {words}");
-            errors.push(FieldError::invalid(path, &json!(json_path), why));
+            errors.push(match required {
+                true => FieldError::invalid(path, &json!(json_path), why),
+                false => invalid_pointer(&path, json_path, &why),
+            });
         } else if json_path.split('.').count() > LEVELS_MAX {
             // A scale is written there, whatever the schema has.
             let why = format!("must not have more than {LEVELS_MAX} steps");
@@ -150,95 +180,6 @@ fn column_errors(column: &Value, path: &str) -> Vec<FieldError> {
 fn json_path_error(json_path: &str, path: &str) -> Option<FieldError> {
     let why = "must be a simple json path starting with .";
     (!json_path.starts_with('.')).then(|| FieldError::invalid(path, &json!(json_path), why))
-}
-
-/// The members that a schema may not have beside its type if the status is read out of its object. The first three
-/// hide a wrong type.
-const NOT_AT_ROOT: [&str; 22] = [
-    "id",
-    "$schema",
-    "$ref",
-    "nullable",
-    "default",
-    "enum",
-    "maxProperties",
-    "minProperties",
-    "allOf",
-    "oneOf",
-    "anyOf",
-    "not",
-    "additionalProperties",
-    "patternProperties",
-    "dependencies",
-    "additionalItems",
-    "definitions",
-    "x-kubernetes-embedded-resource",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-list-map-keys",
-    "x-kubernetes-list-type",
-    "x-kubernetes-map-type",
-];
-
-/// The members among them that are switches, of which false is the same as none.
-const ROOT_SWITCHES: [&str; 3] = [
-    "nullable",
-    "x-kubernetes-embedded-resource",
-    "x-kubernetes-int-or-string",
-];
-
-/// The members that it may have, by the names of Go's fields.
-const AT_ROOT: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
-MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
-XPreserveUnknownFields XValidations";
-
-/// Returns the error about the root of a schema out of whose object the status is read, if there is one.
-fn root_error(path: &str, schema: &Value) -> Option<FieldError> {
-    // A zero value says nothing, unless it is a pointer in Go.
-    let says = |name: &str| match schema.get(name) {
-        None | Some(Value::Null) => false,
-        Some(Value::Bool(false)) => !ROOT_SWITCHES.contains(&name),
-        Some(Value::String(text)) => !text.is_empty() || !["id", "$schema"].contains(&name),
-        Some(_) => true,
-    };
-    let kind = text(schema, "type");
-    let is_wrong_type = !["", "object"].contains(&kind);
-    let (early, late) = NOT_AT_ROOT.split_at(3);
-    if is_wrong_type && !early.iter().any(|it| says(it)) {
-        let why = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
-        let path = format!("{path}.openAPIV3Schema.type");
-        return Some(FieldError::invalid(path, &json!(kind), why));
-    }
-    if !early.iter().chain(late).any(|it| says(it)) {
-        return None;
-    }
-    let why = format!(
-        "only [{AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
-    );
-    let path = format!("{path}.openAPIV3Schema");
-    Some(FieldError::invalid(path, schema, why))
-}
-
-/// Returns the errors about the roots of schemas whose objects have a status of their own, which is read out of an
-/// object. Follows `validateCustomResourceDefinitionValidation`.
-pub(super) fn root_errors(object: &Value) -> Vec<FieldError> {
-    let versions = list(object, "spec.versions");
-    let has_status = |holder: &Value| get(holder, "subresources.status").is_some();
-    let shared = get(object, "spec").is_some_and(has_status);
-    let mut errors = Vec::new();
-    let mut check = |path: String, schema: Option<&Value>| {
-        errors.extend(schema.and_then(|schema| root_error(&path, schema)));
-    };
-    for (place, version) in versions.iter().enumerate() {
-        if shared || has_status(version) {
-            let schema = get(version, "schema.openAPIV3Schema");
-            check(format!("spec.versions[{place}].schema"), schema);
-        }
-    }
-    if shared || versions.iter().any(has_status) {
-        let schema = get(object, "spec.validation.openAPIV3Schema");
-        check("spec.validation".to_owned(), schema);
-    }
-    errors
 }
 
 fn selectable_errors(
@@ -340,7 +281,7 @@ mod tests {
     }
 
     fn messages_of(version: &Value) -> Vec<String> {
-        let errors = validate(&definition(version)).into_iter();
+        let errors = part_errors(&definition(version)).into_iter();
         let place = "spec.versions[0].";
         errors
             .map(|it| format!("{}: {}", it.field.trim_start_matches(place), it.message()))
@@ -481,61 +422,10 @@ mod tests {
                 "may only be set when validations.schema is included",
             ),
         ] {
-            let errors = validate(&object);
+            let errors = part_errors(&object);
             assert_eq!(errors.len(), 1);
             assert_eq!(errors[0].field, field);
             assert_eq!(errors[0].message(), format!("Invalid value: \"\": {why}"));
         }
-    }
-
-    #[test]
-    fn objects_with_a_status_of_their_own_are_objects() {
-        let schema = json!({"openAPIV3Schema": {"type": "text"}});
-        let status = json!({"status": {}});
-        let fields = |spec: Value| -> Vec<String> {
-            let errors = root_errors(&json!({"spec": spec})).into_iter();
-            errors.map(|it| it.field).collect()
-        };
-        let version = json!({"name": "v1", "schema": schema, "subresources": status});
-        assert_eq!(
-            fields(json!({"versions": [version]})),
-            ["spec.versions[0].schema.openAPIV3Schema.type"]
-        );
-        assert_eq!(
-            fields(json!({"validation": schema, "subresources": status, "versions": []})),
-            ["spec.validation.openAPIV3Schema.type"]
-        );
-        assert_eq!(
-            fields(json!({"validation": schema, "versions": []})),
-            [""; 0]
-        );
-        for (member, value, field) in [
-            ("allOf", json!([{}]), ""),
-            ("id", json!("x"), ""),
-            ("not", json!({}), ""),
-            ("nullable", json!(false), ".type"),
-            ("required", json!(["spec"]), ".type"),
-        ] {
-            let mut schema = schema["openAPIV3Schema"].clone();
-            if member == "allOf" {
-                schema["type"] = json!("object");
-            }
-            schema[member] = value;
-            let error = root_error("s", &schema).expect(member);
-            let expected = match member {
-                // A wrong type is told first.
-                "not" => ".type",
-                _ => field,
-            };
-            assert_eq!(
-                error.field,
-                format!("s.openAPIV3Schema{expected}"),
-                "{member}"
-            );
-        }
-        assert_eq!(
-            root_error("s", &json!({"type": "object", "example": 1})),
-            None
-        );
     }
 }

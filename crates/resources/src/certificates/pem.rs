@@ -147,6 +147,29 @@ pub(super) fn check_certificates(pem: &[u8]) -> Result<(), String> {
     }
 }
 
+/// Checks that a PEM text has a certificate that can be read, as those have by which servers are known.
+///
+/// # Errors
+/// What is wrong with the first certificate, or that there is none.
+pub(crate) fn check_authorities(pem: &[u8]) -> Result<(), &'static str> {
+    let (mut has_blocks, mut is_malformed) = (false, false);
+    for block in blocks(pem).take(CERTIFICATES_MAX) {
+        has_blocks = true;
+        if block.label != CERTIFICATE || block.has_headers {
+            continue;
+        }
+        match X509Certificate::from_der(&block.contents) {
+            Ok(_) => return Ok(()),
+            Err(_) => is_malformed = true,
+        }
+    }
+    Err(match (has_blocks, is_malformed) {
+        (false, _) => "unable to parse bytes as PEM block",
+        (true, true) => "failed to parse certificate: x509: malformed certificate",
+        (true, false) => "no valid certificate authority data seen",
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use rcgen::string::{BmpString, TeletexString};
@@ -175,6 +198,13 @@ mod tests {
         let among = format!("words\n-----BEGIN X-----\n{certificate}-----BEGIN Y\n");
         for chain in [&certificate, &twice, &among] {
             assert_eq!(check_certificates(chain.as_bytes()), Ok(()));
+            assert_eq!(check_authorities(chain.as_bytes()), Ok(()));
+        }
+        for (other, why) in [
+            ("eA==", "unable to parse bytes as PEM block"),
+            (&*request, "no valid certificate authority data seen"),
+        ] {
+            assert_eq!(check_authorities(other.as_bytes()), Err(why));
         }
         let both = format!("{certificate}{request}");
         for (other, why) in [

@@ -196,9 +196,9 @@ fn types_that_are_unknown_are_shown_as_they_are_written() {
         refused(json!({"type": "a", "properties": {"kind": {"type": "a"}}})),
         [
             r#"properties[kind].type: Invalid value: "a": must be string"#.to_owned(),
-            format!("properties[kind].type: {unknown}"),
             r#"type: Invalid value: "a": must be object at the root"#.to_owned(),
             format!("type: {unknown}"),
+            format!("properties[kind].type: {unknown}"),
         ]
     );
     let list = json!({"type": "array", "x-kubernetes-list-type": "map", "items": [],
@@ -223,8 +223,8 @@ fn keys_of_a_list_are_scalars_that_are_always_there() {
     assert_eq!(
         refused(json!({"type": "object", "properties": {"x": list}})),
         [
-            "properties[x].items.properties[a].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
             r#"properties[x].x-kubernetes-list-map-keys: Invalid value: ["a","b"]: entries must all be names of item properties"#,
+            "properties[x].items.properties[a].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
         ]
     );
 }
@@ -278,5 +278,81 @@ fn what_is_told_is_bounded() {
     assert!(
         schema.prune(&mut object).is_empty(),
         "removed, though not told"
+    );
+}
+
+#[test]
+fn keywords_are_told_in_the_order_of_the_walk() {
+    let schema = json!({"type": "null", "id": "i", "items": [{"id": "j"}], "uniqueItems": true,
+        "additionalProperties": {"type": "int"}, "x-kubernetes-list-type": "sets",
+        "properties": {"metadata": {"type": "object", "default": {}}}, "not": {"$ref": "r"}});
+    let types =
+        "supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"";
+    assert_eq!(
+        refused(schema),
+        [
+            format!("type: Unsupported value: \"null\": {types}"),
+            "id: Forbidden: id is not supported".to_owned(),
+            "type: Forbidden: type cannot be set to null, use nullable as an alternative".to_owned(),
+            "items: Forbidden: items must be a schema object and not an array".to_owned(),
+            "uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic".to_owned(),
+            "additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive".to_owned(),
+            format!("additionalProperties.type: Unsupported value: \"int\": {types}"),
+            "properties[metadata].default: Forbidden: must not be set in top-level metadata".to_owned(),
+            "not.$ref: Forbidden: $ref is not supported".to_owned(),
+            "items[0].id: Forbidden: id is not supported".to_owned(),
+            "type: Invalid value: \"null\": must be array if x-kubernetes-list-type is specified".to_owned(),
+            "x-kubernetes-list-type: Unsupported value: \"sets\": supported values: \"atomic\", \"set\", \"map\"".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn an_older_schema_excuses_what_it_has_itself() {
+    let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items":
+        {"type": "object", "nullable": true, "properties": {}}});
+    let whole = json!({"type": "object", "properties": {"x": set, "y": {"type": "any"}}});
+    let strictness = Strictness::of(std::iter::once(&whole));
+    let read = |strictness| {
+        let read =
+            StructuralSchema::read_beside(&whole, false, &mut Patterns::default(), strictness);
+        read.err().unwrap_or_default().len()
+    };
+    assert_eq!(read(Strictness::ALL), 3);
+    assert_eq!(read(strictness), 0);
+}
+
+#[test]
+fn members_that_are_not_named_may_be_refused() {
+    let x = json!({"type": "object", "additionalProperties": false});
+    let schema = about_x(x);
+    let mut object = json!({"spec": {"x": {"a": {"b": 1}}}});
+    assert_eq!(schema.prune(&mut object), ["spec.x.a.b"]);
+    assert_eq!(
+        lines(&schema.validate(&object, None)),
+        [r#"spec.x: Invalid value: "a": spec.x.a in body is a forbidden property"#]
+    );
+}
+
+#[test]
+fn defaults_of_metadata_result_in_valid_metadata() {
+    let embedded = |name: Value| {
+        let metadata = json!({"type": "object", "properties": {"labels": {"type": "object",
+            "additionalProperties": {"type": "string"}, "default": name}}});
+        json!({"type": "object", "properties": {"x": {"type": "object",
+            "x-kubernetes-embedded-resource": true, "properties": {"metadata": metadata}}}})
+    };
+    assert!(StructuralSchema::read(&embedded(json!({"a": "b"})), false).is_ok());
+    let at = "properties[x].properties[metadata].properties[labels].default: Invalid value";
+    let wrong = refused(embedded(json!({"a": " "})));
+    assert!(
+        wrong.len() == 1
+            && wrong[0].starts_with(&format!("{at}: {{\"a\":\" \"}}: must result in valid metadata: metadata.labels: Invalid value: \" \": ")),
+        "{wrong:?}"
+    );
+    let wrong = refused(embedded(json!({"a": 5})));
+    assert!(
+        wrong.len() == 1 && wrong[0].contains("must result in valid metadata: metadata: Invalid value: {\"labels\":{\"a\":5}}: json: cannot unmarshal number"),
+        "{wrong:?}"
     );
 }

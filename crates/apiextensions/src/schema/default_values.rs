@@ -1,0 +1,153 @@
+//! Checks that the defaults of a schema are valid under it; otherwise no object could be written. Follows
+//! `ValidateDefaults`, rules aside.
+
+use ringwatch::codec;
+use ringwatch_apimachinery::FieldError;
+use ringwatch_apimachinery::accessor::type_name;
+use serde_json::{Map, Value, json};
+
+use super::node::SchemaNode;
+use super::outcome::SchemaErrors;
+use super::path::Path;
+use super::schema_reader::SchemaReader;
+use super::walk::ObjectWalk;
+use super::{embedded, prune, validate};
+
+/// The members of an object whose defaults must result in a valid one.
+const META_FIELDS: [&str; 3] = ["metadata", "kind", "apiVersion"];
+
+/// A step from an object into its metadata.
+#[derive(Clone)]
+enum MetadataStep {
+    /// Into a member.
+    Member(String),
+    /// Into the only item of a list.
+    Item,
+}
+
+impl SchemaReader {
+    /// Adds the errors of all defaults of a schema, those below `additionalProperties` aside.
+    pub(super) fn check_defaults(&mut self, root: &SchemaNode) {
+        self.defaults_of(root, true, &mut Vec::new());
+    }
+
+    /// `steps` lead from the closest object around into its metadata, if this schema is there.
+    fn defaults_of(&mut self, node: &SchemaNode, is_root: bool, steps: &mut Vec<MetadataStep>) {
+        let is_object = is_root || node.embedded;
+        if is_object {
+            steps.clear();
+        }
+        if let Some(default) = &node.default {
+            self.under("default", |reader| match steps.is_empty() {
+                true => reader.check_default(node, default),
+                false => reader.check_default_of_metadata(node, default, steps),
+            });
+        }
+        if let Some(items) = node.items.as_deref() {
+            let mut steps = further(steps, MetadataStep::Item);
+            self.under("items", |it| it.defaults_of(items, false, &mut steps));
+        }
+        for (name, property) in &node.properties {
+            let step = MetadataStep::Member(name.clone());
+            let mut steps = match is_object && META_FIELDS.contains(&name.as_str()) {
+                true => vec![step],
+                false => further(steps, step),
+            };
+            self.under("properties", |reader| {
+                let mark = reader.path.key(name);
+                reader.defaults_of(property, false, &mut steps);
+                reader.path.leave(mark);
+            });
+        }
+    }
+
+    fn check_default(&mut self, node: &SchemaNode, default: &Value) {
+        if !prune::knows_all(node, default) {
+            self.invalid(default, "must not have unknown fields");
+        }
+        let mut embedded = SchemaErrors::default();
+        embedded::validate(node, default, &mut self.path, &mut embedded);
+        if embedded.is_valid() {
+            self.check_default_by_schema(node, default);
+        } else {
+            self.add(embedded);
+        }
+    }
+
+    /// Checks a default in the metadata of an object, with an object around it.
+    fn check_default_of_metadata(
+        &mut self,
+        node: &SchemaNode,
+        default: &Value,
+        steps: &[MetadataStep],
+    ) {
+        let around = |inner: Value, step: &MetadataStep| match step {
+            MetadataStep::Member(name) => Value::Object(Map::from_iter([(name.clone(), inner)])),
+            MetadataStep::Item => Value::Array(vec![inner]),
+        };
+        let mut object = steps.iter().rev().fold(default.clone(), around);
+        for (name, value) in [("kind", "Validation"), ("apiVersion", "validation/v1")] {
+            if object.get(name).is_none() {
+                object[name] = json!(value);
+            }
+        }
+        match wrong_metadata(&object) {
+            Some(why) => self.invalid(default, &format!("must result in valid metadata: {why}")),
+            None => self.check_default_by_schema(node, default),
+        }
+    }
+
+    fn check_default_by_schema(&mut self, node: &SchemaNode, default: &Value) {
+        let mut path = Path::below(self.path.field());
+        let mut walk = ObjectWalk::new(&mut path);
+        let found = validate::validate(node, default, None, &mut walk);
+        let found = walk.end(found);
+        self.add(found);
+    }
+}
+
+/// Returns the steps to a schema within one that is at these, if that is in metadata.
+fn further(steps: &[MetadataStep], step: MetadataStep) -> Vec<MetadataStep> {
+    let mut further = steps.to_vec();
+    if !further.is_empty() {
+        further.push(step);
+    }
+    further
+}
+
+/// Returns what is wrong with the metadata of an object, in the words of one error.
+fn wrong_metadata(object: &Value) -> Option<String> {
+    let said = |error: FieldError| format!("{}: {}", error.field, error.message());
+    for name in ["apiVersion", "kind"] {
+        if let Some(value) = object.get(name).filter(|it| !it.is_string()) {
+            return Some(said(FieldError::invalid(name, value, "must be a string")));
+        }
+    }
+    if let Some(metadata) = object.get("metadata") {
+        let wrong = match metadata.clone() {
+            Value::Object(mut members) => {
+                let checked = codec::check_metadata(&mut members);
+                checked.err().map(|error| error.to_string())
+            }
+            other => Some(format!(
+                "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
+                type_name(&other)
+            )),
+        };
+        if let Some(why) = wrong {
+            return Some(said(FieldError::invalid("metadata", metadata, why)));
+        }
+    }
+    let whole = SchemaNode {
+        embedded: true,
+        ..SchemaNode::default()
+    };
+    let mut found = SchemaErrors::default();
+    embedded::validate(&whole, object, &mut Path::default(), &mut found);
+    let said: Vec<String> = found.into_errors().into_iter().map(said).collect();
+    match said.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        many => Some(format!("[{}]", many.join(", "))),
+    }
+}
