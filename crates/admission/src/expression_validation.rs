@@ -136,7 +136,8 @@ fn wrong_param_kind(param_kind: &Value) -> Vec<FieldError> {
     const VERSION: &str = "spec.paramKind.apiVersion";
     const KIND: &str = "spec.paramKind.kind";
     let mut errors = Vec::new();
-    let invalid = |field: &str, value: &str, why: &str| FieldError::invalid(field, &value.into(), why);
+    let invalid =
+        |field: &str, value: &str, why: &str| FieldError::invalid(field, &value.into(), why);
     let [api_version, kind] = ["apiVersion", "kind"].map(|it| text(param_kind, it));
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     if api_version.is_empty() {
@@ -160,7 +161,10 @@ fn wrong_param_kind(param_kind: &Value) -> Vec<FieldError> {
     if kind.is_empty() {
         errors.push(FieldError::required(KIND));
     } else if !wrong.is_empty() {
-        let why = format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
+        let why = format!(
+            "may have mixed case, but should otherwise match: {}",
+            wrong.join(",")
+        );
         errors.push(invalid(KIND, kind, &why));
     }
     errors
@@ -192,7 +196,10 @@ impl ExpressionChecks<'_> {
         let conditions = list(holder, "matchConditions");
         let path = format!("{path}.matchConditions");
         if conditions.len() > CONDITIONS_MAX {
-            let why = format!("{}: must have at most {CONDITIONS_MAX} items", conditions.len());
+            let why = format!(
+                "{}: must have at most {CONDITIONS_MAX} items",
+                conditions.len()
+            );
             self.push(FieldErrorKind::TooMany, &path, &why);
         }
         let mut seen = BTreeSet::new();
@@ -234,14 +241,15 @@ impl ExpressionChecks<'_> {
                 self.push(FieldErrorKind::Required, &field, "name is not specified");
             } else if !is_identifier(name) {
                 let why = "must be a valid CEL identifier";
-                self.errors.push(FieldError::invalid(field, &json!(name), why));
+                self.errors
+                    .push(FieldError::invalid(field, &json!(name), why));
             }
             let field = format!("{path}.expression");
             if source.trim().is_empty() {
                 let why = "expression is not specified";
                 self.push(FieldErrorKind::Required, &field, why);
             } else {
-                    let of = self.expression(source, &field, &[], Sees::Variables);
+                let of = self.expression(source, &field, &[], Sees::Variables);
                 known.insert(name.to_owned(), DeclaredType::unsized_(of));
             }
         }
@@ -278,7 +286,8 @@ impl ExpressionChecks<'_> {
             self.blank(message, field);
         } else if message.trim().contains(['\n', '\r']) {
             let why = "must not contain line breaks";
-            self.errors.push(FieldError::invalid(field, &json!(message), why));
+            self.errors
+                .push(FieldError::invalid(field, &json!(message), why));
         }
         // It is a pointer to Kubernetes: an empty one is there too.
         if let Some(reason) = get(validation, "reason").and_then(Value::as_str) {
@@ -336,7 +345,8 @@ impl ExpressionChecks<'_> {
         if is_set(other) {
             let why = format!("must not be specified when patchType is {patch_type}");
             let shown = json!(format!("{{{other}}}"));
-            self.errors.push(FieldError::invalid(format!("{path}.{other}"), &shown, why));
+            self.errors
+                .push(FieldError::invalid(format!("{path}.{other}"), &shown, why));
         }
         self.found()
     }
@@ -358,7 +368,8 @@ impl ExpressionChecks<'_> {
     /// Adds the error of a text that is there, but blank.
     fn blank(&mut self, text: &str, field: String) {
         let why = "must be non-empty if specified";
-        self.errors.push(FieldError::invalid(field, &json!(text), why));
+        self.errors
+            .push(FieldError::invalid(field, &json!(text), why));
     }
 
     /// Checks an expression that may not be empty.
@@ -417,7 +428,8 @@ impl ExpressionChecks<'_> {
             Err(error) => format!("compilation failed: {error}"),
         };
         if !self.known.contains(written) && !self.known.contains(source) {
-            self.errors.push(FieldError::invalid(field, &json!(written), why));
+            self.errors
+                .push(FieldError::invalid(field, &json!(written), why));
         }
         Type::Dyn
     }
@@ -460,7 +472,8 @@ mod tests {
     fn webhook_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut checks = ExpressionChecks::of_webhooks(old);
         let webhooks = list(object, "webhooks").iter().enumerate();
-        let errors = webhooks.map(|(place, it)| checks.match_conditions(it, &format!("webhooks[{place}]")));
+        let errors =
+            webhooks.map(|(place, it)| checks.match_conditions(it, &format!("webhooks[{place}]")));
         errors.flatten().collect()
     }
 
@@ -475,7 +488,9 @@ mod tests {
 
     fn lines(errors: &[FieldError]) -> Vec<String> {
         let lines = errors.iter();
-        lines.map(|it| format!("{}: {}", it.field, it.message())).collect()
+        lines
+            .map(|it| format!("{}: {}", it.field, it.message()))
+            .collect()
     }
 
     #[test]
@@ -492,7 +507,10 @@ mod tests {
         ] {
             let errors = wrong_param_kind(&json!({"apiVersion": version, "kind": kind}));
             let found: Vec<_> = errors.iter().map(|it| it.field.as_str()).collect();
-            let fields: Vec<_> = fields.iter().map(|it| format!("spec.paramKind.{it}")).collect();
+            let fields: Vec<_> = fields
+                .iter()
+                .map(|it| format!("spec.paramKind.{it}"))
+                .collect();
             assert_eq!(found, fields, "{version} {kind}");
         }
     }
@@ -520,8 +538,14 @@ mod tests {
         let old = policy(&kind, variable.clone());
         assert_eq!(validating_errors(&old, Some(&old)), []);
         for (new, missing) in [
-            (policy(&Value::Null, variable), "undeclared reference to 'params'"),
-            (policy(&kind, json!([])), "undeclared reference to 'variables'"),
+            (
+                policy(&Value::Null, variable),
+                "undeclared reference to 'params'",
+            ),
+            (
+                policy(&kind, json!([])),
+                "undeclared reference to 'variables'",
+            ),
         ] {
             let errors = validating_errors(&new, Some(&old));
             assert_eq!(errors.len(), 1);
@@ -557,8 +581,7 @@ mod tests {
     #[test]
     fn expressions_have_so_many_bytes_together() {
         let long = format!("'{}' == ''", "a".repeat(16_000));
-        let policy =
-            |count: usize| json!({"spec": {"validations": vec![json!({"expression": long}); count]}});
+        let policy = |count: usize| json!({"spec": {"validations": vec![json!({"expression": long}); count]}});
         assert_eq!(validating_errors(&policy(65), None), []);
         let errors = validating_errors(&policy(67), None);
         let fields: Vec<&str> = errors.iter().map(|it| it.field.as_str()).collect();
@@ -569,7 +592,8 @@ mod tests {
 
     #[test]
     fn too_many_conditions_are_told_beside_what_is_wrong_in_them() {
-        let condition = |number: usize| json!({"name": format!("c{number}"), "expression": " true "});
+        let condition =
+            |number: usize| json!({"name": format!("c{number}"), "expression": " true "});
         let mut conditions: Vec<Value> = (0..65).map(condition).collect();
         conditions[3] = json!({"name": "c2", "expression": " "});
         let object = json!({"webhooks": [{"matchConditions": conditions}]});
@@ -595,8 +619,14 @@ mod tests {
         let apply = json!({"expression": "Object{}"});
         let patch = json!({"expression": " [] "});
         for (mutation, expected) in [
-            (json!({"patchType": "ApplyConfiguration", "applyConfiguration": apply}), vec![]),
-            (json!({"patchType": "JSONPatch", "jsonPatch": patch}), vec![]),
+            (
+                json!({"patchType": "ApplyConfiguration", "applyConfiguration": apply}),
+                vec![],
+            ),
+            (
+                json!({"patchType": "JSONPatch", "jsonPatch": patch}),
+                vec![],
+            ),
             (json!({}), vec!["m.patchType: Required value"]),
             (
                 json!({"patchType": "JSONPatch", "applyConfiguration": apply}),

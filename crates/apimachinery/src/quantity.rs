@@ -67,7 +67,11 @@ impl Quantity {
     /// Returns the quantity as an integer, rounded away from zero; the largest or least one if it is beyond that.
     #[must_use]
     pub fn rounded_up(self) -> i64 {
-        let more = if self.is_whole() { 0 } else { self.billionths.signum() };
+        let more = if self.is_whole() {
+            0
+        } else {
+            self.billionths.signum()
+        };
         let whole = self.billionths / BILLION + more;
         i64::try_from(whole).unwrap_or(if whole < 0 { i64::MIN } else { i64::MAX })
     }

@@ -224,7 +224,11 @@ mod tests {
             assert_eq!(zero, "0", "{text}");
         }
         for text in ["Pi", "-Ei", "e-10"] {
-            assert_eq!(quantity(&mut json!(text)), Err(TypeError::QuantityNumber), "{text}");
+            assert_eq!(
+                quantity(&mut json!(text)),
+                Err(TypeError::QuantityNumber),
+                "{text}"
+            );
         }
         for text in ["", " ", "x", "1x", "1.2.3", "1 Gi", "--1", "..", "- 1"] {
             let found = quantity(&mut json!(text));

@@ -283,10 +283,17 @@ fn whole_numbers_have_no_point_unless_they_were_merged() {
         };
         object
     };
-    for (number, shown) in [(json!(2.0), "2.0"), (json!(2.5), "2.5"), (json!(1e30), "1e30")] {
+    for (number, shown) in [
+        (json!(2.0), "2.0"),
+        (json!(2.5), "2.5"),
+        (json!(1e30), "1e30"),
+    ] {
         let error = check_types(kind, &mut read(number)).expect_err("no integer");
         let why = "into Go struct field DeploymentSpec.spec.replicas of type int32";
-        assert_eq!(error.to_string(), format!("json: cannot unmarshal number {shown} {why}"));
+        assert_eq!(
+            error.to_string(),
+            format!("json: cannot unmarshal number {shown} {why}")
+        );
     }
     let mut merged = read(json!(2.0));
     assert_eq!(check_merged_types(kind, &mut merged), Ok(Vec::new()));

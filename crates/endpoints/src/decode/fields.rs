@@ -109,8 +109,8 @@ pub(crate) fn check_patched(
         WrongType::OtherKind(text) => invalid(&text),
         WrongType::NoKind => invalid(&missing_kind(&patch.shown(existing))),
     })?;
-    let mut unknown = check(members, expected, patch.is_strategic())
-        .map_err(|error| invalid(&error))?;
+    let mut unknown =
+        check(members, expected, patch.is_strategic()).map_err(|error| invalid(&error))?;
     if let Some(strategy) = expected.strategy.filter(|_| kind == expected.kind) {
         let by_schema = strategy.unknown_fields(object);
         unknown.extend(by_schema.map_err(|error| invalid(&error))?);

@@ -96,7 +96,9 @@ pub(crate) fn changed_webhooks(object: &Field<'_, '_>, old: &Field<'_, '_>, erro
     let is_known = |version: Field<'_, '_>| REVIEW_VERSIONS.contains(&version.text());
     let conditions = |of: &Field<'_, '_>| -> Vec<Value> {
         let hooks = of.items(HOOKS);
-        hooks.map(|it| it.at("matchConditions").value().clone()).collect()
+        hooks
+            .map(|it| it.at("matchConditions").value().clone())
+            .collect()
     };
     let selects_well = |hook: Field<'_, '_>| {
         let mut wrong = Errors::new();
@@ -305,7 +307,9 @@ fn policy(
     let is_same = |old: &Value| {
         let old = Field::root(old);
         let parts = ["spec.paramKind", "spec.matchConditions"];
-        parts.iter().all(|it| old.at(it).value() == object.at(it).value())
+        parts
+            .iter()
+            .all(|it| old.at(it).value() == object.at(it).value())
     };
     if !old.is_some_and(is_same) {
         errors.extend(checks.match_conditions(spec.value(), &spec.field()));

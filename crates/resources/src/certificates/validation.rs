@@ -177,7 +177,10 @@ fn taken_back(request: &Value, old: &Value) -> Errors {
 /// `validateConditions`.
 fn conditions(request: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
-    let before: Vec<&str> = list(old, CONDITIONS).iter().map(|it| text(it, "type")).collect();
+    let before: Vec<&str> = list(old, CONDITIONS)
+        .iter()
+        .map(|it| text(it, "type"))
+        .collect();
     let unique: HashSet<_> = before.iter().collect();
     let had_both = VERDICTS.iter().all(|kind| unique.contains(kind));
     let (had_empty, had_twice) = (unique.contains(&""), unique.len() < before.len());
@@ -218,7 +221,9 @@ fn bytes(value: &Value) -> Vec<u8> {
         GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
     );
     let text = value.as_str().unwrap_or_default();
-    LENIENT.decode(text.replace(['\r', '\n'], "")).unwrap_or_default()
+    LENIENT
+        .decode(text.replace(['\r', '\n'], ""))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -240,7 +245,9 @@ mod tests {
         assert_eq!(signers("example.com/a.b"), [""; 0]);
         assert_eq!(
             signers("example/a"),
-            [": Invalid value: \"example\": should be a domain with at least two segments separated by dots"]
+            [
+                ": Invalid value: \"example\": should be a domain with at least two segments separated by dots"
+            ]
         );
         let domain = "a.".repeat(126) + "a";
         let path = |bytes: usize| "b.".repeat(bytes / 2 - 1) + &"b".repeat(2 + bytes % 2);
@@ -261,11 +268,23 @@ mod tests {
         let wrong = |new: &[&str], old: &[&str]| conditions(&with(new), &with(old)).len();
         assert_eq!(wrong(&["Approved", "Denied"], &["Approved"]), 1);
         assert_eq!(wrong(&["Approved", "Denied"], &["Denied", "Approved"]), 0);
-        assert_eq!(wrong(&["X", "X", ""], &["Y", "Y"]), 1, "an empty type is new");
-        assert_eq!(wrong(&["X", "X", ""], &[""]), 1, "a type that is there twice is new");
+        assert_eq!(
+            wrong(&["X", "X", ""], &["Y", "Y"]),
+            1,
+            "an empty type is new"
+        );
+        assert_eq!(
+            wrong(&["X", "X", ""], &[""]),
+            1,
+            "a type that is there twice is new"
+        );
         let mut odd = with(&["Failed"]);
         odd["status"]["conditions"][0]["status"] = json!("False");
-        assert_eq!(conditions(&odd, &odd).len(), 1, "a status is always checked");
+        assert_eq!(
+            conditions(&odd, &odd).len(),
+            1,
+            "a status is always checked"
+        );
     }
 
     #[test]

@@ -109,9 +109,15 @@ pub(super) fn named_request(name: &Field<'_, '_>, names: &HashSet<String>, error
 
 /// Checks the names of requests to which a constraint or configuration applies.
 pub(super) fn named_requests(of: &Field<'_, '_>, names: &HashSet<String>, errors: &mut Errors) {
-    set(&of.at("requests"), REQUESTS_MAX, "", errors, |name, errors| {
-        named_request(name, names, errors);
-    });
+    set(
+        &of.at("requests"),
+        REQUESTS_MAX,
+        "",
+        errors,
+        |name, errors| {
+            named_request(name, names, errors);
+        },
+    );
 }
 
 /// Checks the name of an attribute with its domain. Follows `validateFullyQualifiedName`.

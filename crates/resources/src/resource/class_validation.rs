@@ -169,7 +169,10 @@ mod tests {
                 "config": [{"opaque": {"driver": "d", "parameters": {"a": "x".repeat(OPAQUE_BYTES_MAX)}}}]}})
         };
         let old = with("example.com/gpu");
-        assert_eq!(found_in_change(changed_class, &with("example.com/cpu"), &old), []);
+        assert_eq!(
+            found_in_change(changed_class, &with("example.com/cpu"), &old),
+            []
+        );
         let mut changed = old.clone();
         changed["spec"]["config"][0]["opaque"]["driver"] = json!("e");
         assert_eq!(

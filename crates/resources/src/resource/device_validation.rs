@@ -195,8 +195,12 @@ fn is_semantic_version(text: &str) -> bool {
         let all_digits = part.bytes().all(|it| it.is_ascii_digit());
         is_word(part) && (!all_digits || is_number(part))
     };
-    let (text, build) = text.split_once('+').map_or((text, None), |(it, build)| (it, Some(build)));
-    let (core, release) = text.split_once('-').map_or((text, None), |(it, rest)| (it, Some(rest)));
+    let (text, build) = text
+        .split_once('+')
+        .map_or((text, None), |(it, build)| (it, Some(build)));
+    let (core, release) = text
+        .split_once('-')
+        .map_or((text, None), |(it, rest)| (it, Some(rest)));
     core.split('.').count() == 3
         && core.split('.').all(is_number)
         && release.is_none_or(|it| it.split('.').all(is_release))
@@ -413,10 +417,26 @@ mod tests {
 
     #[test]
     fn versions_are_those_of_semver() {
-        for right in ["0.0.0", "1.2.3-a.0.b-1+001.-", "99999999999999999999.0.0", "1.0.0-0a", "1.0.0+a-b"] {
+        for right in [
+            "0.0.0",
+            "1.2.3-a.0.b-1+001.-",
+            "99999999999999999999.0.0",
+            "1.0.0-0a",
+            "1.0.0+a-b",
+        ] {
             assert!(is_semantic_version(right), "{right}");
         }
-        for wrong in ["", "1.2", "01.2.3", "1.2.3-", "1.2.3-01", "1.2.3+", "1.2.3-a..b", "v1.2.3", "1.2.3+a+b"] {
+        for wrong in [
+            "",
+            "1.2",
+            "01.2.3",
+            "1.2.3-",
+            "1.2.3-01",
+            "1.2.3+",
+            "1.2.3-a..b",
+            "v1.2.3",
+            "1.2.3+a+b",
+        ] {
             assert!(!is_semantic_version(wrong), "{wrong}");
         }
     }
@@ -433,34 +453,61 @@ mod tests {
     fn long_names_are_shown_in_part() {
         let long = format!("{}/{}", "d".repeat(63), "é".repeat(50));
         let shown = shortened(&long);
-        assert!(shown.len() <= SHOWN_BYTES_MAX && shown.starts_with("ddd"), "{shown}");
+        assert!(
+            shown.len() <= SHOWN_BYTES_MAX && shown.starts_with("ddd"),
+            "{shown}"
+        );
         assert_eq!(shortened("short"), "short");
         let errors = wrong(json!({"attributes": {long: {}}}), false);
-        assert!(errors[2].starts_with(&format!("attributes[{shown}]: ")), "{errors:?}");
+        assert!(
+            errors[2].starts_with(&format!("attributes[{shown}]: ")),
+            "{errors:?}"
+        );
     }
 
     #[test]
     fn taints_that_stay_are_not_looked_at() {
-        let tainted = |effect: &str| json!({"name": "d", "taints": [{"key": "k", "effect": effect}]});
+        let tainted =
+            |effect: &str| json!({"name": "d", "taints": [{"key": "k", "effect": effect}]});
         let (old, new) = (tainted("x"), tainted("y"));
         for (now, count) in [(&old, 0), (&new, 1)] {
             let mut errors = Errors::new();
-            device(&Field::root(now), Some(&Field::root(&old)), false, &mut errors);
+            device(
+                &Field::root(now),
+                Some(&Field::root(&old)),
+                false,
+                &mut errors,
+            );
             assert_eq!(errors.len(), count);
         }
     }
 
     #[test]
     fn resources_of_nodes_go_with_capacities() {
-        let with = |mapping: Value| {
-            json!({"capacity": {"m": {"value": "1"}}, "nodeAllocatableResourceMappings": {"cpu": mapping}})
-        };
+        let with = |mapping: Value| json!({"capacity": {"m": {"value": "1"}}, "nodeAllocatableResourceMappings": {"cpu": mapping}});
         let at = "nodeAllocatableResourceMappings[cpu]";
-        assert_eq!(wrong(with(json!({"capacityKey": "m", "allocationMultiplier": "2"})), false), [""; 0]);
+        assert_eq!(
+            wrong(
+                with(json!({"capacityKey": "m", "allocationMultiplier": "2"})),
+                false
+            ),
+            [""; 0]
+        );
         for (mapping, why) in [
-            (json!({}), format!("{at}: Invalid value: \"\": at least one of allocationMultiplier or capacityKey must be set")),
-            (json!({"allocationMultiplier": "-1"}), format!("{at}.allocationMultiplier: Invalid value: \"-1\": must be positive")),
-            (json!({"capacityKey": "x"}), format!("{at}.capacityKey: Not found: \"x\"")),
+            (
+                json!({}),
+                format!(
+                    "{at}: Invalid value: \"\": at least one of allocationMultiplier or capacityKey must be set"
+                ),
+            ),
+            (
+                json!({"allocationMultiplier": "-1"}),
+                format!("{at}.allocationMultiplier: Invalid value: \"-1\": must be positive"),
+            ),
+            (
+                json!({"capacityKey": "x"}),
+                format!("{at}.capacityKey: Not found: \"x\""),
+            ),
         ] {
             assert_eq!(wrong(with(mapping), false), [why]);
         }

@@ -25,7 +25,11 @@ pub(super) fn set(
     }
     let mut seen = BTreeSet::new();
     for it in list.items("") {
-        let name = if key.is_empty() { it.text() } else { it.at(key).text() };
+        let name = if key.is_empty() {
+            it.text()
+        } else {
+            it.at(key).text()
+        };
         if !seen.insert(name) {
             errors.push(it.duplicate_of(name));
         }

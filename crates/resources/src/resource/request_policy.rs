@@ -52,7 +52,9 @@ fn valid_values(values: &Field<'_, '_>, default: Amount, most: Amount, errors: &
     for value in values.items("") {
         let now = amount(&value).unwrap_or_else(zero);
         if last.is_some_and(|last| last.quantity > now.quantity) {
-            errors.push(value.invalid_value(now.to_string(), "values must be sorted in ascending order"));
+            errors.push(
+                value.invalid_value(now.to_string(), "values must be sorted in ascending order"),
+            );
         }
         last = Some(now);
     }
@@ -143,13 +145,18 @@ mod tests {
         let mut errors = Errors::new();
         request_policy(&Field::root(&capacity), &mut errors);
         let lines = messages(&errors).into_iter();
-        lines.map(|it| it.replace("requestPolicy", "p")).collect()
+        lines
+            .map(|it| it.replacen("requestPolicy", "p", 1))
+            .collect()
     }
 
     #[test]
     fn one_of_some_amounts_is_the_default() {
         let values = ["1Gi", "2Gi"];
-        assert_eq!(wrong(json!({"default": "2Gi", "validValues": values})), [""; 0]);
+        assert_eq!(
+            wrong(json!({"default": "2Gi", "validValues": values})),
+            [""; 0]
+        );
         assert_eq!(wrong(json!({})), [""; 0]);
         for (policy, expected) in [
             (
@@ -186,7 +193,10 @@ mod tests {
     #[test]
     fn amounts_of_a_range_lie_in_it() {
         let range = json!({"min": "1Gi", "max": "4Gi", "step": "1Gi"});
-        assert_eq!(wrong(json!({"default": "2Gi", "validRange": range})), [""; 0]);
+        assert_eq!(
+            wrong(json!({"default": "2Gi", "validRange": range})),
+            [""; 0]
+        );
         for (default, range, expected) in [
             (
                 json!(null),
@@ -238,7 +248,10 @@ mod tests {
                 ],
             ),
         ] {
-            assert_eq!(wrong(json!({"default": default, "validRange": range})), expected);
+            assert_eq!(
+                wrong(json!({"default": default, "validRange": range})),
+                expected
+            );
         }
     }
 }

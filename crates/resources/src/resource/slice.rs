@@ -40,7 +40,9 @@ impl KindHooks for ResourceSlices {
         let driver = text(object, "spec.driver");
         let warning = || {
             let driver = quoted(driver);
-            format!("spec.driver: driver names should be lowercase; {driver} contains uppercase characters")
+            format!(
+                "spec.driver: driver names should be lowercase; {driver} contains uppercase characters"
+            )
         };
         let has_capitals = driver != driver.to_lowercase();
         has_capitals.then(warning).into_iter().collect()
@@ -88,7 +90,10 @@ fn multiply_by_one(object: &mut Value) {
     let devices = get_mut(object, "spec.devices").and_then(Value::as_array_mut);
     let maps = devices.into_iter().flatten();
     let maps = maps.filter_map(|device| device.get_mut(MAPPINGS)?.as_object_mut());
-    for mapping in maps.flat_map(|it| it.values_mut()).filter(|it| it.is_object()) {
+    for mapping in maps
+        .flat_map(|it| it.values_mut())
+        .filter(|it| it.is_object())
+    {
         if mapping["allocationMultiplier"].is_null() {
             set(mapping, "allocationMultiplier", "1".into());
         }
@@ -147,7 +152,9 @@ mod tests {
         assert_eq!(warnings("d.example.com"), [""; 0]);
         assert_eq!(
             warnings("D.example.com"),
-            ["spec.driver: driver names should be lowercase; \"D.example.com\" contains uppercase characters"]
+            [
+                "spec.driver: driver names should be lowercase; \"D.example.com\" contains uppercase characters"
+            ]
         );
     }
 

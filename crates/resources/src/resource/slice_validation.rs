@@ -241,8 +241,10 @@ mod tests {
 
     #[test]
     fn a_selector_of_nodes_has_one_term() {
-        let slice_of = |terms: serde_json::Value| json!({"spec": {"driver": "d", "nodeSelector": terms,
-            "pool": {"name": "p", "resourceSliceCount": 1}}});
+        let slice_of = |terms: serde_json::Value| {
+            json!({"spec": {"driver": "d", "nodeSelector": terms,
+            "pool": {"name": "p", "resourceSliceCount": 1}}})
+        };
         let last = "spec.nodeSelector.nodeSelectorTerms: Invalid value: null: must have exactly one node selector term";
         let errors = messages(&found(slice, &slice_of(json!({}))));
         assert_eq!(errors.last().map(String::as_str), Some(last));

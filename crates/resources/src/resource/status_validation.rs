@@ -38,11 +38,17 @@ pub(super) fn status(claim: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     let root = Field::root(claim);
     let reserved = root.at(RESERVED);
-    set(&reserved, RESERVED_MAX, "uid", &mut errors, |user, errors| {
-        for member in ["resource", "name", "uid"] {
-            user.at(member).must_be_set(errors);
-        }
-    });
+    set(
+        &reserved,
+        RESERVED_MAX,
+        "uid",
+        &mut errors,
+        |user, errors| {
+            for member in ["resource", "name", "uid"] {
+                user.at(member).must_be_set(errors);
+            }
+        },
+    );
     let allocation = root.at("status.allocation");
     allocated_devices(&root, &mut errors);
     if !reserved.is_empty() && !allocation.is_set() {
@@ -133,7 +139,9 @@ fn uuid_error(text: &str) -> Option<String> {
             rest
         }
         38 => {
-            let inside = bytes.strip_prefix(b"{").and_then(|it| it.strip_suffix(b"}"));
+            let inside = bytes
+                .strip_prefix(b"{")
+                .and_then(|it| it.strip_suffix(b"}"));
             let Some(inside) = inside else {
                 return Some("invalid bracketed UUID format".to_owned());
             };
@@ -166,7 +174,11 @@ fn allocated_devices(claim: &Field<'_, '_>, errors: &mut Errors) {
         if !given.contains(&device_id(&device)) {
             let shown = shown_id(&device);
             let detail = format!("{shown}: must be an allocated device in the claim");
-            errors.push(FieldError::new(FieldErrorKind::Invalid, device.field(), detail));
+            errors.push(FieldError::new(
+                FieldErrorKind::Invalid,
+                device.field(),
+                detail,
+            ));
         }
         let list = device.at("conditions");
         has_too_many(&list, CONDITIONS_MAX, errors);
@@ -206,9 +218,15 @@ fn network_data(at: &Field<'_, '_>, errors: &mut Errors) {
             errors.push(text.too_long(most));
         }
     }
-    set(&at.at("ips"), ADDRESSES_MAX, "", errors, |address, errors| {
-        address.must_conform(interface_address, errors);
-    });
+    set(
+        &at.at("ips"),
+        ADDRESSES_MAX,
+        "",
+        errors,
+        |address, errors| {
+            address.must_conform(interface_address, errors);
+        },
+    );
 }
 
 /// Returns the errors in an address with the length of its network's prefix. Follows `IsValidInterfaceAddress` in
@@ -292,7 +310,10 @@ mod tests {
             (hyphens.replace("89ab", "89ag"), "invalid UUID format"),
             (hyphens.replace('-', "0"), "invalid UUID format"),
             (format!("({hyphens})"), "invalid bracketed UUID format"),
-            (format!("urn;uuid:{hyphens}"), "invalid urn prefix: \"urn;uuid:\""),
+            (
+                format!("urn;uuid:{hyphens}"),
+                "invalid urn prefix: \"urn;uuid:\"",
+            ),
             ("g".repeat(32), "invalid UUID format"),
         ] {
             assert_eq!(uuid_error(&wrong).as_deref(), Some(why), "{wrong}");

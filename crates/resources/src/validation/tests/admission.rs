@@ -308,13 +308,16 @@ fn policies_and_bindings_are_refused_as_kube_apiserver_does() {
 
 #[test]
 fn what_is_deleted_is_not_mutated() {
+    const PATCH: &str = "[JSONPatch{op: 'remove', path: '/spec'}]";
     let rules = |operation: &str| {
         json!({"resourceRules": [{"operations": [operation], "apiGroups": [""],
             "apiVersions": ["v1"], "resources": ["pods"]}]})
     };
-    let policy = |operation: &str| json!({"metadata": {"name": "p"}, "spec": {"failurePolicy": "Fail", "matchConstraints": rules(operation),
+    let policy = |operation: &str| {
+        json!({"metadata": {"name": "p"}, "spec": {"failurePolicy": "Fail", "matchConstraints": rules(operation),
         "reinvocationPolicy": "Never",
-        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}]}});
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": PATCH}}]}})
+    };
     let binding =
         |operation: &str| json!({"spec": {"policyName": "p", "matchResources": rules(operation)}});
     for operation in ["*", "CREATE", "UPDATE", "CONNECT"] {
