@@ -26,6 +26,7 @@ mod formats;
 mod keyword_checks;
 mod kind;
 mod lists;
+mod merge_keywords;
 mod merging;
 mod node;
 mod number_checks;
@@ -39,10 +40,12 @@ mod rule;
 #[cfg(test)]
 mod rule_check_tests;
 mod rule_checks;
+mod rule_keywords;
 #[cfg(test)]
 mod rule_tests;
 mod rules;
 mod schema_reader;
+mod strictness;
 mod structure;
 #[cfg(test)]
 mod tests;

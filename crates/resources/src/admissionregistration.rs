@@ -2,6 +2,8 @@
 
 pub(crate) mod client_config;
 pub(crate) mod defaults;
+pub(crate) mod policy_status;
+mod static_names;
 pub(crate) mod table;
 pub(crate) mod validation;
 
@@ -70,7 +72,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .strategy(
                 Generic::with_status()
                     .names_on_update()
-                    .status_update(SubresourceMetadata::KeepsAll, validation::policy_status)
+                    .status_update(SubresourceMetadata::KeepsAll, policy_status::policy_status)
                     .defaults(defaults::POLICY)
                     .generation(&["spec"])
                     .conditional_update()
@@ -133,7 +135,7 @@ impl KindHooks for Registration {
     }
 
     fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
-        validation::warnings_about_name(object)
+        static_names::warnings_about_name(object)
     }
 
     fn to_served(&self, object: Value) -> Value {

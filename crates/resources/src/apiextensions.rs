@@ -6,6 +6,7 @@
 mod conversion;
 mod defaults;
 mod internal_form;
+mod names_validation;
 mod schema_form;
 mod schema_validation;
 mod spec_validation;

@@ -16,11 +16,13 @@ use super::{embedded, prune, validate};
 /// The members of an object whose defaults must result in a valid one.
 const META_FIELDS: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
+/// Maximum number of bytes of the names on the way into metadata. An object is made with them for each default.
+const NAME_BYTES_MAX: usize = 4 << 10;
+
 /// A step from an object into its metadata.
-#[derive(Clone)]
-enum MetadataStep {
+enum MetadataStep<'n> {
     /// Into a member.
-    Member(String),
+    Member(&'n str),
     /// Into the only item of a list.
     Item,
 }
@@ -32,32 +34,42 @@ impl SchemaReader {
     }
 
     /// `steps` lead from the closest object around into its metadata, if this schema is there.
-    fn defaults_of(&mut self, node: &SchemaNode, is_root: bool, steps: &mut Vec<MetadataStep>) {
+    fn defaults_of<'n>(
+        &mut self,
+        node: &'n SchemaNode,
+        is_root: bool,
+        steps: &mut Vec<MetadataStep<'n>>,
+    ) {
         let is_object = is_root || node.embedded;
-        if is_object {
-            steps.clear();
-        }
+        let outer = is_object.then(|| std::mem::take(steps));
+        let is_inside = !steps.is_empty();
         if let Some(default) = &node.default {
-            self.under("default", |reader| match steps.is_empty() {
-                true => reader.check_default(node, default),
-                false => reader.check_default_of_metadata(node, default, steps),
+            self.under("default", |reader| match is_inside {
+                true => reader.check_default_of_metadata(node, default, steps),
+                false => reader.check_default(node, default),
             });
         }
         if let Some(items) = node.items.as_deref() {
-            let mut steps = further(steps, MetadataStep::Item);
-            self.under("items", |it| it.defaults_of(items, false, &mut steps));
+            steps.extend(is_inside.then_some(MetadataStep::Item));
+            self.under("items", |it| it.defaults_of(items, false, steps));
+            if is_inside {
+                steps.pop();
+            }
         }
         for (name, property) in &node.properties {
-            let step = MetadataStep::Member(name.clone());
-            let mut steps = match is_object && META_FIELDS.contains(&name.as_str()) {
-                true => vec![step],
-                false => further(steps, step),
-            };
+            let is_inside = is_inside || is_object && META_FIELDS.contains(&name.as_str());
+            steps.extend(is_inside.then_some(MetadataStep::Member(name)));
             self.under("properties", |reader| {
                 let mark = reader.path.key(name);
-                reader.defaults_of(property, false, &mut steps);
+                reader.defaults_of(property, false, steps);
                 reader.path.leave(mark);
             });
+            if is_inside {
+                steps.pop();
+            }
+        }
+        if let Some(outer) = outer {
+            *steps = outer;
         }
     }
 
@@ -79,10 +91,20 @@ impl SchemaReader {
         &mut self,
         node: &SchemaNode,
         default: &Value,
-        steps: &[MetadataStep],
+        steps: &[MetadataStep<'_>],
     ) {
-        let around = |inner: Value, step: &MetadataStep| match step {
-            MetadataStep::Member(name) => Value::Object(Map::from_iter([(name.clone(), inner)])),
+        let bytes = steps.iter().map(|step| match step {
+            MetadataStep::Member(name) => name.len(),
+            MetadataStep::Item => 0,
+        });
+        if bytes.sum::<usize>() > NAME_BYTES_MAX {
+            let why = format!("must not be below names of more than {NAME_BYTES_MAX} bytes");
+            return self.invalid(default, &why);
+        }
+        let around = |inner: Value, step: &MetadataStep<'_>| match step {
+            MetadataStep::Member(name) => {
+                Value::Object(Map::from_iter([((*name).to_owned(), inner)]))
+            }
             MetadataStep::Item => Value::Array(vec![inner]),
         };
         let mut object = steps.iter().rev().fold(default.clone(), around);
@@ -104,15 +126,6 @@ impl SchemaReader {
         let found = walk.end(found);
         self.add(found);
     }
-}
-
-/// Returns the steps to a schema within one that is at these, if that is in metadata.
-fn further(steps: &[MetadataStep], step: MetadataStep) -> Vec<MetadataStep> {
-    let mut further = steps.to_vec();
-    if !further.is_empty() {
-        further.push(step);
-    }
-    further
 }
 
 /// Returns what is wrong with the metadata of an object, in the words of one error.

@@ -16,13 +16,9 @@ use super::node::{Additional, ListType, SchemaNode};
 use super::outcome::SchemaErrors;
 use super::patterns::Patterns;
 use super::schema_reader::{
-    ErrorStage, NestedExceptions, SchemaPosition, SchemaReader, present, strings,
+    ErrorStage, NestedExceptions, SCHEMA_LEVELS_MAX, SchemaPosition, SchemaReader, present, strings,
 };
 use super::{keyword_checks, prune};
-
-/// Levels of schemas in schemas. JSON is parsed to 127 levels, of which each schema takes two; what
-/// comes in another way is bounded here, and with it everything that walks along a schema.
-pub(super) const SCHEMA_LEVELS_MAX: usize = 128;
 
 /// Reads the schema of a whole object, which may have these patterns and more. Returns the errors in kube-apiserver's
 /// order.

@@ -8,6 +8,10 @@ use super::outcome::SchemaErrors;
 use super::path::Path;
 use super::patterns::Patterns;
 
+/// Levels of schemas in schemas. JSON is parsed to 127 levels, of which each schema takes two; what
+/// comes in another way is bounded here, and with it everything that walks along a schema.
+pub(super) const SCHEMA_LEVELS_MAX: usize = 128;
+
 /// The place of a schema in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaPosition {

@@ -9,7 +9,6 @@ use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
 
 use super::client_config::{self, REVIEW_VERSIONS};
-use crate::validation::conditions::conditions;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::{selector, selector_with_values};
 
@@ -48,38 +47,6 @@ const EVERYTHING: EnforcedRules = EnforcedRules {
     label_values: true,
     conditions: true,
 };
-
-/// Checks an update of the status of a ValidatingAdmissionPolicy. Follows
-/// `ValidateValidatingAdmissionPolicyStatusUpdate`; the syntax of the path of a field is not looked at.
-pub(crate) fn policy_status(object: &Value, _old: &Value) -> Errors {
-    let mut errors = Errors::new();
-    let root = Field::root(object);
-    for warning in root.items("status.typeChecking.expressionWarnings") {
-        warning.at("warning").must_be_set(&mut errors);
-        let field = warning.at("fieldRef");
-        if field.text().trim().is_empty() {
-            errors.push(field.required(""));
-        }
-    }
-    conditions(&root.at("status.conditions"), &mut errors);
-    errors
-}
-
-/// The end of the names of what files of the server configure. Such a name of an object is none of them.
-const STATIC_SUFFIX: &str = ".static.k8s.io";
-
-/// Returns the warning about a name that looks as if a file of the server had the object. Follows
-/// `WarningsForStaticSuffix`.
-pub(super) fn warnings_about_name(object: &Value) -> Vec<String> {
-    let root = Field::root(object);
-    let is_static = root.at("metadata.name").text().ends_with(STATIC_SUFFIX);
-    let warning = || {
-        format!(
-            "metadata.name: names ending with {STATIC_SUFFIX:?} are reserved for static manifest-based configurations and cannot be managed via the API"
-        )
-    };
-    is_static.then(warning).into_iter().collect()
-}
 
 /// Checks a new MutatingWebhookConfiguration or ValidatingWebhookConfiguration. Follows
 /// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`.

@@ -9,7 +9,6 @@ use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{list, text};
 use serde_json::Value;
 
-use super::validation::is_established;
 use crate::admissionregistration::client_config;
 use crate::certificates::pem::check_authorities;
 use crate::validation::{Errors, Field};
@@ -60,6 +59,12 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         client_config::review_versions(&versions, had_known, &mut errors);
     }
     errors
+}
+
+/// Returns true if the objects of a definition are served.
+pub(super) fn is_established(object: &Value) -> bool {
+    let mut conditions = list(object, "status.conditions").iter();
+    conditions.any(|it| text(it, "type") == "Established" && text(it, "status") == "True")
 }
 
 /// Returns true unless the conversion of a definition has versions of reviews of which none is known. Follows

@@ -1,5 +1,7 @@
 //! Validation of the schemas of a CustomResourceDefinition, in kube-apiserver's order.
 
+use std::collections::BTreeMap;
+
 use ringwatch_apiextensions::schema::{
     DEFINED_IN, Patterns, RuleCheck, Strictness, StructuralSchema, has_defaults,
 };
@@ -30,8 +32,8 @@ pub(super) fn readable(object: &Value) -> Vec<StructuralSchema> {
 /// A check of the schemas of a definition, one after the other.
 pub(super) struct SchemaCheck<'o> {
     object: &'o Value,
-    /// The definition that it replaces.
-    old: Option<&'o Value>,
+    /// The schemas of the versions of the definition that it replaces.
+    before: BTreeMap<&'o str, &'o Value>,
     strictness: Strictness,
     patterns: Patterns,
     /// The check of the rules, unless nothing of the definition has changed.
@@ -48,7 +50,7 @@ impl<'o> SchemaCheck<'o> {
         let is_unchanged = old.is_some_and(|old| get(object, "spec") == get(old, "spec"));
         Self {
             object,
-            old,
+            before: old.map(by_versions).unwrap_or_default(),
             strictness: Strictness::of(old.into_iter().flat_map(schemas)),
             patterns: Patterns::default(),
             rules: (!is_unchanged).then(|| RuleCheck::beside(old_schemas)),
@@ -78,7 +80,7 @@ impl<'o> SchemaCheck<'o> {
             StructuralSchema::read_beside(schema, preserve, &mut self.patterns, self.strictness);
         match read {
             Ok(read) => {
-                let is_unchanged = schema_of(self.old, version) == Some(schema);
+                let is_unchanged = self.before.get(version).is_some_and(|it| *it == schema);
                 if let Some(rules) = &mut self.rules {
                     errors.extend(rules.errors(&path, &read, schema, is_unchanged));
                 }
@@ -96,13 +98,16 @@ impl<'o> SchemaCheck<'o> {
     }
 }
 
-/// Returns the schema of a version of a definition. Follows `GetSchemaForVersion`.
-fn schema_of<'o>(object: Option<&'o Value>, name: &str) -> Option<&'o Value> {
-    let object = object?;
-    let mut versions = list(object, "spec.versions").iter();
-    let version = versions.find(|it| text(it, "name") == name)?;
-    let own = get(version, "schema.openAPIV3Schema");
-    own.or_else(|| get(object, "spec.validation.openAPIV3Schema"))
+/// Returns the schema of each version of a definition. Follows `GetSchemaForVersion`.
+fn by_versions(object: &Value) -> BTreeMap<&str, &Value> {
+    let common = get(object, "spec.validation.openAPIV3Schema");
+    // The first of a name counts.
+    let versions = list(object, "spec.versions").iter().rev();
+    let named = versions.filter_map(|version| {
+        let own = get(version, "schema.openAPIV3Schema");
+        Some((text(version, "name"), own.or(common)?))
+    });
+    named.collect()
 }
 
 /// Prefixes an error's field with the path of its schema.

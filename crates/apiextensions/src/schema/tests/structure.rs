@@ -350,6 +350,15 @@ fn defaults_of_metadata_result_in_valid_metadata() {
             && wrong[0].starts_with(&format!("{at}: {{\"a\":\" \"}}: must result in valid metadata: metadata.labels: Invalid value: \" \": ")),
         "{wrong:?}"
     );
+    let long = "n".repeat(5_000);
+    let far = json!({"type": "object", "properties": {long: {"type": "string", "default": "x"}}});
+    let mut whole = embedded(json!({"a": "b"}));
+    whole["properties"]["x"]["properties"]["metadata"]["properties"]["spec"] = far;
+    let wrong = refused(whole);
+    assert!(
+        wrong.len() == 1 && wrong[0].ends_with("must not be below names of more than 4096 bytes"),
+        "{wrong:?}"
+    );
     let wrong = refused(embedded(json!({"a": 5})));
     assert!(
         wrong.len() == 1 && wrong[0].contains("must result in valid metadata: metadata: Invalid value: {\"labels\":{\"a\":5}}: json: cannot unmarshal number"),

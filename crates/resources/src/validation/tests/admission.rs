@@ -2,9 +2,10 @@
 use ringwatch_apimachinery::path::{remove, set};
 use serde_json::{Value, json};
 
+use crate::admissionregistration::policy_status::policy_status;
 use crate::admissionregistration::validation::{
-    changed_webhooks, mutating_binding, mutating_policy, policy_status, validating_binding,
-    validating_policy, webhooks,
+    changed_webhooks, mutating_binding, mutating_policy, validating_binding, validating_policy,
+    webhooks,
 };
 use crate::validation::{ObjectCheck, found, found_in_change, messages};
 
