@@ -182,6 +182,9 @@ pub struct FieldError {
     pub field: String,
     /// The text after the kind's own words: value and explanation, as [`FieldErrorKind`] says.
     pub detail: String,
+    /// The name of the rule that is broken, if objects may have been stored before there was it: an update is not
+    /// refused for breaking a rule that the stored object breaks as well.
+    pub later_rule: Option<&'static str>,
 }
 
 /// The type of a validation error: Kubernetes' `field.ErrorType`. The variants are shown as their messages begin.
@@ -250,7 +253,15 @@ impl FieldError {
             kind,
             field: field.into(),
             detail: detail.into(),
+            later_rule: None,
         }
+    }
+
+    /// Says that the broken rule came after objects may have been stored, by its name.
+    #[must_use]
+    pub fn by_later_rule(mut self, rule: &'static str) -> Self {
+        self.later_rule = Some(rule);
+        self
     }
 
     /// Makes the error of a required field that is missing.

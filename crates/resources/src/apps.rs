@@ -16,11 +16,7 @@ use serde_json::json;
 use self::daemon_set::DaemonSets;
 use self::stateful_set::StatefulSets;
 use super::cluster_options::ClusterOptions;
-use super::core::pod::{
-    annotations, off_features,
-    validation::{resources, security},
-    warnings,
-};
+use super::core::pod::{off_features, validation::security, warnings};
 use super::strategy::generic::Generic;
 use super::strategy::row::{RowBuilder, RowGroup, field_or};
 use super::strategy::stored;
@@ -48,9 +44,6 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
                     .defaults_on_read(stored::spec_template)
                     .check(validation::deployment)
                     .off_fields(off_features::of_template)
-                    .check_unless_old_fails(security::host_settings_of_template)
-                    .check_unless_old_fails(resources::whole_pages_of_template)
-                    .check_unless_old_fails(annotations::deletion_cost_of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::selector_stays)
@@ -70,9 +63,6 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
                     .defaults_on_read(stored::spec_template)
                     .check(validation::replica_set)
                     .off_fields(off_features::of_template)
-                    .check_unless_old_fails(security::host_settings_of_template)
-                    .check_unless_old_fails(resources::whole_pages_of_template)
-                    .check_unless_old_fails(annotations::deletion_cost_of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::selector_stays)
@@ -98,9 +88,6 @@ fn stateful_set(options: &ClusterOptions) -> Generic {
         .check(validation::stateful_set)
         .check_on_create(validation::new_stateful_set)
         .off_fields(off_features::of_template)
-        .check_unless_old_fails(security::host_settings_of_template)
-        .check_unless_old_fails(resources::whole_pages_of_template)
-        .check_unless_old_fails(annotations::deletion_cost_of_template)
         .check_if(!options.allow_privileged, security::unprivileged_template)
         .warn_always(warnings::stateful_set)
         .check_on_update(validation::stateful_set_update)
@@ -116,9 +103,6 @@ fn daemon_set(options: &ClusterOptions) -> Generic {
         .hooks(DaemonSets)
         .check(validation::daemon_set)
         .off_fields(off_features::of_template)
-        .check_unless_old_fails(security::host_settings_of_template)
-        .check_unless_old_fails(resources::whole_pages_of_template)
-        .check_unless_old_fails(annotations::deletion_cost_of_template)
         .check_if(!options.allow_privileged, security::unprivileged_template)
         .warn_always(warnings::template)
         .check_on_update(validation::selector_stays)

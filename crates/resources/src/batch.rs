@@ -20,11 +20,7 @@ use super::strategy::generic::Generic;
 use super::strategy::row::{RowBuilder, RowGroup, field_or};
 use super::strategy::stored;
 use super::{
-    core::pod::{
-        annotations, off_features,
-        validation::{resources, security},
-        warnings,
-    },
+    core::pod::{off_features, validation::security, warnings},
     validation::found_in_change,
 };
 
@@ -44,9 +40,6 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
                     .defaults_on_read(stored::job_template)
                     .check(validation::cron_job)
                     .off_fields(off_features::of_cron_job)
-                    .check_unless_old_fails(security::host_settings_of_cron_job)
-                    .check_unless_old_fails(resources::whole_pages_of_cron_job)
-                    .check_unless_old_fails(annotations::deletion_cost_of_cron_job)
                     .check_if(!options.allow_privileged, security::unprivileged_cron_job)
                     .warn_always(warnings::cron_job)
                     .check_on_create(validation::new_cron_job)
@@ -64,9 +57,6 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
                     .part("status", status())
                     .check(validation::job)
                     .off_fields(off_features::of_template)
-                    .check_unless_old_fails(security::host_settings_of_template)
-                    .check_unless_old_fails(resources::whole_pages_of_template)
-                    .check_unless_old_fails(annotations::deletion_cost_of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::job_update)

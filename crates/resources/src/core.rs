@@ -28,11 +28,7 @@ use self::service::Services;
 use self::volume::persistent_volume::{self, PersistentVolumes};
 use super::cluster_options::ClusterOptions;
 use super::core::{
-    pod::{
-        annotations, off_features, validation as pod_checks,
-        validation::{resources, security},
-        warnings,
-    },
+    pod::{off_features, validation as pod_checks, validation::security, warnings},
     service::validation as service_checks,
     volume::{claim_validation, persistent_volume_validation},
 };
@@ -232,8 +228,6 @@ fn workload(options: &ClusterOptions) -> Vec<RowBuilder> {
                     .off_fields(off_features::of_pod)
                     .defaults_on_read(stored::pod)
                     .check(pod_checks::pod)
-                    .check_unless_old_fails(resources::whole_pages_of_pod)
-                    .check_unless_old_fails(annotations::deletion_cost_of_pod)
                     .check_if(!options.allow_privileged, security::unprivileged_pod)
                     .warn(warnings::pod)
                     .check_on_create(pod_checks::new_pod)
@@ -255,9 +249,6 @@ fn workload(options: &ClusterOptions) -> Vec<RowBuilder> {
                 .defaults_on_read(stored::template)
                 .check(pod_checks::pod_template)
                 .off_fields(off_features::of_pod_template)
-                .check_unless_old_fails(security::host_settings_of_pod_template)
-                .check_unless_old_fails(resources::whole_pages_of_pod_template)
-                .check_unless_old_fails(annotations::deletion_cost_of_pod_template)
                 .check_if(
                     !options.allow_privileged,
                     security::unprivileged_pod_template,

@@ -5,12 +5,14 @@
 //! asks that of a template, which asks that of a container.
 
 pub(crate) mod address_warnings;
+pub(crate) mod annotation_json;
 pub(crate) mod conditions;
 pub(crate) mod difference;
 pub(crate) mod field;
 pub(crate) mod ingress_points;
 pub(crate) mod internal_form;
 pub(crate) mod labels;
+pub(crate) mod later_rules;
 pub(crate) mod quantities;
 pub(crate) mod values;
 
@@ -18,6 +20,8 @@ pub(crate) mod values;
 mod tests;
 
 pub(super) use field::{Errors, Field};
+
+use std::collections::HashSet;
 
 use ringwatch_apimachinery::FieldError;
 use serde_json::Value;
@@ -36,6 +40,32 @@ pub(super) fn found(check: ObjectCheck, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::new();
     check(&Field::root(object), &mut errors);
     errors
+}
+
+/// Returns the errors that a check finds in an updated object, but for those against later rules that the old object
+/// breaks as well.
+pub(super) fn found_in_update(check: ObjectCheck, object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Errors::new();
+    check_update(check, &Field::root(object), &Field::root(old), &mut errors);
+    errors
+}
+
+/// Adds the errors that [`found_in_update`] returns.
+pub(super) fn check_update(
+    check: ObjectCheck,
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
+    let mut wrong = Errors::new();
+    check(object, &mut wrong);
+    if wrong.iter().any(|error| error.later_rule.is_some()) {
+        let mut stored = Errors::new();
+        check(old, &mut stored);
+        let broken: HashSet<&str> = stored.iter().filter_map(|it| it.later_rule).collect();
+        wrong.retain(|error| error.later_rule.is_none_or(|rule| !broken.contains(rule)));
+    }
+    errors.extend(wrong);
 }
 
 /// Returns the errors that a check finds in a change.

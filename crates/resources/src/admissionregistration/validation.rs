@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::client_config::{self, REVIEW_VERSIONS};
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::{selector, selector_with_values};
+use crate::validation::labels::{selector, selector_with};
 
 const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
 const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
@@ -138,7 +138,7 @@ fn webhook(hook: &Field<'_, '_>, enforced: EnforcedRules, errors: &mut Errors) {
         errors.push(timeout.invalid("the timeout value must be between 1 and 30 seconds"));
     }
     for selector in ["namespaceSelector", "objectSelector"] {
-        selector_with_values(&hook.at(selector), enforced.label_values, errors);
+        selector_with(&hook.at(selector), !enforced.label_values, errors);
     }
     hook.at("reinvocationPolicy")
         .may_be_one_of(&REINVOCATION_POLICIES, errors);

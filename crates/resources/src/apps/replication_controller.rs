@@ -9,11 +9,7 @@ use serde_json::{Value, json};
 use super::{status, validation};
 use crate::cluster_options::ClusterOptions;
 use crate::core::pod::defaults::SPEC_TEMPLATE;
-use crate::core::pod::{
-    annotations, off_features,
-    validation::{resources, security},
-    warnings,
-};
+use crate::core::pod::{off_features, validation::security, warnings};
 use crate::defaults::DefaultRule::{self, Run, Set};
 use crate::defaults::Literal::Int;
 use crate::strategy::generic::Generic;
@@ -45,9 +41,6 @@ pub(crate) fn row(options: &ClusterOptions) -> RowBuilder {
                 .defaults_on_read(stored::spec_template)
                 .check(validation::replication_controller)
                 .off_fields(off_features::of_template)
-                .check_unless_old_fails(security::host_settings_of_template)
-                .check_unless_old_fails(resources::whole_pages_of_template)
-                .check_unless_old_fails(annotations::deletion_cost_of_template)
                 .check_if(!options.allow_privileged, security::unprivileged_template)
                 .warn_always(warnings::named_template)
                 .generation(&["spec"])

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ringwatch_apimachinery::validation::formats;
-use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::Map;
 
 use crate::validation::address_warnings;
@@ -133,7 +132,7 @@ pub(crate) fn slice_endpoints(object: &Field<'_, '_>, errors: &mut Errors) {
         let topology = endpoint.at("deprecatedTopology");
         let keys = topology.value().as_object().map_or(0, Map::len);
         if keys > TOPOLOGY_MAX {
-            errors.push(too_many_of(&topology, keys, TOPOLOGY_MAX));
+            errors.push(topology.too_many(keys, TOPOLOGY_MAX));
         }
         labels(&topology, errors);
         if endpoint.at("hostname").is_set() {
@@ -230,12 +229,7 @@ fn app_protocol(port: &Field<'_, '_>, errors: &mut Errors) {
 fn too_many(list: &Field<'_, '_>, most: usize, errors: &mut Errors) -> bool {
     let is_too_long = list.len() > most;
     if is_too_long {
-        errors.push(too_many_of(list, list.len(), most));
+        errors.push(list.too_many(list.len(), most));
     }
     is_too_long
-}
-
-fn too_many_of(at: &Field<'_, '_>, found: usize, most: usize) -> FieldError {
-    let why = format!("{found}: must have at most {most} items");
-    FieldError::new(FieldErrorKind::TooMany, at.field(), why)
 }

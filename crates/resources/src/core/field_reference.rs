@@ -39,13 +39,13 @@ const RESOURCE_FIELDS: &[&str] = &[
     "requests.ephemeral-storage",
     "requests.memory",
 ];
-const ALL_POD_FIELDS: &[&str] = &[
+/// The other fields of pods that have a label.
+const MORE_POD_FIELDS: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
     "spec.restartPolicy",
     "spec.schedulerName",
     "status.phase",
-    "status.nominatedNodeName",
 ];
 
 /// Defaults of a reference to a field.
@@ -61,29 +61,32 @@ pub(super) fn pod_field(at: &Field<'_, '_>, allowed: &[&str], errors: &mut Error
     }
     let path = at.at("fieldPath");
     let text = path.text();
+    let not_converted = |why: String| path.invalid(format!("error converting fieldPath: {why}"));
     let version = at.at("apiVersion").text();
-    if version != "v1" && !text.contains("['") {
-        let why = format!("error converting fieldPath: unsupported pod version: {version}");
-        errors.push(path.invalid(why));
+    if version != "v1" {
+        errors.push(not_converted(format!("unsupported pod version: {version}")));
         return;
     }
-    let subscript = text.split_once("['").and_then(|(map, rest)| {
-        let key = rest.strip_suffix("']")?;
-        Some((map, key))
-    });
-    match subscript {
+    let subscript = text.strip_suffix("']").and_then(|it| it.split_once("['"));
+    match subscript.filter(|(map, _)| !map.is_empty()) {
         Some(("metadata.annotations", key)) => blame(at, &key.to_lowercase(), errors),
         Some(("metadata.labels", key)) => blame(at, key, errors),
-        Some((map, _)) if allowed.contains(&map) => {
-            errors.push(at.invalid_value(map, "does not support subscript"));
+        Some(_) => {
+            let why = format!("field label does not support subscript: {text}");
+            errors.push(not_converted(why));
         }
-        _ if allowed.contains(&text) => {}
-        _ if POD_FIELDS.contains(&text) || ALL_POD_FIELDS.contains(&text) => {
-            errors.push(path.unsupported(allowed));
-        }
-        _ => {
-            let why = format!("error converting fieldPath: field label not supported: {text}");
-            errors.push(path.invalid(why));
+        None => {
+            // Old clients say `spec.host`.
+            let known = if text == "spec.host" {
+                "spec.nodeName"
+            } else {
+                text
+            };
+            if !POD_FIELDS.contains(&known) && !MORE_POD_FIELDS.contains(&known) {
+                errors.push(not_converted(format!("field label not supported: {text}")));
+            } else if !allowed.contains(&known) {
+                errors.push(path.unsupported_value(known, allowed));
+            }
         }
     }
 }

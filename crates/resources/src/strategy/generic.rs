@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::kind_hooks::KindHooks;
 use super::stored::LacksDefaults;
 use crate::defaults::{self, DefaultRule};
-use crate::validation::{CheckOfChange, Warn, found, found_in_change};
+use crate::validation::{CheckOfChange, Warn, found, found_in_change, found_in_update};
 use crate::validation::{Field, ObjectCheck};
 
 /// A strategy with switches. With none of them on, the object is stored as it comes.
@@ -52,7 +52,6 @@ pub(crate) struct Generic {
     checks: Vec<ObjectCheck>,
     checks_on_create: Vec<ObjectCheck>,
     checks_on_update: Vec<CheckOfChange>,
-    checks_unless_old_fails: Vec<ObjectCheck>,
     changes_first: bool,
     warn: Option<Warn>,
     warns_on_update: bool,
@@ -80,7 +79,6 @@ impl Generic {
             checks: Vec::new(),
             checks_on_create: Vec::new(),
             checks_on_update: Vec::new(),
-            checks_unless_old_fails: Vec::new(),
             changes_first: false,
             warn: None,
             warns_on_update: false,
@@ -237,7 +235,7 @@ impl Generic {
         self
     }
 
-    /// Adds a check of new and updated objects.
+    /// Adds a check of new and updated objects. An updated object may break later rules that the old one breaks.
     pub(crate) fn check(mut self, check: ObjectCheck) -> Self {
         self.checks.push(check);
         self
@@ -263,13 +261,6 @@ impl Generic {
     /// Tells what is wrong with a change before what is wrong with the object, as Kubernetes does for a few kinds.
     pub(crate) fn changes_first(mut self) -> Self {
         self.changes_first = true;
-        self
-    }
-
-    /// Adds a check of new objects, and of updated ones unless the old object fails it as well: objects may have been
-    /// stored before there was the check.
-    pub(crate) fn check_unless_old_fails(mut self, check: ObjectCheck) -> Self {
-        self.checks_unless_old_fails.push(check);
         self
     }
 
@@ -344,7 +335,6 @@ impl Strategy for Generic {
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let checks = self.checks.iter().chain(&self.checks_on_create);
-        let checks = checks.chain(&self.checks_unless_old_fails);
         let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
         errors.extend(self.hooks.validate(object));
         errors.extend(self.hooks.validate_create(object));
@@ -402,10 +392,9 @@ impl Strategy for Generic {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let stricter = self.checks_unless_old_fails.iter();
-        let stricter = stricter.filter(|check| found(**check, old).is_empty());
-        let checks = self.checks.iter().chain(stricter);
-        let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
+        let checks = self.checks.iter();
+        let errors = checks.flat_map(|check| found_in_update(*check, object, old));
+        let mut errors: Vec<_> = errors.collect();
         let changes = self.checks_on_update.iter();
         let changes = changes.flat_map(|check| found_in_change(*check, object, old));
         let at = if self.changes_first { 0 } else { errors.len() };
@@ -573,9 +562,10 @@ mod tests {
     fn what_an_old_object_has_wrong_may_stay() {
         let check: ObjectCheck = |object, errors| {
             let member = object.at("spec.host");
-            errors.extend(member.is_true().then(|| member.forbidden("")));
+            let error = member.forbidden("").by_later_rule("host");
+            errors.extend(member.is_true().then_some(error));
         };
-        let strategy = Generic::new().check_unless_old_fails(check);
+        let strategy = Generic::new().check(check);
         let (right, wrong) = (json!({}), json!({"spec": {"host": true}}));
         assert_eq!(strategy.validate(&right), []);
         assert_eq!(strategy.validate(&wrong).len(), 1);

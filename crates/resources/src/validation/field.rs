@@ -48,6 +48,15 @@ impl<'v, 'p> Field<'v, 'p> {
         }
     }
 
+    /// Makes the field of a value that has no object around it, which errors name by `path`.
+    pub(crate) fn named(value: &'v Value, path: &'p str) -> Self {
+        Self {
+            value,
+            step: FieldStep::Path(path),
+            parent: None,
+        }
+    }
+
     /// Returns the field at a path of names joined by dots, relative to this one.
     pub(crate) fn at<'s>(&'s self, path: &'s str) -> Field<'v, 's> {
         Field {
@@ -233,6 +242,12 @@ impl Field<'_, '_> {
     pub(crate) fn too_long(&self, bytes_max: usize) -> FieldError {
         let why = format!("may not be more than {bytes_max} bytes");
         self.error(FieldErrorKind::TooLong, why)
+    }
+
+    /// Makes the error that there are more elements than there may be.
+    pub(crate) fn too_many(&self, found: usize, most: usize) -> FieldError {
+        let why = format!("{found}: must have at most {most} items");
+        self.error(FieldErrorKind::TooMany, why)
     }
 
     /// Makes the error that nothing may be here, or nothing else.

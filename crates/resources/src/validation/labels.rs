@@ -5,6 +5,7 @@ use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
 
 use super::field::{Errors, Field};
+use super::later_rules::NODE_VALUES;
 
 const NO_OPERATOR: &str = "not a valid selector operator";
 const NO_VALUES: &str = "must be specified when `operator` is 'In' or 'NotIn'";
@@ -23,19 +24,50 @@ pub(crate) fn labels(at: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks a LabelSelector, if there is one.
 pub(crate) fn selector(at: &Field<'_, '_>, errors: &mut Errors) {
-    selector_with_values(at, true, errors);
+    selector_with_values(at, None, errors);
 }
 
-/// Checks a LabelSelector, if there is one; the values of its expressions only with `checks_values`, since older objects
-/// may have others than labels can have.
-pub(crate) fn selector_with_values(at: &Field<'_, '_>, checks_values: bool, errors: &mut Errors) {
+/// Checks a LabelSelector, if there is one, the values in whose expressions have to conform to a later rule.
+pub(crate) fn selector_by_later_rule(at: &Field<'_, '_>, rule: &'static str, errors: &mut Errors) {
+    selector_with_values(at, Some(rule), errors);
+}
+
+/// Checks a LabelSelector, if there is one. Its values are left out if an older object could have wrong ones, from
+/// before they were checked. Follows `ValidateLabelSelector` with `AllowInvalidLabelValueInSelector`.
+pub(crate) fn selector_with(at: &Field<'_, '_>, any_values: bool, errors: &mut Errors) {
+    if !any_values {
+        return selector(at, errors);
+    }
     labels(&at.at("matchLabels"), errors);
     for expression in at.items("matchExpressions") {
         requirement(&expression, errors);
-        for value in expression.items("values").filter(|_| checks_values) {
-            value.must_conform(formats::label_value, errors);
-        }
     }
+}
+
+fn selector_with_values(at: &Field<'_, '_>, rule: Option<&'static str>, errors: &mut Errors) {
+    labels(&at.at("matchLabels"), errors);
+    for expression in at.items("matchExpressions") {
+        requirement(&expression, errors);
+        values(&expression, rule, errors);
+    }
+}
+
+/// Checks that the values of an expression are values that labels may have.
+fn values(expression: &Field<'_, '_>, rule: Option<&'static str>, errors: &mut Errors) {
+    let first = errors.len();
+    for value in expression.items("values") {
+        value.must_conform(formats::label_value, errors);
+    }
+    for error in &mut errors[first..] {
+        error.later_rule = rule;
+    }
+}
+
+/// Returns true if a LabelSelector cannot be read.
+pub(crate) fn is_unreadable(at: &Field<'_, '_>) -> bool {
+    let mut errors = Errors::new();
+    selector(at, &mut errors);
+    !errors.is_empty()
 }
 
 fn requirement(at: &Field<'_, '_>, errors: &mut Errors) {
@@ -63,11 +95,11 @@ pub(crate) fn node_selector(at: &Field<'_, '_>, errors: &mut Errors) {
 /// Checks a term of a NodeSelector. Values of preferred terms are not checked.
 pub(crate) fn node_selector_term(at: &Field<'_, '_>, required: bool, errors: &mut Errors) {
     for expression in at.items("matchExpressions") {
-        let values = expression.at("values");
+        let given = expression.at("values");
         match expression.at("operator").text() {
-            "Gt" | "Lt" if values.len() != 1 => {
+            "Gt" | "Lt" if given.len() != 1 => {
                 let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
-                errors.push(values.required(why));
+                errors.push(given.required(why));
                 expression
                     .at("key")
                     .must_conform(formats::label_key, errors);
@@ -77,8 +109,8 @@ pub(crate) fn node_selector_term(at: &Field<'_, '_>, required: bool, errors: &mu
                 .must_conform(formats::label_key, errors),
             _ => requirement(&expression, errors),
         }
-        for value in expression.items("values").filter(|_| required) {
-            value.must_conform(formats::label_value, errors);
+        if required {
+            values(&expression, Some(NODE_VALUES), errors);
         }
     }
     for field in at.items("matchFields") {

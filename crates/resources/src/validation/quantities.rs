@@ -2,10 +2,12 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
+use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::quantity::Quantity;
 use ringwatch_apimachinery::validation::formats;
 
 use super::field::{Errors, Field};
+use super::later_rules::WHOLE_PAGES;
 
 /// Prefix of the names of huge pages, before their size.
 pub(crate) const PAGES: &str = "hugepages-";
@@ -85,36 +87,61 @@ pub(crate) fn amount(resource: &str, at: &Field<'_, '_>, errors: &mut Errors) {
 pub(super) type NameCheck = fn(&str, &Field<'_, '_>, &mut Errors);
 
 /// Checks the requests and limits of a container or a pod: no request exceeds its limit. Follows
-/// `ValidateContainerResourceRequirements`.
+/// `validateResourceRequirements`.
 pub(crate) fn requirements(at: &Field<'_, '_>, name: NameCheck, errors: &mut Errors) {
-    for which in ["limits", "requests"] {
-        for (resource, quantity) in at.members(which) {
-            name(resource, &quantity, errors);
-            amount(resource, &quantity, errors);
-        }
+    for (resource, quantity) in at.members("limits") {
+        name(resource, &quantity, errors);
+        amount(resource, &quantity, errors);
+        whole_pages(resource, &quantity, errors);
     }
     let limits = at.at("limits");
-    let requests = at.at("requests");
     for (resource, wanted) in at.members("requests") {
-        let limit = limits.value().get(resource);
-        let fixed = !is_overcommitted(resource);
-        let Some(limit) = limit.map(Field::root) else {
-            if fixed {
+        name(resource, &wanted, errors);
+        amount(resource, &wanted, errors);
+        match limits.value().get(resource).map(Field::root) {
+            Some(limit) => errors.extend(beyond_limit(at, resource, &wanted, &limit)),
+            None if is_overcommitted(resource) => {}
+            None => {
                 let why = "Limit must be set for non overcommitable resources";
                 errors.push(limits.required(why));
             }
-            continue;
-        };
-        let relation = match (wanted.quantity(), limit.quantity()) {
-            (Some(wanted), Some(limit)) if fixed && wanted != limit => "equal to",
-            (Some(wanted), Some(limit)) if wanted > limit => "less than or equal to",
-            _ => continue,
-        };
-        let limit = limit.quantity_text();
-        let why = format!("must be {relation} {resource} limit of {limit}");
-        errors.push(requests.invalid_value(wanted.quantity_text(), why));
+        }
+        whole_pages(resource, &wanted, errors);
     }
     pages_have_company(at, errors);
+}
+
+/// Returns the error of a request that is not as its limit allows.
+fn beyond_limit(
+    at: &Field<'_, '_>,
+    resource: &str,
+    wanted: &Field<'_, '_>,
+    limit: &Field<'_, '_>,
+) -> Option<FieldError> {
+    let fixed = !is_overcommitted(resource);
+    let relation = match (wanted.quantity(), limit.quantity()) {
+        (Some(wanted), Some(limit)) if fixed && wanted != limit => "equal to",
+        (Some(wanted), Some(limit)) if wanted > limit => "less than or equal to",
+        _ => return None,
+    };
+    let limit = limit.quantity_text();
+    let why = format!("must be {relation} {resource} limit of {limit}");
+    Some(at.at("requests").invalid_value(wanted.quantity_text(), why))
+}
+
+/// Checks that an amount of huge pages is whole pages. Follows `validateResourceQuantityHugePageValue`.
+fn whole_pages(resource: &str, amount: &Field<'_, '_>, errors: &mut Errors) {
+    let Some(page) = resource.strip_prefix(PAGES) else {
+        return;
+    };
+    let page = page.parse::<Quantity>().ok();
+    let fits = amount.quantity().zip(page);
+    if !fits.is_some_and(|(amount, page)| amount.is_multiple_of(page)) {
+        let text = amount.quantity_text();
+        let why = format!("{text} is not positive integer multiple of {resource}");
+        let error = amount.invalid_value(text, why);
+        errors.push(error.by_later_rule(WHOLE_PAGES));
+    }
 }
 
 /// Checks that huge pages are only requested together with CPU or memory.
@@ -125,6 +152,15 @@ fn pages_have_company(at: &Field<'_, '_>, errors: &mut Errors) {
     };
     if has(is_pages) && !has(|name| matches!(name, "cpu" | "memory")) {
         errors.push(at.forbidden("HugePages require cpu or memory"));
+    }
+}
+
+/// Checks that a quantity is not negative, and shows it as an integer if it is. Follows `validateBasicResource`.
+pub(crate) fn basic(at: &Field<'_, '_>, errors: &mut Errors) {
+    let integer = at.quantity().map_or(0, Quantity::integer);
+    if integer < 0 {
+        let shown = i64::try_from(integer).unwrap_or(i64::MIN);
+        errors.push(at.invalid_value(shown, "must be a valid resource quantity"));
     }
 }
 
@@ -197,8 +233,8 @@ mod tests {
             (
                 json!({"limits": {"cpu": 1}, "requests": {"cpu": "2", "memory": "-1"}}),
                 &[
-                    "resources.requests[memory]: Invalid value: \"-1\": must be greater than or equal to 0",
                     "resources.requests: Invalid value: \"2\": must be less than or equal to cpu limit of 1",
+                    "resources.requests[memory]: Invalid value: \"-1\": must be greater than or equal to 0",
                 ],
             ),
             (
@@ -208,6 +244,15 @@ mod tests {
                     "resources.limits[disk]: Invalid value: \"disk\": must be a standard resource for containers",
                     "resources.limits[example.com/gpu]: Invalid value: \"1500m\": must be an integer",
                     "resources.limits[pods]: Invalid value: \"pods\": must be a standard resource for containers",
+                ],
+            ),
+            (
+                json!({"limits": {"hugepages-2Mi": "4Mi", "hugepages-1Gi": "1Mi", "memory": "1"},
+                    "requests": {"hugepages-2Mi": "4Mi", "hugepages-x": "1"}}),
+                &[
+                    "resources.limits[hugepages-1Gi]: Invalid value: \"1Mi\": 1Mi is not positive integer multiple of hugepages-1Gi",
+                    "resources.limits: Required value: Limit must be set for non overcommitable resources",
+                    "resources.requests[hugepages-x]: Invalid value: \"1\": 1 is not positive integer multiple of hugepages-x",
                 ],
             ),
             (

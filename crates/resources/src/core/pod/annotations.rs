@@ -1,47 +1,57 @@
 //! Annotations of pods that mean something: those that are immutable, which are that of mirror pods and AppArmor
-//! profiles; and the cost of a deletion.
+//! profiles; tolerations; and the cost of a deletion.
 
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::get;
 use serde_json::{Map, Value};
 
 use super::profile_annotations::APP_ARMOR;
+use super::validation::scheduling;
+use crate::validation::annotation_json::{Member, structs};
 use crate::validation::field::{Errors, Field};
+use crate::validation::later_rules;
 
 /// Annotation of mirror pods, which stand for static pods of a node.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
+/// The path of errors about static pods: an empty one, as Go writes it.
+pub(super) const NO_PATH: &str = "[]";
+
 /// Annotation of pods that tells controllers which ones to delete first.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// Checks the deletion cost of a Pod.
-pub(crate) fn deletion_cost_of_pod(object: &Field<'_, '_>, errors: &mut Errors) {
-    deletion_cost(object, &object.at("metadata.annotations").field(), errors);
-}
+/// Annotation of pods with their tolerations, where they were before there was a field.
+const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 
-/// Checks the deletion cost of the pods of an object with a pod template.
-pub(crate) fn deletion_cost_of_template(object: &Field<'_, '_>, errors: &mut Errors) {
-    of_template(&object.at("spec.template"), errors);
-}
+/// The members of a toleration, with their types in Go.
+const OF_TOLERATIONS: &[Member] = &[
+    ("key", "string"),
+    ("operator", "core.TolerationOperator"),
+    ("value", "string"),
+    ("effect", "core.TaintEffect"),
+    ("tolerationSeconds", "int64"),
+];
 
-/// Checks the deletion cost of the pods of a CronJob.
-pub(crate) fn deletion_cost_of_cron_job(object: &Field<'_, '_>, errors: &mut Errors) {
-    of_template(&object.at("spec.jobTemplate.spec.template"), errors);
-}
-
-/// Checks the deletion cost of a PodTemplate.
-pub(crate) fn deletion_cost_of_pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
-    of_template(&object.at("template"), errors);
-}
-
-fn of_template(template: &Field<'_, '_>, errors: &mut Errors) {
-    // Kubernetes leaves the metadata out of the path.
-    deletion_cost(template, &template.at("annotations").field(), errors);
+/// Checks the tolerations in the annotations of a pod or template, which errors name by `path`. Follows
+/// `ValidateTolerationsInPodAnnotations`.
+pub(super) fn tolerations(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
+    let annotations = pod.at("metadata.annotations").value();
+    let text = annotations.get(TOLERATIONS).and_then(Value::as_str);
+    let Some(text) = text.filter(|it| !it.is_empty()) else {
+        return;
+    };
+    match structs(text, "core.Toleration", OF_TOLERATIONS) {
+        Ok(list) => {
+            let path = format!("{path}.{TOLERATIONS}");
+            scheduling::tolerations(&Field::named(&list, &path), errors);
+        }
+        Err(why) => errors.push(FieldError::invalid(path, &TOLERATIONS.into(), why)),
+    }
 }
 
 /// Adds the error of a deletion cost that is no integer of 32 bits without a plus and leading zeros; errors name the
 /// annotations by `path`. Follows `GetDeletionCostFromPodAnnotations`.
-fn deletion_cost(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
+pub(super) fn deletion_cost(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
     let annotations = pod.at("metadata.annotations");
     let Some(value) = annotations.value().get(DELETION_COST) else {
         return;
@@ -50,8 +60,14 @@ fn deletion_cost(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
     let begins = text.starts_with(|first| matches!(first, '-' | '1'..='9')) || text == "0";
     if !begins || text.parse::<i32>().is_err() {
         let field = format!("{path}[{DELETION_COST}]");
-        errors.push(FieldError::invalid(field, value, "must be a 32bit integer"));
+        let error = FieldError::invalid(field, value, "must be a 32bit integer");
+        errors.push(error.by_later_rule(later_rules::DELETION_COST));
     }
+}
+
+/// Returns true if a pod stands for a static pod of a node.
+pub(super) fn is_mirror(pod: &Value) -> bool {
+    get(pod, "metadata.annotations").is_some_and(|it| it.get(MIRROR).is_some())
 }
 
 /// Returns an error for each immutable annotation that an update adds, changes or removes.
@@ -94,7 +110,7 @@ mod tests {
         let errors_of = |cost: &str| {
             let pod = json!({"metadata": {"annotations": {DELETION_COST: cost}}});
             let mut errors = Errors::new();
-            deletion_cost_of_pod(&Field::root(&pod), &mut errors);
+            deletion_cost(&Field::root(&pod), "metadata.annotations", &mut errors);
             crate::validation::messages(&errors)
         };
         for right in ["0", "5", "-1", "-0", "-05", "2147483647", "-2147483648"] {

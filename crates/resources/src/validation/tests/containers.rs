@@ -38,6 +38,16 @@ fn what_containers_are_and_serve() -> Vec<(String, Value, &'static [&'static str
     ]
 }
 
+/// Returns a container of this name with further members.
+fn container(name: &str, members: &Value) -> Value {
+    let mut container = json!({"name": name, "image": "i", "terminationMessagePolicy": "File",
+        "imagePullPolicy": "Always"});
+    for (member, value) in members.as_object().into_iter().flatten() {
+        container[member.as_str()] = value.clone();
+    }
+    container
+}
+
 fn what_containers_are_told() -> Vec<(String, Value, &'static [&'static str])> {
     vec![
         (
@@ -68,6 +78,85 @@ fn what_containers_are_told() -> Vec<(String, Value, &'static [&'static str])> {
                 "spec.containers[0].env[2].valueFrom.fieldRef.fieldPath: Invalid value: \"status.hostname\": error converting fieldPath: field label not supported: status.hostname",
                 "spec.containers[0].env[2].valueFrom: Invalid value: \"\": may not be specified when `value` is not empty",
                 "spec.containers[0].env[3].valueFrom.secretKeyRef.key: Required value",
+            ],
+        ),
+    ]
+}
+
+fn what_fields_containers_read() -> Vec<(String, Value, &'static [&'static str])> {
+    vec![
+        (
+            at("env"),
+            json!([{"name": "A", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.host"}}},
+                {"name": "B", "valueFrom": {"fieldRef": {"apiVersion": "v2", "fieldPath": "metadata.labels['a']"}}},
+                {"name": "C", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name['a']"}}},
+                {"name": "D", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.labels['-']"}}},
+                {"name": "E", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.phase"}}},
+                {"name": "F", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.nominatedNodeName"}}}]),
+            &[
+                "spec.containers[0].env[1].valueFrom.fieldRef.fieldPath: Invalid value: \"metadata.labels['a']\": error converting fieldPath: unsupported pod version: v2",
+                "spec.containers[0].env[2].valueFrom.fieldRef.fieldPath: Invalid value: \"metadata.name['a']\": error converting fieldPath: field label does not support subscript: metadata.name['a']",
+                "spec.containers[0].env[3].valueFrom.fieldRef: Invalid value: \"-\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+                "spec.containers[0].env[4].valueFrom.fieldRef.fieldPath: Unsupported value: \"status.phase\": supported values: \"metadata.name\", \"metadata.namespace\", \"metadata.uid\", \"spec.nodeName\", \"spec.serviceAccountName\", \"status.hostIP\", \"status.hostIPs\", \"status.podIP\", \"status.podIPs\"",
+                "spec.containers[0].env[5].valueFrom.fieldRef.fieldPath: Invalid value: \"status.nominatedNodeName\": error converting fieldPath: field label not supported: status.nominatedNodeName",
+            ],
+        ),
+        (
+            at("volumeMounts"),
+            json!([{"name": "v", "mountPath": "/v", "subPath": "/a", "subPathExpr": "/b"}]),
+            &[
+                "spec.containers[0].volumeMounts.subPath: Invalid value: \"/a\": must be a relative path",
+                "spec.containers[0].volumeMounts[0].subPathExpr: Invalid value: \"/b\": subPathExpr and subPath are mutually exclusive",
+                "spec.containers[0].volumeMounts.subPathExpr: Invalid value: \"/b\": must be a relative path",
+            ],
+        ),
+    ]
+}
+
+fn how_other_containers_are() -> Vec<(String, Value, &'static [&'static str])> {
+    vec![
+        (
+            "spec.initContainers".into(),
+            json!([
+                container("x", &json!({})),
+                container(
+                    "y",
+                    &json!({"ports": [
+                {"containerPort": 1, "hostPort": 9, "protocol": "TCP"},
+                {"containerPort": 2, "hostPort": 9, "protocol": "TCP"}]})
+                )
+            ]),
+            &["spec.initContainers[0].ports[1].hostPort: Duplicate value: \"TCP//9\""],
+        ),
+        (
+            "spec.initContainers".into(),
+            json!([container("x", &json!({"restartPolicyRules": [{}]}))]),
+            &[
+                "spec.initContainers[0].restartPolicy: Required value: must specify restartPolicy when restart rules are used",
+            ],
+        ),
+        (
+            "spec.initContainers".into(),
+            json!([container(
+                "x",
+                &json!({"restartPolicy": "Never", "restartPolicyRules": vec![json!({"action": "Restart", "exitCodes": {"operator": "In"}}); 21]})
+            )]),
+            &[
+                "spec.initContainers[0].restartPolicyRules: Too many: 21: must have at most 20 items",
+            ],
+        ),
+        (
+            "spec.ephemeralContainers".into(),
+            json!([container(
+                "x",
+                &json!({"resources": {"limits": {"cpu": "1"}}, "lifecycle": {}, "ports": [],
+                "restartPolicy": "Always"})
+            )]),
+            &[
+                "spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container",
+                "spec.ephemeralContainers[0].resources: Forbidden: cannot be set for an Ephemeral Container",
+                "spec.ephemeralContainers[0].restartPolicy: Forbidden: cannot be set for an Ephemeral Container",
+                "spec.ephemeralContainers[0].lifecycle: Forbidden: cannot be set for an Ephemeral Container",
             ],
         ),
     ]
@@ -223,6 +312,8 @@ fn pods_whose_containers_are_wrong() {
     for cases in [
         what_containers_are_and_serve(),
         what_containers_are_told(),
+        what_fields_containers_read(),
+        how_other_containers_are(),
         what_containers_mount(),
         what_containers_mount_and_read(),
         how_containers_live(),

@@ -1,5 +1,6 @@
 //! Refusals by the checks of pods as a whole.
 
+use ringwatch_apimachinery::FieldError;
 use serde_json::json;
 
 use super::*;
@@ -54,6 +55,11 @@ fn pods_that_are_wrong_as_a_whole() {
                 &[
                     "spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None",
                 ],
+            ),
+            (
+                "spec.preemptionPolicy",
+                json!(""),
+                &["spec.preemptionPolicy: Required value"],
             ),
             (
                 "spec.hostAliases",
@@ -116,10 +122,19 @@ fn pods_whose_disks_or_kernel_settings_are_wrong() {
 #[test]
 fn pods_in_namespaces_of_the_host_do_not_change_its_kernel_settings() {
     let pod = |shared: &str| {
-        json!({"spec": {shared: true, "securityContext": {"sysctls": [
+        let mut pod = good_pod();
+        pod["spec"][shared] = json!(true);
+        pod["spec"]["securityContext"] = json!({"sysctls": [
             {"name": "net.ipv4.tcp_syncookies"}, {"name": "net/ipv4/conf/eth0.1/rp_filter"},
             {"name": "kernel.shm_rmid_forced"}, {"name": "fs.mqueue.msg_max"},
-            {"name": "kernel.panic"}, {"name": "network.a"}]}}})
+            {"name": "kernel.panic"}, {"name": "network.a"}]});
+        pod
+    };
+    let check = crate::core::pod::validation::pod;
+    let of_settings = |errors: &[FieldError]| {
+        let mut lines = messages(errors);
+        lines.retain(|line| line.contains("sysctls"));
+        lines
     };
     let refused = |shared: &str, places: [usize; 2], settings: [&str; 2]| {
         let line = |(place, setting): (usize, &str)| {
@@ -128,10 +143,10 @@ fn pods_in_namespaces_of_the_host_do_not_change_its_kernel_settings() {
             )
         };
         let lines: Vec<_> = places.into_iter().zip(settings).map(line).collect();
-        assert_eq!(
-            messages(&found(crate::core::pod::validation::new_pod, &pod(shared))),
-            lines
-        );
+        let pod = pod(shared);
+        assert_eq!(of_settings(&found(check, &pod)), lines);
+        let stored = found_in_update(check, &pod, &pod);
+        assert_eq!(of_settings(&stored), [""; 0]);
     };
     let net = ["net.ipv4.tcp_syncookies", "net/ipv4/conf/eth0.1/rp_filter"];
     refused("hostNetwork", [0, 1], net);
@@ -140,13 +155,99 @@ fn pods_in_namespaces_of_the_host_do_not_change_its_kernel_settings() {
         [2, 3],
         ["kernel.shm_rmid_forced", "fs.mqueue.msg_max"],
     );
+    assert_eq!(of_settings(&found(check, &pod("hostPID"))), [""; 0]);
+}
+
+#[test]
+fn pods_with_users_of_their_own_share_little() {
+    let why = "when `hostUsers` is false";
+    let mut pod = good_pod();
+    pod["spec"]["hostUsers"] = json!(false);
+    let check = crate::core::pod::validation::pod;
+    assert_eq!(messages(&found(check, &pod)), [""; 0]);
+    for shared in ["hostPID", "hostIPC"] {
+        pod["spec"][shared] = json!(true);
+    }
+    pod["spec"]["initContainers"][0]["volumeDevices"] = json!([{"name": "c", "devicePath": "/d"}]);
+    let of_namespaces = [
+        format!("spec.HostPID: Forbidden: {why}"),
+        format!("spec.HostIPC: Forbidden: {why}"),
+    ];
+    let of_devices = format!("spec.initContainers[0].volumeDevices: Forbidden: {why}");
+    let [pid, ipc] = of_namespaces.clone();
+    assert_eq!(messages(&found(check, &pod)), [pid, ipc, of_devices]);
+    let stored = found_in_update(check, &pod, &pod);
+    assert_eq!(messages(&stored), of_namespaces);
+}
+
+#[test]
+fn annotations_of_pods_are_checked_in_order() {
+    let mirror = "kubernetes.io/config.mirror";
+    let tolerations = "scheduler.alpha.kubernetes.io/tolerations";
+    let cost = "controller.kubernetes.io/pod-deletion-cost";
+    let seccomp = "seccomp.security.alpha.kubernetes.io/pod";
+    let mut pod = good_pod();
+    pod["metadata"]["annotations"] = json!({mirror: "x", tolerations: r#"[{"Operator": "Equal"}]"#,
+        cost: "x", seccomp: "x", "container.apparmor.security.beta.kubernetes.io/a": "x"});
+    let check = crate::core::pod::validation::pod;
+    let fields = |errors: Vec<FieldError>| -> Vec<String> {
+        errors.into_iter().map(|it| it.field).collect()
+    };
+    let at = "metadata.annotations";
+    let expected = [
+        format!("{at}[{mirror}]"),
+        format!("{at}.{tolerations}[0].operator"),
+        format!("{at}[{cost}]"),
+        format!("{at}.{seccomp}"),
+        format!("{at}[container.apparmor.security.beta.kubernetes.io/a]"),
+    ];
+    assert_eq!(fields(found(check, &pod)), expected);
+    let mut rest = expected.to_vec();
+    rest.remove(2);
+    assert_eq!(fields(found_in_update(check, &pod, &pod)), rest);
+    pod["metadata"]["annotations"] = json!({tolerations: "{}"});
     assert_eq!(
-        messages(&found(
-            crate::core::pod::validation::new_pod,
-            &pod("hostPID")
-        )),
-        [""; 0]
+        messages(&found(check, &pod)),
+        [format!(
+            "{at}: Invalid value: {tolerations:?}: json: cannot unmarshal object into Go value of type []core.Toleration"
+        )]
     );
+}
+
+#[test]
+fn rules_that_came_later_do_not_hold_for_stored_pods() {
+    let check = crate::core::pod::validation::pod;
+    let bad = json!(["a b"]);
+    let selector = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": bad}]});
+    let term = json!({"topologyKey": "t", "labelSelector": selector});
+    for (path, value) in [
+        (
+            "spec.affinity",
+            json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}),
+        ),
+        (
+            "spec.affinity",
+            json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [selector]}}}),
+        ),
+        (
+            "spec.topologySpreadConstraints",
+            json!([{"maxSkew": 1, "topologyKey": "t", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]),
+        ),
+        (
+            "spec.initContainers.0/resizePolicy",
+            json!([{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]),
+        ),
+        (
+            "spec.securityContext",
+            json!({"seLinuxChangePolicy": "MountOption"}),
+        ),
+    ] {
+        let pod = with(&good_pod(), path, value);
+        let errors = found(check, &pod);
+        assert_eq!(errors.len(), 1, "{path}: {errors:?}");
+        assert_eq!(found_in_update(check, &pod, &good_pod()), errors);
+        assert_eq!(found_in_update(check, &pod, &pod), [], "{path}");
+    }
 }
 
 #[test]
@@ -163,6 +264,13 @@ fn pods_that_are_wrong_about_their_nodes() {
                     "spec.tolerations[0].operator: Invalid value: \"Equal\": operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
                     "spec.tolerations[1].effect: Invalid value: \"NoSchedule\": effect must be 'NoExecute' when `tolerationSeconds` is set",
                     "spec.tolerations[1].operator: Invalid value: \"y\": value must be empty when `operator` is 'Exists'",
+                ],
+            ),
+            (
+                "spec.tolerations",
+                json!([{"key": "a", "operator": "Lt", "value": "1"}]),
+                &[
+                    "spec.tolerations[0].operator: Unsupported value: \"Lt\": supported values: \"Equal\", \"Exists\", \"Lt\", \"Gt\"",
                 ],
             ),
             (
@@ -219,6 +327,22 @@ fn claims_hosts_and_what_pods_look_up() {
                 &[
                     "spec.overhead.limits[x]: Invalid value: \"x\": must be a standard resource type or fully qualified",
                     "spec.overhead.limits[x]: Invalid value: \"x\": must be a standard resource for containers",
+                ],
+            ),
+            (
+                "spec.overhead",
+                json!({"hugepages-2Mi": "3Mi"}),
+                &[
+                    "spec.overhead.limits[hugepages-2Mi]: Invalid value: \"3Mi\": 3Mi is not positive integer multiple of hugepages-2Mi",
+                    "spec.overhead: Forbidden: HugePages require cpu or memory",
+                ],
+            ),
+            (
+                "spec.securityContext",
+                json!({"seccompProfile": {"type": "Localhost", "localhostProfile": ""},
+                    "appArmorProfile": {"type": "Localhost", "localhostProfile": "x".repeat(4096)}}),
+                &[
+                    "spec.securityContext.appArmorProfile.localhostProfile: Too long: may not be more than 4095 bytes",
                 ],
             ),
             (

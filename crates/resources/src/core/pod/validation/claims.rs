@@ -3,13 +3,14 @@
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::json;
 
+use crate::core::pod::annotations::NO_PATH;
 use crate::validation::field::{Errors, Field};
 
 const CLAIM: &str = "resourceClaimName";
@@ -23,9 +24,19 @@ pub(super) struct OwnClaims<'v> {
 }
 
 /// Checks the claims of a pod, and returns them. Follows `validatePodResourceClaims`.
-pub(super) fn of_pod<'v>(spec: &Field<'v, '_>, errors: &mut Errors) -> OwnClaims<'v> {
+pub(super) fn of_pod<'v>(
+    spec: &Field<'v, '_>,
+    is_mirror: bool,
+    errors: &mut Errors,
+) -> OwnClaims<'v> {
     let mut names = BTreeSet::new();
     for claim in spec.items("resourceClaims") {
+        if is_mirror {
+            names.insert(claim.at("name").text());
+            let why = "static pods do not support resource claims";
+            errors.push(FieldError::forbidden(NO_PATH, why));
+            continue;
+        }
         let name = claim.at("name");
         if name.is_empty() {
             errors.push(name.required(""));
@@ -66,7 +77,8 @@ pub(super) fn of_pod<'v>(spec: &Field<'v, '_>, errors: &mut Errors) -> OwnClaims
 pub(super) fn used(own: &OwnClaims<'_>, resources: &Field<'_, '_>, errors: &mut Errors) {
     let mut whole = BTreeSet::new();
     let mut parts: BTreeSet<(&str, &str)> = BTreeSet::new();
-    let mut with_parts = BTreeSet::new();
+    // How many parts there were of each claim.
+    let mut with_parts: BTreeMap<&str, usize> = BTreeMap::new();
     for claim in resources.items("claims") {
         let (name, request) = (claim.at("name").text(), claim.at("request"));
         if name.is_empty() {
@@ -76,14 +88,14 @@ pub(super) fn used(own: &OwnClaims<'_>, resources: &Field<'_, '_>, errors: &mut 
         if whole.contains(name) {
             errors.push(claim.duplicate_of(name));
         } else if request.is_empty() {
-            if with_parts.contains(name) {
-                errors.push(claim.duplicate_of(name));
-            }
+            let again = with_parts.get(name).copied().unwrap_or(0);
+            errors.extend((0..again).map(|_| claim.duplicate_of(name)));
             whole.insert(name);
         } else {
-            with_parts.insert(name);
             request.must_conform(formats::dns_label, errors);
-            if !parts.insert((name, request.text())) {
+            if parts.insert((name, request.text())) {
+                *with_parts.entry(name).or_default() += 1;
+            } else {
                 errors.push(claim.duplicate_of(&format!("{name}/{}", request.text())));
             }
         }
@@ -131,12 +143,12 @@ mod tests {
     }
 
     fn own(spec: &Field<'_, '_>, errors: &mut Errors) {
-        of_pod(spec, errors);
+        of_pod(spec, false, errors);
     }
 
     /// Checks what is used, and not the claims themselves.
     fn uses(spec: &Field<'_, '_>, errors: &mut Errors) {
-        let own = of_pod(spec, &mut Errors::new());
+        let own = of_pod(spec, false, &mut Errors::new());
         used(&own, &spec.at("resources"), errors);
     }
 
@@ -174,6 +186,17 @@ mod tests {
     }
 
     #[test]
+    fn a_static_pod_has_no_claims() {
+        let of_mirror = |spec: &Field<'_, '_>, errors: &mut Errors| {
+            let own = of_pod(spec, true, errors);
+            used(&own, &spec.at("resources"), errors);
+        };
+        let spec = json!({"resourceClaims": [{"name": "a"}, {}], "resources": {"claims": [{"name": "a"}]}});
+        let why = "[]: Forbidden: static pods do not support resource claims";
+        assert_eq!(wrong(&spec, of_mirror), [why; 2]);
+    }
+
+    #[test]
     fn a_container_uses_claims_of_its_pod() {
         let spec = |used: Value| json!({"resourceClaims": [{"name": "a"}, {"name": "b"}], "resources": {"claims": used}});
         let wrong = |used: Value| wrong(&spec(used), uses);
@@ -202,6 +225,10 @@ mod tests {
         ] {
             assert_eq!(wrong(claims), [why]);
         }
+        let parts =
+            json!([{"name": "a", "request": "r"}, {"name": "a", "request": "s"}, {"name": "a"}]);
+        let why = "spec.resources.claims[2]: Duplicate value: \"a\"";
+        assert_eq!(wrong(parts), [why; 2]);
     }
 
     #[test]
@@ -215,7 +242,7 @@ mod tests {
         let pod = json!({"spec": {"resourceClaims": own, "resources": {"claims": unknown}}});
         let root = Field::root(&pod);
         let spec = root.at("spec");
-        let (own, mut errors) = (of_pod(&spec, &mut Errors::new()), Errors::new());
+        let (own, mut errors) = (of_pod(&spec, false, &mut Errors::new()), Errors::new());
         for _container in 0..2 {
             used(&own, &spec.at("resources"), &mut errors);
         }

@@ -8,13 +8,20 @@ use ringwatch_apimachinery::validation::formats;
 
 use super::TemplateClaims;
 use super::claims::{self, OwnClaims};
+use super::host_namespaces::has_host_users;
 use super::mounts::mounts;
 use super::probes::{no_probes, probes};
 use super::{env, security};
 use crate::core::volume::validation::Volumes;
 use crate::validation::field::{Errors, Field};
+use crate::validation::later_rules::RESTART_FOR_RESIZE;
 use crate::validation::quantities;
 use crate::validation::values::{PROTOCOLS, port_name};
+
+/// Maximum numbers of the rules by which a container is restarted, and of the exit codes of each.
+const RESTART_RULES_MAX: usize = 20;
+const EXIT_CODES_MAX: usize = 255;
+const NO_POLICY: &str = "must specify restartPolicy when restart rules are used";
 
 /// The parts of a pod that the checks of its containers need.
 #[derive(Clone, Copy)]
@@ -52,7 +59,7 @@ pub(super) fn containers(pod: PodParts<'_, '_, '_>, errors: &mut Errors) {
     }
     let mut taken = BTreeSet::new();
     for container in pod.spec.items("containers") {
-        host_ports(&container, &mut taken, errors);
+        host_ports(&container, &container, &mut taken, errors);
     }
 }
 
@@ -63,17 +70,31 @@ pub(super) fn init_containers(pod: PodParts<'_, '_, '_>, errors: &mut Errors) {
         common(&container, pod, errors);
         let policy = container.at("restartPolicy");
         let name = container.at("name");
-        restart_rules(&container, errors);
+        init_restart_rules(&container, errors);
         if names.contains(name.text()) {
             errors.push(name.duplicate());
         } else if !name.is_empty() {
             names.insert(name.text());
         }
-        host_ports(&container, &mut BTreeSet::new(), errors);
+        // Kubernetes looks at a list of one container, and blames its first.
+        let blamed = pod.spec.at("initContainers[0]");
+        host_ports(&container, &blamed, &mut BTreeSet::new(), errors);
         if policy.text() == "Always" {
             probes(&container, pod.grace, errors);
         } else {
             no_probes(&container, errors);
+            not_restarted_for_resize(&container, errors);
+        }
+    }
+}
+
+/// Checks that a resize does not restart an init container that is no sidecar.
+fn not_restarted_for_resize(container: &Field<'_, '_>, errors: &mut Errors) {
+    for policy in container.items("resizePolicy") {
+        let restart = policy.at("restartPolicy");
+        if restart.text() == "RestartContainer" {
+            let why = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+            errors.push(restart.invalid(why).by_later_rule(RESTART_FOR_RESIZE));
         }
     }
 }
@@ -82,13 +103,14 @@ pub(super) fn init_containers(pod: PodParts<'_, '_, '_>, errors: &mut Errors) {
 pub(super) fn ephemeral_containers(pod: PodParts<'_, '_, '_>, errors: &mut Errors) {
     const FORBIDDEN: &[&str] = &[
         "ports",
+        "resources",
+        "resizePolicy",
+        "restartPolicy",
+        "restartPolicyRules",
         "livenessProbe",
         "readinessProbe",
         "startupProbe",
         "lifecycle",
-        "resizePolicy",
-        "restartPolicy",
-        "restartPolicyRules",
     ];
     let why = "cannot be set for an Ephemeral Container";
     let mut others = names(pod.spec, "containers");
@@ -105,12 +127,12 @@ pub(super) fn ephemeral_containers(pod: PodParts<'_, '_, '_>, errors: &mut Error
         if !target.is_empty() && !others.contains(target.text()) {
             errors.push(target.not_found());
         }
-        for member in FORBIDDEN {
-            container.at(member).must_be_unset(why, errors);
-        }
-        let resources = container.at("resources");
-        if !resources.is_empty() {
-            errors.push(resources.forbidden(why));
+        for member in FORBIDDEN.iter().map(|member| container.at(member)) {
+            // Resources are no pointer in Kubernetes, so that an empty object is none.
+            let is_none = member.is_empty() && member.field().ends_with(".resources");
+            if !is_none {
+                member.must_be_unset(why, errors);
+            }
         }
         for mount in container.items("volumeMounts") {
             for member in ["subPath", "subPathExpr"] {
@@ -122,7 +144,7 @@ pub(super) fn ephemeral_containers(pod: PodParts<'_, '_, '_>, errors: &mut Error
 
 /// Checks the image of a container of a pod, which unlike that of a template has no spaces around it. Follows
 /// `validateContainerOnlyForPod`.
-pub(super) fn no_spaces_around_image(container: &Field<'_, '_>, errors: &mut Errors) {
+pub(in crate::core::pod) fn no_spaces_around_image(container: &Field<'_, '_>, errors: &mut Errors) {
     let image = container.at("image");
     if image.text().trim() != image.text() {
         errors.push(image.invalid("must not have leading or trailing whitespace"));
@@ -155,8 +177,7 @@ fn common(container: &Field<'_, '_>, pod: PodParts<'_, '_, '_>, errors: &mut Err
     );
     claims::used(pod.own_claims, &container.at("resources"), errors);
     resize_policy(container, pod.spec, errors);
-    let host_users = pod.spec.at("hostUsers");
-    let host_users = !host_users.is_set() || host_users.is_true();
+    let host_users = has_host_users(pod.spec);
     security::of_container(&container.at("securityContext"), host_users, errors);
 }
 
@@ -185,9 +206,15 @@ fn ports(container: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Ports of the host belong to one container each.
-fn host_ports(container: &Field<'_, '_>, taken: &mut BTreeSet<String>, errors: &mut Errors) {
-    for port in container.items("ports") {
+/// Checks that ports of the host belong to one container each. Errors blame the ports of `blamed`. Follows
+/// `AccumulateUniqueHostPorts`.
+fn host_ports(
+    container: &Field<'_, '_>,
+    blamed: &Field<'_, '_>,
+    taken: &mut BTreeSet<String>,
+    errors: &mut Errors,
+) {
+    for (index, port) in container.items("ports").enumerate() {
         let number = port.at("hostPort");
         if number.number().unwrap_or(0) == 0 {
             continue;
@@ -195,7 +222,8 @@ fn host_ports(container: &Field<'_, '_>, taken: &mut BTreeSet<String>, errors: &
         let protocol = port.at("protocol").text();
         let key = format!("{protocol}/{}/{}", port.at("hostIP").text(), number.value());
         if taken.contains(&key) {
-            errors.push(number.duplicate_of(&key));
+            let path = format!("ports[{index}].hostPort");
+            errors.push(blamed.at(&path).duplicate_of(&key));
         }
         taken.insert(key);
     }
@@ -221,31 +249,51 @@ fn resize_policy(container: &Field<'_, '_>, spec: &Field<'_, '_>, errors: &mut E
         blame(&resource, &["cpu", "memory"], errors);
         blame(&restart, &["NotRequired", "RestartContainer"], errors);
         if spec.at("restartPolicy").text() == "Never" && restart.text() != "NotRequired" {
-            let why = "must be 'NotRequired' when `restartPolicy` is 'Never'";
+            let why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
             errors.push(list.invalid_value(restart.text(), why));
         }
     }
 }
 
-/// Checks the rules by which a container is restarted by itself.
+/// Checks the rules by which an init container is restarted by itself. Follows `validateInitContainerRestartPolicy`.
+fn init_restart_rules(container: &Field<'_, '_>, errors: &mut Errors) {
+    let policy = container.at("restartPolicy");
+    if policy.is_set() {
+        restart_rules(container, errors);
+    } else if !container.at("restartPolicyRules").is_empty() {
+        errors.push(policy.required(NO_POLICY));
+    }
+}
+
+/// Checks the rules by which a container is restarted by itself. Follows `validateContainerRestartPolicy`.
 fn restart_rules(container: &Field<'_, '_>, errors: &mut Errors) {
     const POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
+    const ACTIONS: &[&str] = &["Restart", "RestartAllContainers"];
     let policy = container.at("restartPolicy");
     policy.may_be_one_of(POLICIES, errors);
     let rules = container.at("restartPolicyRules");
     if !rules.is_empty() && !policy.is_set() {
-        errors.push(policy.required("must specify restartPolicy when restart rules are used"));
+        errors.push(policy.required(NO_POLICY));
+    }
+    if rules.len() > RESTART_RULES_MAX {
+        errors.push(rules.too_many(rules.len(), RESTART_RULES_MAX));
     }
     for rule in container.items("restartPolicyRules") {
-        let actions = ["Restart", "RestartAllContainers"];
-        rule.at("action").must_be_one_of(&actions, errors);
-        if rule.at("exitCodes").is_set() {
-            let operator = rule.at("exitCodes.operator");
-            if !matches!(operator.text(), "In" | "NotIn") {
-                errors.push(operator.unsupported(&["In", "NotIn"]));
-            }
-        } else {
-            errors.push(rule.at("exitCodes").required("must be specified"));
+        let action = rule.at("action");
+        if !ACTIONS.contains(&action.text()) {
+            errors.push(action.unsupported(ACTIONS));
+        }
+        let codes = rule.at("exitCodes");
+        if !codes.is_set() {
+            errors.push(codes.required("must be specified"));
+            continue;
+        }
+        let (operator, values) = (codes.at("operator"), codes.at("values"));
+        if !matches!(operator.text(), "In" | "NotIn") {
+            errors.push(operator.unsupported(&["In", "NotIn"]));
+        }
+        if values.len() > EXIT_CODES_MAX {
+            errors.push(values.too_many(values.len(), EXIT_CODES_MAX));
         }
     }
 }

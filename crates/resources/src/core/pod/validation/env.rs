@@ -57,7 +57,8 @@ fn value_from(variable: &Field<'_, '_>, errors: &mut Errors) {
     if resource.is_set() {
         resource_field(&resource, false, errors);
     }
-    for kind in ["configMapKeyRef", "secretKeyRef"].map(|kind| from.at(kind)) {
+    let [config, secret] = ["configMapKeyRef", "secretKeyRef"].map(|kind| from.at(kind));
+    for kind in [config, secret] {
         if kind.is_set() {
             kind.at("name").must_conform(formats::dns_subdomain, errors);
             kind.at("key").must_be_set_and_conform(config_key, errors);
@@ -72,9 +73,8 @@ fn value_from(variable: &Field<'_, '_>, errors: &mut Errors) {
         file.at("path")
             .must_be_set_and_conform(no_backsteps, errors);
     }
-    let sources = from.value().as_object();
-    let sources = sources.into_iter().flatten();
-    let why = match sources.filter(|(_, source)| !source.is_null()).count() {
+    let sources = [field, resource, config, secret, file];
+    let why = match sources.iter().filter(|source| source.is_set()).count() {
         0 => {
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         }
@@ -88,12 +88,11 @@ fn value_from(variable: &Field<'_, '_>, errors: &mut Errors) {
 /// Checks that the files with the values of variables are in volumes of the pod of the type `emptyDir`. Follows
 /// `validateFileKeyRefVolumes`.
 pub(super) fn files(spec: &Field<'_, '_>, errors: &mut Errors) {
-    // The first of a name counts.
+    // The last of a name counts.
     let mut volumes = HashMap::new();
     for volume in spec.items("volumes") {
         let is_empty_dir = volume.at("emptyDir").is_set();
-        let name = volume.at("name").text();
-        volumes.entry(name).or_insert(is_empty_dir);
+        volumes.insert(volume.at("name").text(), is_empty_dir);
     }
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.items(list) {
@@ -123,10 +122,10 @@ mod tests {
     use crate::validation::messages;
 
     #[test]
-    fn of_volumes_of_one_name_the_first_counts() {
+    fn of_volumes_of_one_name_the_last_counts() {
         let variable = |volume: &str| json!({"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": volume}}});
-        let pod = json!({"spec": {"volumes": [{"name": "a", "emptyDir": {}}, {"name": "a"},
-            {"name": "b"}, {"name": "b", "emptyDir": {}}],
+        let pod = json!({"spec": {"volumes": [{"name": "a"}, {"name": "a", "emptyDir": {}},
+            {"name": "b", "emptyDir": {}}, {"name": "b"}],
             "containers": [{"env": [variable("a"), variable("b"), variable("c")]}]}});
         let mut errors = Errors::new();
         files(&Field::root(&pod).at("spec"), &mut errors);

@@ -37,21 +37,29 @@ pub(super) fn mounts(
         if device_paths.contains(path.text()) {
             errors.push(path.invalid("must not already exist as a path in volumeDevices"));
         }
-        // Kubernetes blames the list for these, not its element.
-        for member in ["subPath", "subPathExpr"] {
-            let path = mount.at(member).text();
-            let wrong = below(path).into_iter();
-            let list = mounts.at(member);
-            errors.extend(wrong.map(|why| list.invalid_value(path, why)));
-        }
-        if !mount.at("subPath").is_empty() && !mount.at("subPathExpr").is_empty() {
-            let why = "subPathExpr and subPath are mutually exclusive";
-            errors.push(mount.at("subPathExpr").invalid(why));
-        }
+        sub_paths(&mounts, &mount, errors);
         propagation(container, &mount, errors);
         read_only(container, &mount, errors);
     }
     devices(container, volumes, claims, errors);
+}
+
+/// Checks the paths in a volume that are mounted.
+fn sub_paths(mounts: &Field<'_, '_>, mount: &Field<'_, '_>, errors: &mut Errors) {
+    let (plain, with_variables) = (mount.at("subPath"), mount.at("subPathExpr"));
+    // Kubernetes blames the list for these, not its element.
+    let check = |member: &str, errors: &mut Errors| {
+        let path = mount.at(member).text();
+        let wrong = below(path).into_iter();
+        let list = mounts.at(member);
+        errors.extend(wrong.map(|why| list.invalid_value(path, why)));
+    };
+    check("subPath", errors);
+    if !plain.is_empty() && !with_variables.is_empty() {
+        let why = "subPathExpr and subPath are mutually exclusive";
+        errors.push(with_variables.invalid(why));
+    }
+    check("subPathExpr", errors);
 }
 
 fn propagation(container: &Field<'_, '_>, mount: &Field<'_, '_>, errors: &mut Errors) {

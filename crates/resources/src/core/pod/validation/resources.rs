@@ -2,12 +2,11 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
-use ringwatch_apimachinery::quantity::Quantity;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
 use super::claims::{self, OwnClaims};
 use crate::validation::field::{Errors, Field};
-use crate::validation::quantities::{PAGES, is_pages, requirements};
+use crate::validation::quantities::{is_pages, requirements};
 use crate::{RequestsOrLimits, ResourceList, resources_of_containers};
 
 /// The resources that pods as a whole may have, as kube-apiserver lists them.
@@ -46,54 +45,6 @@ pub(super) fn pod_resources(spec: &Field<'_, '_>, own_claims: &OwnClaims<'_>, er
             errors.push(error);
         }
     }
-}
-
-/// Checks that amounts of huge pages in the spec of a pod are whole pages. Follows
-/// `validateResourceQuantityHugePageValue`.
-fn whole_pages(spec: &Field<'_, '_>, errors: &mut Errors) {
-    const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
-    let mut check = |at: &Field<'_, '_>, list: &str| {
-        for (name, amount) in at.members(list) {
-            let Some(page) = name.strip_prefix(PAGES) else {
-                continue;
-            };
-            let page = page.parse::<Quantity>().ok();
-            let fits = amount.quantity().zip(page);
-            if !fits.is_some_and(|(amount, page)| amount.is_multiple_of(page)) {
-                let text = amount.quantity_text();
-                let why = format!("{text} is not positive integer multiple of {name}");
-                errors.push(amount.invalid_value(text, why));
-            }
-        }
-    };
-    let containers = CONTAINERS.iter().flat_map(|list| spec.items(list));
-    for container in containers {
-        check(&container, "resources.limits");
-        check(&container, "resources.requests");
-    }
-    check(spec, "resources.limits");
-    check(spec, "resources.requests");
-    check(spec, "overhead");
-}
-
-/// Checks the huge pages of a pod.
-pub(crate) fn whole_pages_of_pod(object: &Field<'_, '_>, errors: &mut Errors) {
-    whole_pages(&object.at("spec"), errors);
-}
-
-/// Checks the huge pages of the pods of most controllers.
-pub(crate) fn whole_pages_of_template(object: &Field<'_, '_>, errors: &mut Errors) {
-    whole_pages(&object.at("spec.template.spec"), errors);
-}
-
-/// Checks the huge pages of a CronJob's pods.
-pub(crate) fn whole_pages_of_cron_job(object: &Field<'_, '_>, errors: &mut Errors) {
-    whole_pages(&object.at("spec.jobTemplate.spec.template.spec"), errors);
-}
-
-/// Checks the huge pages of a PodTemplate.
-pub(crate) fn whole_pages_of_pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
-    whole_pages(&object.at("template.spec"), errors);
 }
 
 /// Checks the name of a resource that pods may request as a whole.
@@ -136,14 +87,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::validation::{found, messages};
+    use crate::validation::messages;
 
     fn wrong(spec: &Value) -> Vec<String> {
         let mut errors = Errors::new();
         let pod = json!({"spec": spec});
         let root = Field::root(&pod);
         let spec = root.at("spec");
-        let own_claims = claims::of_pod(&spec, &mut Errors::new());
+        let own_claims = claims::of_pod(&spec, false, &mut Errors::new());
         pod_resources(&spec, &own_claims, &mut errors);
         messages(&errors)
     }
@@ -184,31 +135,6 @@ mod tests {
         assert_eq!(
             wrong(&windows),
             ["spec.resources: Forbidden: may not be set for a windows pod"]
-        );
-    }
-
-    #[test]
-    fn huge_pages_are_whole() {
-        let pod = json!({"spec": {"overhead": {"hugepages-2Mi": "3Mi"}, "containers": [{"resources": {
-            "limits": {"hugepages-2Mi": "4Mi", "hugepages-1Gi": "1Mi", "memory": "1"},
-            "requests": {"hugepages-x": "1"}}}]}});
-        let is_wrong = |amount: &str| format!("is not positive integer multiple of {amount}");
-        assert_eq!(
-            messages(&found(whole_pages_of_pod, &pod)),
-            [
-                format!(
-                    "spec.containers[0].resources.limits[hugepages-1Gi]: Invalid value: \"1Mi\": 1Mi {}",
-                    is_wrong("hugepages-1Gi")
-                ),
-                format!(
-                    "spec.containers[0].resources.requests[hugepages-x]: Invalid value: \"1\": 1 {}",
-                    is_wrong("hugepages-x")
-                ),
-                format!(
-                    "spec.overhead[hugepages-2Mi]: Invalid value: \"3Mi\": 3Mi {}",
-                    is_wrong("hugepages-2Mi")
-                ),
-            ]
         );
     }
 }

@@ -7,7 +7,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use ringwatch_apimachinery::validation::formats;
 
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::{node_selector, node_selector_term, selector};
+use crate::validation::labels::{
+    node_selector, node_selector_term, selector, selector_by_later_rule,
+};
+use crate::validation::later_rules::{AFFINITY_VALUES, SPREAD_SELECTORS};
 use crate::validation::values::percentage;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -48,19 +51,19 @@ fn weight(wish: &Field<'_, '_>, errors: &mut Errors) {
 
 fn pod_term(at: &Field<'_, '_>, errors: &mut Errors) {
     for pods in ["labelSelector", "namespaceSelector"] {
-        selector(&at.at(pods), errors);
+        selector_by_later_rule(&at.at(pods), AFFINITY_VALUES, errors);
     }
     for namespace in at.items("namespaces") {
         let wrong = formats::dns_label(namespace.text()).into_iter();
         let blamed = at.at("namespace");
         errors.extend(wrong.map(|why| blamed.invalid_value(namespace.text(), why)));
     }
+    label_keys(at, errors);
     let key = at.at("topologyKey");
     if key.is_empty() {
         errors.push(key.required("can not be empty"));
     }
     key.must_conform(formats::label_key, errors);
-    label_keys(at, errors);
 }
 
 /// Labels whose values the selector beside them is to have, or not to have.
@@ -78,7 +81,7 @@ fn label_keys(at: &Field<'_, '_>, errors: &mut Errors) {
     }
     let mut indexes: HashMap<&str, usize> = HashMap::new();
     for (index, key) in matching.items("").enumerate() {
-        indexes.entry(key.text()).or_insert(index);
+        indexes.insert(key.text(), index);
     }
     let labels = own.at("matchLabels").value();
     let mut selected: BTreeSet<&str> = BTreeSet::new();
@@ -130,6 +133,8 @@ pub(crate) fn tolerations(at: &Field<'_, '_>, errors: &mut Errors) {
                 errors.push(operator.invalid_value(value.text(), why));
             }
             "Exists" => {}
+            // The feature gate of these is off in Kubernetes 1.36.
+            "Lt" | "Gt" => errors.push(operator.unsupported(&["Equal", "Exists", "Lt", "Gt"])),
             _ => errors.push(operator.unsupported(&["Equal", "Exists"])),
         }
         if !effect.is_empty() {
@@ -200,8 +205,11 @@ pub(super) fn spread(spec: &Field<'_, '_>, errors: &mut Errors) {
         for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
             one.at(policy).may_be_one_of(POLICIES, errors);
         }
-        selector(&one.at("labelSelector"), errors);
         label_keys(&one, errors);
+        let mut wrong = Errors::new();
+        selector(&one.at("labelSelector"), &mut wrong);
+        let wrong = wrong.into_iter();
+        errors.extend(wrong.map(|it| it.by_later_rule(SPREAD_SELECTORS)));
     }
 }
 

@@ -4,16 +4,23 @@
 
 use std::collections::BTreeSet;
 
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::json;
 
 use super::windows;
 use crate::validation::field::{Errors, Field};
+use crate::validation::later_rules::{HOST_SETTINGS, RECURSIVE_LABELS};
 use crate::validation::values::below;
 
 /// Maximum length of the name of a sysctl, in bytes, and the pattern that Kubernetes shows for it.
 const SYSCTL_BYTES_MAX: usize = 253;
 const SYSCTL_FORM: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+
+/// The types of seccomp and AppArmor profiles.
+const PROFILE_TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
+/// Maximum length of the name of an AppArmor profile, in bytes.
+const PROFILE_BYTES_MAX: usize = 4_095;
 
 /// The settings of semaphores, shared memory and messages.
 const IPC_SETTINGS: [&str; 10] = [
@@ -30,28 +37,44 @@ const IPC_SETTINGS: [&str; 10] = [
 ];
 
 /// Checks the security context of a pod. Follows `validatePodSpecSecurityContext`.
-pub(super) fn of_pod(at: &Field<'_, '_>, errors: &mut Errors) {
+pub(super) fn of_pod(spec: &Field<'_, '_>, errors: &mut Errors) {
+    let at = spec.at("securityContext");
     for member in ["fsGroup", "runAsUser", "runAsGroup"] {
         at.at(member).may_be_an_id(errors);
     }
     for group in at.items("supplementalGroups") {
         group.may_be_an_id(errors);
     }
-    kernel_settings(at, errors);
+    if spec.at("shareProcessNamespace").is_true() && spec.at("hostPID").is_true() {
+        let why = "ShareProcessNamespace and HostPID cannot both be enabled";
+        let blamed = at.at("shareProcessNamespace");
+        errors.push(blamed.invalid_value(true, why));
+    }
+    kernel_settings(spec, errors);
     at.at("fsGroupChangePolicy")
         .may_be_one_of(&["Always", "OnRootMismatch"], errors);
-    profiles(at, errors);
+    seccomp(&at.at("seccompProfile"), errors);
+    windows::options(&at.at("windowsOptions"), errors);
+    app_armor(&at.at("appArmorProfile"), errors);
     at.at("supplementalGroupsPolicy")
         .may_be_one_of(&["Merge", "Strict"], errors);
     // The feature gate of the other policy, MountOption, is off in Kubernetes 1.36.
-    at.at("seLinuxChangePolicy")
-        .may_be_one_of(&["Recursive"], errors);
+    let labels = at.at("seLinuxChangePolicy");
+    if labels.is_set() && labels.text() != "Recursive" {
+        let error = labels.unsupported(&["Recursive"]);
+        errors.push(if labels.text() == "MountOption" {
+            error.by_later_rule(RECURSIVE_LABELS)
+        } else {
+            error
+        });
+    }
 }
 
-/// Checks the sysctls of a pod, of which each may occur once.
-fn kernel_settings(at: &Field<'_, '_>, errors: &mut Errors) {
+/// Checks the sysctls of a pod, of which each may occur once, and none may belong to a namespace that the pod shares
+/// with the host. Follows `validateSysctls`.
+fn kernel_settings(spec: &Field<'_, '_>, errors: &mut Errors) {
     let mut names = BTreeSet::new();
-    for setting in at.items("sysctls") {
+    for setting in spec.items("securityContext.sysctls") {
         let name = setting.at("name");
         if name.is_empty() {
             errors.push(name.required(""));
@@ -63,23 +86,13 @@ fn kernel_settings(at: &Field<'_, '_>, errors: &mut Errors) {
         } else if names.contains(name.text()) {
             errors.push(name.duplicate());
         }
+        let shared = namespace_switch(name.text()).filter(|it| spec.at(it).is_true());
+        if let Some(switch) = shared {
+            let error = name.invalid(format!("may not be specified when '{switch}' is true"));
+            errors.push(error.by_later_rule(HOST_SETTINGS));
+        }
         names.insert(name.text());
     }
-}
-
-/// Kernel settings of the pods of most controllers that would change the host.
-pub(crate) fn host_settings_of_template(object: &Field<'_, '_>, errors: &mut Errors) {
-    host_settings(&object.at("spec.template.spec"), errors);
-}
-
-/// Checks the host settings of a CronJob's pods.
-pub(crate) fn host_settings_of_cron_job(object: &Field<'_, '_>, errors: &mut Errors) {
-    host_settings(&object.at("spec.jobTemplate.spec.template.spec"), errors);
-}
-
-/// Checks the host settings of a PodTemplate.
-pub(crate) fn host_settings_of_pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
-    host_settings(&object.at("template.spec"), errors);
 }
 
 /// Refuses privileged containers in the pods of most controllers.
@@ -120,18 +133,6 @@ fn unprivileged(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
     if has_host_process {
         errors.push(spec.forbidden("hostProcess containers are disallowed by cluster policy"));
-    }
-}
-
-/// Checks the sysctls of a pod, which must not belong to a namespace that the pod shares with the host. Follows
-/// `ValidateHostSysctl`.
-pub(super) fn host_settings(spec: &Field<'_, '_>, errors: &mut Errors) {
-    for setting in spec.items("securityContext.sysctls") {
-        let name = setting.at("name");
-        let shared = namespace_switch(name.text()).filter(|it| spec.at(it).is_true());
-        if let Some(switch) = shared {
-            errors.push(name.invalid(format!("may not be specified when '{switch}' is true")));
-        }
     }
 }
 
@@ -180,65 +181,87 @@ pub(super) fn of_container(at: &Field<'_, '_>, host_users: bool, errors: &mut Er
     if host_users && mount.text() == "Unmasked" {
         errors.push(mount.invalid("`hostUsers` must be false to use `Unmasked`"));
     }
-    profiles(at, errors);
-    if !at.at("allowPrivilegeEscalation").is_set() || at.at("allowPrivilegeEscalation").is_true() {
+    seccomp(&at.at("seccompProfile"), errors);
+    escalation(at, errors);
+    windows::options(&at.at("windowsOptions"), errors);
+    app_armor(&at.at("appArmorProfile"), errors);
+}
+
+/// Checks that a container whose processes gain no privileges has none to begin with.
+fn escalation(at: &Field<'_, '_>, errors: &mut Errors) {
+    const NO_GAIN: &str = "cannot set `allowPrivilegeEscalation` to false and";
+    let gains = at.at("allowPrivilegeEscalation");
+    if !gains.is_set() || gains.is_true() {
         return;
     }
     if at.at("privileged").is_true() {
-        let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-        errors.push(at.invalid(why));
+        errors.push(at.invalid(format!("{NO_GAIN} `privileged` to true")));
     }
-    if at
-        .items("capabilities.add")
-        .any(|it| it.text() == "CAP_SYS_ADMIN")
-    {
-        let why =
-            "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
-        errors.push(at.invalid(why));
+    let added = at.items("capabilities.add");
+    let all_powerful = added.filter(|it| it.text() == "CAP_SYS_ADMIN").count();
+    // Each shows the whole context, so there is room for as many as reach the limit.
+    let mut room = ERROR_BYTES_MAX;
+    for _ in 0..all_powerful {
+        let error = at.invalid(format!("{NO_GAIN} `capabilities.Add` CAP_SYS_ADMIN"));
+        let bytes = error.detail.len();
+        errors.push(error);
+        room = match room.checked_sub(bytes) {
+            Some(room) => room,
+            None => break,
+        };
     }
 }
 
-/// Checks the seccomp and AppArmor profiles, and in between what is for Windows.
-fn profiles(at: &Field<'_, '_>, errors: &mut Errors) {
-    const TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
-    for (member, name) in [
-        ("seccompProfile", "seccomp"),
-        ("appArmorProfile", "AppArmor"),
-    ] {
-        let profile = at.at(member);
-        if name == "AppArmor" {
-            windows::options(&at.at("windowsOptions"), errors);
-        }
-        if !profile.is_set() {
-            continue;
-        }
-        let kind = profile.at("type");
-        let file = profile.at("localhostProfile");
-        if kind.is_empty() {
-            errors.push(kind.required(&format!("type is required when {member} is set")));
-        } else {
-            kind.may_be_one_of(TYPES, errors);
-        }
-        if kind.text() != "Localhost" {
-            let why = format!("can only be set when {name} type is Localhost");
-            if file.is_set() && name == "seccomp" {
-                // As Kubernetes shows its own type.
-                let shown = format!(
-                    "{{\"Type\":{},\"LocalhostProfile\":{}}}: {why}",
-                    json!(kind.text()),
-                    file.value()
-                );
-                let blamed = file.field();
-                errors.push(FieldError::new(FieldErrorKind::Invalid, blamed, shown));
-            } else if file.is_set() && TYPES.contains(&kind.text()) {
-                errors.push(file.invalid(why));
-            }
-        } else if file.is_empty() {
-            errors.push(file.required(&format!("must be set when {name} type is Localhost")));
-        } else if name == "seccomp" {
+/// Checks a seccomp profile, if there is one. Follows `validateSeccompProfileField`.
+fn seccomp(profile: &Field<'_, '_>, errors: &mut Errors) {
+    if !profile.is_set() {
+        return;
+    }
+    let (kind, file) = (profile.at("type"), profile.at("localhostProfile"));
+    if kind.is_empty() {
+        errors.push(kind.required("type is required when seccompProfile is set"));
+    } else {
+        kind.may_be_one_of(PROFILE_TYPES, errors);
+    }
+    if kind.text() == "Localhost" {
+        if file.is_set() {
             file.must_conform(below, errors);
-        } else if file.text().trim() != file.text() {
-            errors.push(file.invalid("must not be padded with whitespace"));
+        } else {
+            errors.push(file.required("must be set when seccomp type is Localhost"));
         }
+    } else if file.is_set() {
+        // As Kubernetes shows its own type.
+        let shown = format!(
+            "{{\"Type\":{},\"LocalhostProfile\":{}}}: can only be set when seccomp type is Localhost",
+            json!(kind.text()),
+            file.value()
+        );
+        let kind = FieldErrorKind::Invalid;
+        errors.push(FieldError::new(kind, file.field(), shown));
+    }
+}
+
+/// Checks an AppArmor profile, if there is one. Follows `ValidateAppArmorProfileField`.
+fn app_armor(profile: &Field<'_, '_>, errors: &mut Errors) {
+    if !profile.is_set() {
+        return;
+    }
+    let (kind, file) = (profile.at("type"), profile.at("localhostProfile"));
+    match kind.text() {
+        "Localhost" => {
+            if file.text().trim() != file.text() {
+                errors.push(file.invalid("must not be padded with whitespace"));
+            } else if file.is_empty() {
+                errors.push(file.required("must be set when AppArmor type is Localhost"));
+            }
+            file.must_have_at_most(PROFILE_BYTES_MAX, errors);
+        }
+        "RuntimeDefault" | "Unconfined" => {
+            if file.is_set() {
+                errors.push(file.invalid("can only be set when AppArmor type is Localhost"));
+            }
+        }
+        "" => errors.push(kind.required("type is required when appArmorProfile is set")),
+        _ => errors.push(kind.unsupported(PROFILE_TYPES)),
     }
 }
