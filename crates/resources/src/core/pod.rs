@@ -3,8 +3,10 @@
 pub(crate) mod annotations;
 mod binding;
 mod condition;
+mod container_transitions;
 pub(crate) mod defaults;
 mod eviction;
+mod gated_update;
 mod label_keys;
 pub(crate) mod off_features;
 mod profile_annotations;
@@ -61,9 +63,7 @@ impl KindHooks for Pods {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = annotations::forbidden_changes(object, old);
-        errors.extend(update::forbidden_changes(object, old));
-        errors
+        update::forbidden_changes(object, old)
     }
 
     /// Makes deletion wait for the grace period of the options or the pod; the node ends the wait. The period is 0 for
@@ -86,9 +86,12 @@ impl KindHooks for Pods {
 /// Returns the strategy of the status subresource, which nodes write.
 pub(super) fn status() -> SubresourceStrategy {
     SubresourceStrategy::new("status", SubresourceMetadata::KeepsOwners)
-        .finish(|_, object, old| status::keep_what_is_left_out(object, old))
+        .finish(|_, object, old| {
+            status::keep_what_is_left_out(object, old);
+            off_features::of_status(object, old);
+        })
         .validate_update(|object, old| {
-            let mut errors = annotations::forbidden_changes(object, old);
+            let mut errors = update::annotations_and_changes(object, old);
             errors.extend(status::forbidden(object, old));
             errors
         })
@@ -104,7 +107,8 @@ pub(super) fn ephemeral_containers(allow_privileged: bool) -> SubresourceStrateg
     let strategy =
         SubresourceStrategy::new("spec.ephemeralContainers", SubresourceMetadata::KeepsAll)
             .finish(|_, object, old| {
-                crate::strategy::generic::count_generation(object, old, &["spec"])
+                off_features::of_pod(object, old);
+                crate::strategy::generic::count_generation(object, old, &["spec"]);
             })
             .validate_update(update::forbidden_ephemeral_changes);
     if allow_privileged {
@@ -118,6 +122,7 @@ pub(super) fn resize() -> SubresourceStrategy {
     SubresourceStrategy::new("spec", SubresourceMetadata::KeepsAll)
         .finish(|_, object, old| {
             resize::keep_all_but_resources(object, old);
+            off_features::of_pod(object, old);
             crate::strategy::generic::count_generation(object, old, &["spec"]);
         })
         .validate_update(resize::forbidden)

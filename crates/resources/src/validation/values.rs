@@ -133,6 +133,17 @@ pub(crate) fn address(text: &str) -> Option<IpAddr> {
     written_address(text).map(|it| it.to_canonical())
 }
 
+/// Returns true if addresses of both families are among these. The error is about the first that is none. Follows
+/// `IsDualStackIPStrings` in k8s.io/utils/net.
+pub(crate) fn has_both_families(addresses: &[&str]) -> Result<bool, String> {
+    let mut found = [false; 2];
+    for (index, text) in addresses.iter().enumerate() {
+        let ip = address(text).ok_or_else(|| format!("invalid IP[{index}]: {text}"))?;
+        found[usize::from(ip.is_ipv6())] = true;
+    }
+    Ok(found == [true; 2])
+}
+
 /// Returns an address of the family in which it is written.
 fn written_address(text: &str) -> Option<IpAddr> {
     if text.contains(':') {

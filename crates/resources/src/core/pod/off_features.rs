@@ -31,6 +31,32 @@ pub(crate) fn of_pod_template(object: &mut Value, old: &Value) {
     drop_off_fields(object, old, "template.spec");
 }
 
+/// Drops the fields of the status of a Pod. Follows `dropDisabledPodStatusFields`.
+pub(crate) fn of_status(object: &mut Value, old: &Value) {
+    const CLAIMS: &str = "status.nodeAllocatableResourceClaimStatuses";
+    const VOLUME: &str = "volumeStatus";
+    const STATUSES: [&str; 3] = [
+        "status.containerStatuses",
+        "status.initContainerStatuses",
+        "status.ephemeralContainerStatuses",
+    ];
+    if list(old, CLAIMS).is_empty() {
+        drop(remove(object, CLAIMS));
+    }
+    let old_statuses = STATUSES.iter().flat_map(|it| list(old, it));
+    let mut old_mounts = old_statuses.flat_map(|it| list(it, "volumeMounts"));
+    if old_mounts.any(|it| get(it, VOLUME).is_some()) {
+        return;
+    }
+    for statuses in STATUSES {
+        for status in items_mut(object, statuses) {
+            for mount in items_mut(status, "volumeMounts") {
+                drop(remove(mount, VOLUME));
+            }
+        }
+    }
+}
+
 /// Drops the fields from the spec of a pod at a dotted path.
 fn drop_off_fields(object: &mut Value, old: &Value, path: &str) {
     let Some(spec) = get_mut(object, path) else {
@@ -89,6 +115,19 @@ mod tests {
         assert_eq!(new, without);
         let mut same = with.clone();
         drop_off_fields(&mut same, &with, "spec");
+        assert_eq!(same, with);
+    }
+
+    #[test]
+    fn what_is_off_in_the_status_is_dropped_too() {
+        let with = json!({"status": {"nodeAllocatableResourceClaimStatuses": [{}], "containerStatuses": [
+            {"volumeMounts": [{"name": "v", "volumeStatus": {"image": {}}}]}]}});
+        let mut new = with.clone();
+        of_status(&mut new, &Value::Null);
+        let without = json!({"status": {"containerStatuses": [{"volumeMounts": [{"name": "v"}]}]}});
+        assert_eq!(new, without);
+        let mut same = with.clone();
+        of_status(&mut same, &with);
         assert_eq!(same, with);
     }
 }

@@ -4,10 +4,10 @@ use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, keep, list, remove, set, text};
 use serde_json::{Value, json};
 
-use super::annotations::MIRROR;
+use super::annotations::{NO_PATH, is_mirror};
 use super::quality;
 use super::validation;
-use crate::validation::found;
+use crate::validation::found_in_update;
 
 /// Lists of a pod's containers that can be resized.
 const LISTS: [&str; 2] = ["containers", "initContainers"];
@@ -47,28 +47,32 @@ fn resized(requested: &[Value], old: &[Value]) -> Vec<Value> {
 
 /// Validates a resize and returns the errors of changes that are not allowed.
 pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
-    let annotations = get(old, "metadata.annotations");
-    // Kubernetes writes an empty path as `[]`.
-    if annotations.is_some_and(|it| it.get(MIRROR).is_some()) {
-        return vec![FieldError::forbidden("[]", "static pods cannot be resized")];
+    let forbidden_at_all = |why| vec![FieldError::forbidden(NO_PATH, why)];
+    if is_mirror(old) {
+        return forbidden_at_all("static pods cannot be resized");
     }
     if text(old, "spec.os.name") == "windows" {
-        return vec![FieldError::forbidden(
-            "[]",
-            "windows pods cannot be resized",
-        )];
+        return forbidden_at_all("windows pods cannot be resized");
     }
-    let mut errors = found(validation::pod, object);
-    let class = text(old, "status.qosClass");
-    if class != quality::class(object) {
+    let mut errors = found_in_update(validation::pod, object, old);
+    let before = match text(old, "status.qosClass") {
+        "" => quality::class(old),
+        class => class,
+    };
+    if before != quality::class(object) {
         let why = "Pod QOS Class may not change as a result of resizing";
-        errors.push(FieldError::invalid("spec", &json!(class), why));
+        let shown = json!(text(object, "status.qosClass"));
+        errors.push(FieldError::invalid("spec", &shown, why));
     }
     if !is_supported(old) {
         let why = "Pod running on node without support for resize";
         errors.push(FieldError::forbidden("spec", why));
     }
     errors.extend(forbidden_to_pod(object, old));
+    if !list(old, "status.nodeAllocatableResourceClaimStatuses").is_empty() {
+        let why = "pods with node allocatable resource claims cannot be resized";
+        errors.push(FieldError::forbidden("spec", why));
+    }
     let others = LISTS
         .iter()
         .flat_map(|list| other_containers(object, old, list));
@@ -78,8 +82,10 @@ pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
         return errors;
     }
     for containers in ["initContainers", "containers"] {
-        errors.extend(forbidden_to_containers(object, old, containers));
+        errors.extend(removed_from_containers(object, old, containers));
     }
+    errors.extend(forbidden_to_containers(object, old));
+    errors.extend(forbidden_to_init_containers(object, old));
     errors
 }
 
@@ -95,16 +101,16 @@ fn is_supported(pod: &Value) -> bool {
 /// Validates a change of pod-level resources.
 fn forbidden_to_pod(object: &Value, old: &Value) -> Vec<FieldError> {
     const PATH: &str = "spec.resources";
-    let Some(before) = get(old, PATH) else {
-        return Vec::new();
-    };
-    let Some(after) = get(object, PATH) else {
-        let why = "pod-level resources cannot be removed";
-        return vec![FieldError::forbidden(PATH, why)];
+    let (after, before) = match (get(object, PATH), get(old, PATH)) {
+        (None, None) => return Vec::new(),
+        (None, Some(_)) => {
+            let why = "pod-level resources cannot be removed";
+            return vec![FieldError::forbidden(PATH, why)];
+        }
+        (Some(after), before) => (after, before.unwrap_or(&Value::Null)),
     };
     let mut errors = removed(after, before, PATH, "pod-level resource");
-    let (after, before) = (json!({"resources": after}), json!({"resources": before}));
-    if !differs_as_it_may(&after, &before) {
+    if immutable_resources(after) != immutable_resources(before) {
         let why = "only cpu and memory resources are mutable at pod-level";
         errors.push(FieldError::forbidden("spec", why));
     }
@@ -127,40 +133,49 @@ fn other_containers(object: &Value, old: &Value, containers: &str) -> Vec<FieldE
         .collect()
 }
 
-fn forbidden_to_containers(object: &Value, old: &Value, containers: &str) -> Vec<FieldError> {
+/// Returns the containers of a list after and before, in order.
+fn pairs<'v>(
+    object: &'v Value,
+    old: &'v Value,
+    path: &str,
+) -> impl Iterator<Item = (usize, (&'v Value, &'v Value))> {
+    list(object, path).iter().zip(list(old, path)).enumerate()
+}
+
+/// Returns the errors of requests and limits that are gone. Follows `validateContainerResize`.
+fn removed_from_containers(object: &Value, old: &Value, containers: &str) -> Vec<FieldError> {
     let path = format!("spec.{containers}");
-    let pairs = list(object, &path).iter().zip(list(old, &path)).enumerate();
+    let resources = |it| get(it, "resources").unwrap_or(&Value::Null);
+    let gone = pairs(object, old, &path).flat_map(|(index, (after, before))| {
+        let field = format!("{path}[{index}].resources");
+        removed(resources(after), resources(before), &field, "resource")
+    });
+    gone.collect()
+}
+
+fn forbidden_to_containers(object: &Value, old: &Value) -> Vec<FieldError> {
+    let others = pairs(object, old, "spec.containers");
+    let others = others.filter(|(_, (after, before))| !differs_as_it_may(after, before));
+    let why = "only cpu and memory resources are mutable";
+    others.map(|_| FieldError::forbidden("spec", why)).collect()
+}
+
+fn forbidden_to_init_containers(object: &Value, old: &Value) -> Vec<FieldError> {
+    const PATH: &str = "spec.initContainers";
     let mut errors = Vec::new();
-    for (index, (after, before)) in pairs {
-        let at = format!("{path}[{index}]");
-        let none = Value::Null;
-        let resources = |container| get(container, "resources").unwrap_or(&none).clone();
-        let field = format!("{at}.resources");
-        errors.extend(removed(
-            &resources(after),
-            &resources(before),
-            &field,
-            "resource",
-        ));
-        let allowed = differs_as_it_may(after, before);
-        if containers == "containers" {
-            if !allowed {
-                let why = "only cpu and memory resources are mutable";
-                errors.push(FieldError::forbidden("spec", why));
-            }
-            continue;
-        }
-        if !allowed {
+    for (index, (after, before)) in pairs(object, old, PATH) {
+        let at = format!("{PATH}[{index}]");
+        if !differs_as_it_may(after, before) {
             let why = "only cpu and memory resources for init or sidecar containers are mutable";
             errors.push(FieldError::forbidden(at.as_str(), why));
         }
-        let once = text(after, "restartPolicy") != "Always";
-        let mut policies = list(before, "resizePolicy").iter();
-        let restarts = policies.any(|it| text(it, "restartPolicy") == "RestartContainer");
-        if after != before && once && restarts {
-            let why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
-            errors.push(FieldError::forbidden(at, why));
+        if after == before || text(after, "restartPolicy") == "Always" {
+            continue;
         }
+        let policies = list(after, "resizePolicy").iter();
+        let restarts = policies.filter(|it| text(it, "restartPolicy") == "RestartContainer");
+        let why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
+        errors.extend(restarts.map(|_| FieldError::forbidden(at.as_str(), why)));
     }
     errors
 }
@@ -180,22 +195,35 @@ fn removed(after: &Value, before: &Value, field: &str, what: &str) -> Vec<FieldE
     errors
 }
 
-/// Returns true if two containers differ in nothing but requests and limits of [`MUTABLE`] resources.
+/// Returns true if two containers differ in nothing but requests and limits of [`MUTABLE`] resources, and use no claims,
+/// which kube-apiserver takes away from the new one before it compares them.
 fn differs_as_it_may(after: &Value, before: &Value) -> bool {
     let rest = |container: &Value| {
         let mut rest = container.clone();
-        for which in ["requests", "limits"] {
-            let path = format!("resources.{which}");
-            for resource in MUTABLE {
-                drop(remove(&mut rest, &format!("{path}.{resource}")));
-            }
-            if get(&rest, &path) == Some(&json!({})) {
-                drop(remove(&mut rest, &path));
-            }
-        }
+        let resources = immutable_resources(&rest["resources"]);
+        set(&mut rest, "resources", resources);
         rest
     };
-    rest(after) == rest(before)
+    let mut after = rest(after);
+    drop(remove(&mut after, "resources.claims"));
+    after == rest(before)
+}
+
+/// Returns what there is of resources but requests and limits of [`MUTABLE`] ones.
+fn immutable_resources(resources: &Value) -> Value {
+    let mut rest = match resources {
+        Value::Null => json!({}),
+        resources => resources.clone(),
+    };
+    for which in ["requests", "limits"] {
+        for resource in MUTABLE {
+            drop(remove(&mut rest, &format!("{which}.{resource}")));
+        }
+        if get(&rest, which) == Some(&json!({})) {
+            drop(remove(&mut rest, which));
+        }
+    }
+    rest
 }
 
 #[cfg(test)]
@@ -241,10 +269,11 @@ mod tests {
         assert_eq!(object, expected);
     }
 
+    type Change = fn(&mut Value);
+
     #[test]
     fn what_may_not_change_is_told() {
-        type Change = fn(&mut Value);
-        let cases: [(Change, &[&str]); 7] = [
+        let cases: [(Change, &[&str]); 6] = [
             (
                 |pod| pod["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "2"}}),
                 &[
@@ -283,6 +312,16 @@ mod tests {
                     "spec.initContainers[0]: Forbidden: non-sidecar init containers with a resize policy of RestartContainer cannot be resized",
                 ],
             ),
+            (|_| {}, &[]),
+        ];
+        for (change, expected) in cases {
+            assert_eq!(resize(change).1, expected);
+        }
+    }
+
+    #[test]
+    fn what_a_pod_has_as_a_whole_changes_little() {
+        let cases: [(Change, &[&str]); 2] = [
             (
                 |pod| {
                     let same = json!({"cpu": "4", "memory": "1Gi"});
@@ -293,15 +332,41 @@ mod tests {
                     "spec: Invalid value: \"Burstable\": Pod QOS Class may not change as a result of resizing",
                 ],
             ),
-            (|_| {}, &[]),
+            (
+                |pod| {
+                    let odd = json!({"cpu": "1", "hugepages-2Mi": "4Mi"});
+                    pod["spec"]["resources"] = json!({"limits": odd, "requests": odd});
+                },
+                &[
+                    "spec.resources.requests[cpu]: Invalid value: \"1\": must be greater than or equal to aggregate container requests of 2",
+                    "spec.resources.containers[0][cpu].limits: Invalid value: \"2\": must be less than or equal to pod limits of 1",
+                    "spec.resources.containers[1][cpu].limits: Invalid value: \"2\": must be less than or equal to pod limits of 1",
+                    "spec: Forbidden: only cpu and memory resources are mutable at pod-level",
+                ],
+            ),
         ];
         for (change, expected) in cases {
             assert_eq!(resize(change).1, expected);
         }
+    }
+
+    #[test]
+    fn some_pods_are_not_resized() {
         let mut mirrored = old();
-        mirrored["metadata"]["annotations"] = json!({MIRROR: "x"});
+        mirrored["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"});
         let wrong = messages(&forbidden(&mirrored, &mirrored));
         assert_eq!(wrong, ["[]: Forbidden: static pods cannot be resized"]);
+        let mut claiming = old();
+        claiming["spec"]["resourceClaims"] = json!([{"name": "c", "resourceClaimName": "c"}]);
+        claiming["spec"]["containers"][0]["resources"]["claims"] = json!([{"name": "c"}]);
+        let wrong = messages(&forbidden(&claiming, &claiming));
+        let mutable = "spec: Forbidden: only cpu and memory resources are mutable";
+        assert_eq!(wrong, [mutable]);
+        let mut allocated = old();
+        allocated["status"]["nodeAllocatableResourceClaimStatuses"] = json!([{}]);
+        let wrong = messages(&forbidden(&allocated, &allocated));
+        let why = "pods with node allocatable resource claims cannot be resized";
+        assert_eq!(wrong, [format!("spec: Forbidden: {why}")]);
         let mut unable = old();
         unable["status"]["containerStatuses"] = json!([{"name": "a", "state": {"running": {}}}]);
         let wrong = messages(&forbidden(&unable, &unable));

@@ -1,16 +1,15 @@
 //! Updates of a pod's status, which nodes write.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::net::IpAddr;
 
-use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, get_mut, keep, list, set, text};
 use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
-use super::status_resources;
-use crate::validation::Field;
+use super::{container_transitions, status_resources};
 use crate::validation::values;
+use crate::validation::{Errors, Field};
 
 const CLASS: &str = "status.qosClass";
 const GENERATION: &str = "observedGeneration";
@@ -45,10 +44,10 @@ fn is_unset(generation: Option<&Value>) -> bool {
     generation.and_then(Value::as_i64).unwrap_or(0) == 0
 }
 
-/// Validates an update of the status and returns the errors of its fields.
+/// Validates an update of the status and returns the errors of its fields. Follows `ValidatePodStatusUpdate`.
 pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
     const NOMINATED: &str = "status.nominatedNodeName";
-    let mut errors = Vec::new();
+    let mut errors = wrong_conditions(object);
     let nominated = text(object, NOMINATED);
     if !nominated.is_empty() && nominated != text(old, NOMINATED) {
         let wrong = formats::dns_subdomain(nominated).into_iter();
@@ -67,16 +66,9 @@ pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
         let class = get(object, CLASS).unwrap_or(&Value::Null);
         errors.push(FieldError::invalid(CLASS, class, "field is immutable"));
     }
-    for (statuses, containers) in [
-        ("containerStatuses", "containers"),
-        ("initContainerStatuses", "initContainers"),
-    ] {
-        errors.extend(restarted(object, old, statuses, containers));
-    }
+    errors.extend(container_transitions::forbidden(object, old));
     errors.extend(status_resources::claims(object));
-    for addresses in ["podIPs", "hostIPs"] {
-        errors.extend(wrong_addresses(object, old, addresses));
-    }
+    errors.extend(wrong_addresses(object, old, "podIPs"));
     if let Some(first) = list(object, "status.hostIPs").first() {
         let address = text(first, "ip");
         if address != text(object, "status.hostIP") {
@@ -88,53 +80,61 @@ pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
             ));
         }
     }
+    errors.extend(wrong_addresses(object, old, "hostIPs"));
+    errors.extend(wrong_users(object));
     errors.extend(status_resources::allocated(object));
     errors
 }
 
-/// Returns an error for each terminated container that is not terminated now, though its restart policy forbids a
-/// restart.
-fn restarted(object: &Value, old: &Value, statuses: &str, containers: &str) -> Vec<FieldError> {
-    let path = format!("status.{statuses}");
-    if text(old, "spec.restartPolicy") == "Always" {
-        return Vec::new();
-    }
-    let running = list(object, &path)
-        .iter()
-        .filter(|it| get(it, "state.terminated").is_none());
-    let running: HashSet<&str> = running.map(|it| text(it, "name")).collect();
-    let mut specs = HashMap::new();
-    for container in list(old, &format!("spec.{containers}")) {
-        specs.entry(text(container, "name")).or_insert(container);
-    }
-    let mut errors = Vec::new();
-    for (index, before) in list(old, &path).iter().enumerate() {
-        let name = text(before, "name");
-        let Some(end) = get(before, "state.terminated") else {
-            continue;
-        };
-        let failed = get(end, "exitCode").and_then(Value::as_i64) != Some(0);
-        let spec = specs.get(name).copied();
-        if running.contains(name) && !may_begin_again(old, spec, failed) {
-            let why = "may not be transitioned to non-terminated state";
-            errors.push(FieldError::forbidden(format!("{path}[{index}].state"), why));
+/// Returns the errors of the conditions. Follows `validatePodConditions`.
+fn wrong_conditions(object: &Value) -> Errors {
+    let mut errors = Errors::new();
+    for condition in Field::root(object).items("status.conditions") {
+        let generation = condition.at(GENERATION);
+        if generation.number().is_some_and(|number| number < 0) {
+            errors.push(generation.invalid("must be a non-negative integer"));
+        }
+        let kind = condition.at("type").text();
+        if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
+            let wrong = formats::label_key(kind).into_iter();
+            // Kubernetes begins the name with a capital letter.
+            let blamed = condition.at("Type");
+            errors.extend(wrong.map(|why| blamed.invalid_value(kind, why)));
         }
     }
     errors
 }
 
-fn may_begin_again(pod: &Value, container: Option<&Value>, failed: bool) -> bool {
-    let own = container.map_or("", |it| text(it, "restartPolicy"));
-    let rules = container.is_some_and(|it| !list(it, "restartPolicyRules").is_empty());
-    let policy = if own.is_empty() {
-        text(pod, "spec.restartPolicy")
-    } else {
-        own
-    };
-    // Restart rules depend on exit codes, which the node has evaluated.
-    rules || policy == "Always" || policy == "OnFailure" && failed
+/// Returns the errors of the users as which containers run. Follows `validateContainerStatusUsers`.
+fn wrong_users(object: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let root = Field::root(object);
+    let system = root.at("spec.os.name").text();
+    for statuses in [
+        "status.containerStatuses",
+        "status.initContainerStatuses",
+        "status.ephemeralContainerStatuses",
+    ] {
+        for status in root.items(statuses) {
+            let user = status.at("user.linux");
+            match system {
+                "windows" => user.must_be_unset("cannot be set for a windows pod", &mut errors),
+                "" | "linux" => {
+                    for id in ["uid", "gid"] {
+                        user.at(id).may_be_an_id(&mut errors);
+                    }
+                    for group in user.items("supplementalGroups") {
+                        group.may_be_an_id(&mut errors);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    errors
 }
 
+/// Returns the errors of the addresses of a pod or its host. Follows `validatePodIPs` and `validateHostIPs`.
 fn wrong_addresses(object: &Value, old: &Value, member: &str) -> Vec<FieldError> {
     let path = format!("status.{member}");
     let all: Vec<&str> = list(object, &path)
@@ -151,12 +151,15 @@ fn wrong_addresses(object: &Value, old: &Value, member: &str) -> Vec<FieldError>
         let field = format!("{path}[{index}]");
         errors.extend(wrong.map(|why| FieldError::invalid(&field, &json!(address), why)));
     }
-    let families: Vec<bool> = all
-        .iter()
-        .filter_map(|it| it.parse().ok().map(|it: IpAddr| it.is_ipv6()))
-        .collect();
-    let both = families.contains(&true) && families.contains(&false);
-    if all.len() > 1 && !(both && all.len() == 2) {
+    if all.len() < 2 {
+        return errors;
+    }
+    let both = values::has_both_families(&all);
+    if let Err(why) = &both {
+        let why = format!("failed to check for dual stack with error:{why}");
+        errors.push(FieldError::new(FieldErrorKind::Internal, &path, why));
+    }
+    if all.len() > 2 || both != Ok(true) {
         let shown: Vec<_> = all.iter().map(|it| json!({"IP": it})).collect();
         let why = "may specify no more than one IP for each IP family";
         errors.push(FieldError::invalid(path, &json!(shown), why));
@@ -187,33 +190,6 @@ mod tests {
         keep_what_is_left_out(&mut newer, &old);
         assert_eq!(newer["status"]["observedGeneration"], 4);
         assert_eq!(newer["status"]["conditions"], said);
-    }
-
-    #[test]
-    fn what_has_ended_stays_so() {
-        let ended = |code: u32| json!({"state": {"terminated": {"exitCode": code}}, "name": "c"});
-        let pod = |policy: &str, own: &str, status: Value| {
-            json!({"spec": {"restartPolicy": policy, "containers": [
-                {"name": "c", "restartPolicy": own}]}, "status": {"containerStatuses": [status]}})
-        };
-        let refused = [
-            "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state",
-        ];
-        for (policy, own, code, allowed) in [
-            ("Always", "", 0, true),
-            ("Never", "", 1, false),
-            ("Never", "Always", 1, true),
-            ("OnFailure", "", 1, true),
-            ("OnFailure", "", 0, false),
-            ("OnFailure", "Never", 1, false),
-        ] {
-            let old = pod(policy, own, ended(code));
-            let running = json!({"name": "c", "state": {"running": {}}});
-            let errors = forbidden(&pod(policy, own, running), &old);
-            let expected: &[&str] = if allowed { &[] } else { &refused };
-            assert_eq!(messages(&errors), expected, "{policy} {own} {code}");
-            assert_eq!(forbidden(&old, &old), []);
-        }
     }
 
     #[test]
@@ -259,9 +235,39 @@ mod tests {
                 json!({"qosClass": "Burstable", "hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.2"}]}),
                 &["status.hostIPs[0].ip: Invalid value: \"10.0.0.2\": must be equal to `hostIP`"],
             ),
+            (
+                json!({"qosClass": "Burstable", "hostIP": "y", "hostIPs": [{"ip": "x"}, {"ip": "::1"}]}),
+                &[
+                    "status.hostIPs[0].ip: Invalid value: \"x\": must be equal to `hostIP`",
+                    "status.hostIPs[0]: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+                    "status.hostIPs: Internal error: failed to check for dual stack with error:invalid IP[0]: x",
+                    "status.hostIPs: Invalid value: [{\"IP\":\"x\"},{\"IP\":\"::1\"}]: may specify no more than one IP for each IP family",
+                ],
+            ),
+            (
+                json!({"qosClass": "Burstable", "conditions": [{"type": "Ready", "observedGeneration": -1},
+                    {"type": "example.com/a"}, {"type": "-"}]}),
+                &[
+                    "status.conditions[0].observedGeneration: Invalid value: -1: must be a non-negative integer",
+                    "status.conditions[2].Type: Invalid value: \"-\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+                ],
+            ),
+            (
+                json!({"qosClass": "Burstable", "initContainerStatuses": [
+                    {"user": {"linux": {"uid": 1, "gid": -1, "supplementalGroups": [2, 2_147_483_648_u32]}}}]}),
+                &[
+                    "status.initContainerStatuses[0].user.linux.gid: Invalid value: -1: must be between 0 and 2147483647, inclusive",
+                    "status.initContainerStatuses[0].user.linux.supplementalGroups[1]: Invalid value: 2147483648: must be between 0 and 2147483647, inclusive",
+                ],
+            ),
         ] {
             let errors = forbidden(&json!({"status": status}), &old);
             assert_eq!(messages(&errors), wrong, "{status}");
         }
+        let windows = json!({"spec": {"os": {"name": "windows"}}, "status": {"qosClass": "Burstable",
+            "containerStatuses": [{"user": {"linux": {"uid": -1}}}]}});
+        let refused =
+            "status.containerStatuses[0].user.linux: Forbidden: cannot be set for a windows pod";
+        assert_eq!(messages(&forbidden(&windows, &old)), [refused]);
     }
 }
