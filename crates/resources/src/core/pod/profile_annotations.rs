@@ -66,36 +66,50 @@ pub(super) fn copy_app_armor(context: &RequestContext, pod: &mut Value) {
     }
 }
 
-/// Adds warnings about the AppArmor annotations of a pod template, which are not copied.
-pub(super) fn warn_of_app_armor(template: &Field<'_, '_>, warnings: &mut Vec<String>) {
+/// Adds a warning about the AppArmor annotation of a container of a pod template, which is not copied.
+pub(super) fn warn_of_app_armor(
+    template: &Field<'_, '_>,
+    container: &Field<'_, '_>,
+    warnings: &mut Vec<String>,
+) {
+    if container.at(PROFILE).is_set() {
+        return;
+    }
     let annotations = template.at("metadata.annotations");
     let of_pod = get(template.value(), &format!("spec.{PROFILE}"));
-    for container in containers(template).filter(|it| !it.at(PROFILE).is_set()) {
-        let key = format!("{APP_ARMOR}{}", container.at("name").text());
-        let annotation = annotations.value().get(&key).and_then(Value::as_str);
-        if annotation.is_some_and(|it| of_pod.is_none() || profile(it).as_ref() != of_pod) {
-            warnings.push(deprecated(&annotations.field(), &key));
-        }
+    let key = format!("{APP_ARMOR}{}", container.at("name").text());
+    let annotation = annotations.value().get(&key).and_then(Value::as_str);
+    if annotation.is_some_and(|it| of_pod.is_none() || profile(it).as_ref() != of_pod) {
+        warnings.push(deprecated(&annotations.field(), &key));
     }
 }
 
-/// Adds warnings about the seccomp annotations of a pod or template, and of its containers, that have no field instead.
-pub(super) fn warn_of_seccomp(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    let annotations = pod.at("metadata.annotations");
-    let of_pod = SECCOMP_OF_POD.to_owned();
-    let of_pod = (!pod.at("spec").at(SECCOMP).is_set()).then_some(of_pod);
-    let silent = containers(pod).filter(|it| !it.at(SECCOMP).is_set());
-    let of_containers = silent.map(|container| {
+/// Adds a warning about the seccomp annotation of a pod or template that has no field instead.
+pub(super) fn warn_of_pod_seccomp(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
+    if !pod.at("spec").at(SECCOMP).is_set() {
+        without_function(pod, SECCOMP_OF_POD, warnings);
+    }
+}
+
+/// Adds a warning about the seccomp annotation of a container, which may be in a template, that has no field instead.
+pub(super) fn warn_of_seccomp(
+    pod: &Field<'_, '_>,
+    container: &Field<'_, '_>,
+    warnings: &mut Vec<String>,
+) {
+    if !container.at(SECCOMP).is_set() {
         let name = container.at("name").text();
-        format!("{SECCOMP_OF_CONTAINER}{name}")
-    });
-    for key in of_pod.into_iter().chain(of_containers) {
-        if annotations.value().get(&key).is_some() {
-            let field = annotations.field();
-            warnings.push(format!(
-                "{field}[{key}]: non-functional in v1.27+; use the \"seccompProfile\" field instead"
-            ));
-        }
+        without_function(pod, &format!("{SECCOMP_OF_CONTAINER}{name}"), warnings);
+    }
+}
+
+fn without_function(pod: &Field<'_, '_>, key: &str, warnings: &mut Vec<String>) {
+    let annotations = pod.at("metadata.annotations");
+    if annotations.value().get(key).is_some() {
+        let field = annotations.field();
+        warnings.push(format!(
+            "{field}[{key}]: non-functional in v1.27+; use the \"seccompProfile\" field instead"
+        ));
     }
 }
 
@@ -106,34 +120,33 @@ pub(super) fn check(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
         FieldError::invalid(field, &Value::from(value), why)
     };
     let names: HashSet<&str> = containers(pod).map(|it| it.at("name").text()).collect();
-    for (key, profile) in pod.members("metadata.annotations") {
+    let annotations = || pod.members("metadata.annotations");
+    let of_pod = annotations().filter(|(key, _)| *key == SECCOMP_OF_POD);
+    let of_containers = annotations().filter(|(key, _)| key.starts_with(SECCOMP_OF_CONTAINER));
+    for (key, profile) in of_pod.chain(of_containers) {
         let profile = profile.text();
-        if key == SECCOMP_OF_POD || key.starts_with(SECCOMP_OF_CONTAINER) {
-            let (value, wrong) = match profile.strip_prefix(LOCALHOST) {
-                Some(path) => (path, below(path)),
-                None if SECCOMP_PROFILES.contains(&profile) => continue,
-                None => (profile, vec!["must be a valid seccomp profile".to_owned()]),
-            };
-            let field = format!("{path}.{key}");
-            errors.extend(
-                wrong
-                    .into_iter()
-                    .map(|why| invalid(field.clone(), value, why)),
-            );
-        } else if let Some(name) = key.strip_prefix(APP_ARMOR) {
-            let field = format!("{path}[{key}]");
-            if !names.contains(name) {
-                errors.push(invalid(
-                    field.clone(),
-                    name,
-                    "container not found".to_owned(),
-                ));
-            }
-            let is_known = matches!(profile, "" | DEFAULT | UNCONFINED);
-            if !is_known && !profile.starts_with(LOCALHOST) {
-                let why = format!("invalid AppArmor profile name: {profile:?}");
-                errors.push(invalid(field, profile, why));
-            }
+        let (value, wrong) = match profile.strip_prefix(LOCALHOST) {
+            Some(path) => (path, below(path)),
+            None if SECCOMP_PROFILES.contains(&profile) => continue,
+            None => (profile, vec!["must be a valid seccomp profile".to_owned()]),
+        };
+        let field = format!("{path}.{key}");
+        let wrong = wrong.into_iter();
+        errors.extend(wrong.map(|why| invalid(field.clone(), value, why)));
+    }
+    for (key, profile) in annotations() {
+        let (Some(name), profile) = (key.strip_prefix(APP_ARMOR), profile.text()) else {
+            continue;
+        };
+        let field = format!("{path}[{key}]");
+        if !names.contains(name) {
+            let why = "container not found".to_owned();
+            errors.push(invalid(field.clone(), name, why));
+        }
+        let is_known = matches!(profile, "" | DEFAULT | UNCONFINED);
+        if !is_known && !profile.starts_with(LOCALHOST) {
+            let why = format!("invalid AppArmor profile name: {profile:?}");
+            errors.push(invalid(field, profile, why));
         }
     }
 }
@@ -295,7 +308,10 @@ mod tests {
             let object = json!({"spec": {"template": template}});
             let mut warnings = Vec::new();
             let root = Field::root(&object);
-            warn_of_app_armor(&root.at("spec.template"), &mut warnings);
+            let template = root.at("spec.template");
+            for container in containers(&template) {
+                warn_of_app_armor(&template, &container, &mut warnings);
+            }
             warnings
         };
         let warning = format!(
@@ -316,7 +332,11 @@ mod tests {
         };
         let warned = |pod: Value| {
             let mut warnings = Vec::new();
-            warn_of_seccomp(&Field::root(&pod), &mut warnings);
+            let pod = Field::root(&pod);
+            warn_of_pod_seccomp(&pod, &mut warnings);
+            for container in containers(&pod) {
+                warn_of_seccomp(&pod, &container, &mut warnings);
+            }
             warnings
         };
         let warning = |key: String| {

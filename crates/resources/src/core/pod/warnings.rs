@@ -45,6 +45,8 @@ const OLD_VOLUMES: &[(&str, &str)] = &[
     ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
+/// The resources of pods that are whole bytes.
+const MEASURED_IN_BYTES: [&str; 2] = ["memory", "ephemeral-storage"];
 const OLD_INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 const OLD_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const OLD_MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
@@ -59,7 +61,7 @@ pub(crate) fn pod(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
             wrong.join(" ")
         ));
     }
-    pods(object, warnings);
+    pods(object, false, warnings);
 }
 
 /// Adds the warnings about an object with a pod template.
@@ -108,12 +110,11 @@ pub(super) fn addresses_of_status(pod: &Field<'_, '_>, warnings: &mut Vec<String
 }
 
 fn templates(template: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    pods(template, warnings);
-    profile_annotations::warn_of_app_armor(template, warnings);
+    pods(template, true, warnings);
 }
 
 /// Adds the warnings about a pod or a template of pods.
-fn pods(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
+fn pods(pod: &Field<'_, '_>, is_template: bool, warnings: &mut Vec<String>) {
     let spec = pod.at("spec");
     node_labels::of_pod(&spec, warnings);
     for constraint in spec.items("topologySpreadConstraints") {
@@ -150,18 +151,11 @@ fn pods(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
             ));
         }
     }
-    for (resource, quantity) in spec.members("overhead") {
-        if matches!(resource, "memory" | "ephemeral-storage") {
-            fraction(&quantity, warnings);
-        }
+    for resource in MEASURED_IN_BYTES {
+        fraction(&spec, "overhead", resource, warnings);
     }
-    profile_annotations::warn_of_seccomp(pod, warnings);
-    for list in ["initContainers", "containers", "ephemeralContainers"] {
-        for container in spec.items(list) {
-            fractions(&container, warnings);
-            hidden_variables(&container, warnings);
-        }
-    }
+    profile_annotations::warn_of_pod_seccomp(pod, warnings);
+    containers(pod, is_template, warnings);
     ports::defined_twice(&spec, warnings);
     ports::named_twice(&spec, warnings);
     let grace = spec.at("terminationGracePeriodSeconds");
@@ -183,6 +177,25 @@ fn pods(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
     }
     for alias in spec.items("hostAliases") {
         address_warnings::ip(&alias.at("ip"), warnings);
+    }
+}
+
+/// Adds the warnings about each container of a pod or a template of pods.
+fn containers(pod: &Field<'_, '_>, is_template: bool, warnings: &mut Vec<String>) {
+    let spec = pod.at("spec");
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.items(list) {
+            profile_annotations::warn_of_seccomp(pod, &container, warnings);
+            // For pods, annotations become fields, with a warning of their own.
+            if is_template {
+                profile_annotations::warn_of_app_armor(pod, &container, warnings);
+            }
+            for resource in MEASURED_IN_BYTES {
+                fraction(&container, "resources.limits", resource, warnings);
+                fraction(&container, "resources.requests", resource, warnings);
+            }
+            hidden_variables(&container, warnings);
+        }
     }
 }
 
@@ -211,24 +224,17 @@ fn selects_nothing(term: &Field<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// Adds warnings about quantities of memory and storage that have fractions of a byte.
-fn fractions(container: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    for list in ["resources.limits", "resources.requests"] {
-        for (resource, quantity) in container.members(list) {
-            if matches!(resource, "memory" | "ephemeral-storage") {
-                fraction(&quantity, warnings);
-            }
+/// Adds a warning if the quantity of a resource in a list, if there is one, has a fraction of a byte.
+fn fraction(at: &Field<'_, '_>, list: &str, resource: &str, warnings: &mut Vec<String>) {
+    let quantities = at.members(list).filter(|(name, _)| *name == resource);
+    for (_, quantity) in quantities {
+        if quantity.quantity().is_some_and(|it| !it.is_whole()) {
+            warnings.push(format!(
+                "{}: fractional byte value {:?} is invalid, must be an integer",
+                quantity.field(),
+                quantity.canonical_quantity()
+            ));
         }
-    }
-}
-
-fn fraction(quantity: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    if quantity.quantity().is_some_and(|it| !it.is_whole()) {
-        warnings.push(format!(
-            "{}: fractional byte value {:?} is invalid, must be an integer",
-            quantity.field(),
-            quantity.canonical_quantity()
-        ));
     }
 }
 
@@ -266,11 +272,7 @@ pub(crate) fn claim(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
 /// Adds the warnings about the spec of a claim. Follows `GetWarningsForPersistentVolumeClaimSpec`.
 fn claim_spec(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
     for list in ["resources.requests", "resources.limits"] {
-        for (resource, quantity) in spec.members(list) {
-            if resource == "storage" {
-                fraction(&quantity, warnings);
-            }
-        }
+        fraction(spec, list, "storage", warnings);
     }
 }
 
@@ -324,9 +326,14 @@ fn old_storage_class(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
+/// Returns true if a ServiceAccount has the annotation by which its pods mounted no secrets but its own.
+pub(crate) fn names_secrets_to_mount(object: &Field<'_, '_>) -> bool {
+    has_annotation(object, OLD_MOUNTABLE_SECRETS)
+}
+
 /// Adds the warnings about a ServiceAccount.
 pub(crate) fn service_account(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    if has_annotation(object, OLD_MOUNTABLE_SECRETS) {
+    if names_secrets_to_mount(object) {
         warnings.push(format!(
             "metadata.annotations[{OLD_MOUNTABLE_SECRETS}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
         ));
@@ -392,7 +399,7 @@ mod tests {
             2
         );
         let mut warnings = Vec::new();
-        pods(&Field::root(&pod), &mut warnings);
+        pods(&Field::root(&pod), false, &mut warnings);
         assert_eq!(warnings, fields.map(told));
         let status =
             json!({"status": {"podIPs": [{"ip": "FD00::1"}], "hostIPs": [{"ip": "FD00::1"}]}});
