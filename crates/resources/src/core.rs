@@ -182,6 +182,7 @@ fn cluster() -> Vec<RowBuilder> {
                     .hooks(PersistentVolumes)
                     .part("status", persistent_volume::status())
                     .check(persistent_volume_validation::volume)
+                    .check(persistent_volume_validation::mount_options)
                     .warn_always(warnings::volume)
                     .check_on_update(persistent_volume_validation::volume_update),
             ),

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::data_source::normalize;
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::selector;
-use crate::validation::quantities::{is_native, positive};
+use crate::validation::labels::selector_by_later_rule;
+use crate::validation::later_rules::{CLAIM_VALUES, SOURCE_GROUPS};
+use crate::validation::quantities::{basic, is_native, positive};
 
 const IMMUTABLE: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 const ACCESS_MODES: &[&str] = &[
@@ -28,6 +29,11 @@ const RESIZE_STATUSES: &[&str] = &[
 ];
 pub(super) const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
+const CLASS: &str = "spec.storageClassName";
+const ATTRIBUTES: &str = "spec.volumeAttributesClassName";
+/// The annotation with the class of a claim, from before there was a field.
+const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+
 /// Checks a PersistentVolumeClaim. Follows `ValidatePersistentVolumeClaim`.
 pub(crate) fn claim(claim: &Field<'_, '_>, errors: &mut Errors) {
     claim_spec(&claim.at("spec"), errors);
@@ -39,7 +45,7 @@ pub(super) fn claim_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
     if modes.is_empty() {
         errors.push(modes.required("at least 1 access mode is required"));
     }
-    selector(&spec.at("selector"), errors);
+    selector_by_later_rule(&spec.at("selector"), CLAIM_VALUES, errors);
     access_modes(&modes, errors);
     let storage = spec.at("resources.requests.storage");
     let mut wrong = Errors::new();
@@ -69,7 +75,7 @@ pub(super) fn claim_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(spec.invalid_value(json!({}), why));
     } else if source.is_set() && reference.is_set() {
         let members = ["apiGroup", "kind", "name"];
-        let alike = |it: &&str| source.at(it).text() == reference.at(it).text();
+        let alike = |it: &&str| source.at(it).value() == reference.at(it).value();
         if !members.iter().all(alike) {
             errors.push(spec.invalid_value(json!({}), "must match dataSourceRef"));
         }
@@ -79,16 +85,19 @@ pub(super) fn claim_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
 }
 
 pub(super) fn access_modes(modes: &Field<'_, '_>, errors: &mut Errors) {
-    let mut alone = 0;
+    let (mut alone, mut others) = (false, false);
     for mode in modes.items("") {
         if !ACCESS_MODES.contains(&mode.text()) {
             let mut error = mode.unsupported(ACCESS_MODES);
             error.field = modes.field();
             errors.push(error);
+        } else if mode.text() == "ReadWriteOncePod" {
+            alone = true;
+        } else {
+            others = true;
         }
-        alone += usize::from(mode.text() == "ReadWriteOncePod");
     }
-    if alone > 0 && alone < modes.len() {
+    if alone && others {
         let why = "may not use ReadWriteOncePod with other access modes";
         errors.push(modes.forbidden(why));
     }
@@ -103,7 +112,10 @@ fn data_source(from: &Field<'_, '_>, errors: &mut Errors) {
         let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
         errors.push(from.invalid_value(kind.text(), why));
     }
-    group.may_conform(formats::dns_subdomain, errors);
+    let mut wrong = Errors::new();
+    group.may_conform(formats::dns_subdomain, &mut wrong);
+    let wrong = wrong.into_iter();
+    errors.extend(wrong.map(|it| it.by_later_rule(SOURCE_GROUPS)));
 }
 
 /// Checks an update of the status of a PersistentVolumeClaim: what its volume has, and how its growth goes on. Follows
@@ -112,7 +124,7 @@ pub(crate) fn claim_status(claim: &Value, _old: &Value) -> Errors {
     let claim = Field::root(claim);
     let mut errors = Errors::new();
     for (_, quantity) in claim.members("status.capacity") {
-        quantity.must_not_be_a_negative_quantity(&mut errors);
+        basic(&quantity, &mut errors);
     }
     let growing = claim.at("status.allocatedResourceStatuses");
     for (resource, status) in claim.members("status.allocatedResourceStatuses") {
@@ -125,7 +137,7 @@ pub(crate) fn claim_status(claim: &Value, _old: &Value) -> Errors {
     for (resource, quantity) in claim.members("status.allocatedResources") {
         let wrong = resource_of_claim(&given, resource);
         if wrong.is_empty() {
-            quantity.must_not_be_a_negative_quantity(&mut errors);
+            basic(&quantity, &mut errors);
         }
         errors.extend(wrong);
     }
@@ -153,21 +165,18 @@ pub(crate) fn claim_update(claim: &Field<'_, '_>, old: &Field<'_, '_>, errors: &
     let mut was = old.value().clone();
     normalize(&mut was);
     let was = &was;
-    for once in ["spec.volumeName", "spec.storageClassName"] {
-        if get(was, once).is_none() {
-            drop(remove(&mut same, once));
-        }
+    if get(was, "spec.volumeName").is_none() {
+        drop(remove(&mut same, "spec.volumeName"));
+    }
+    if may_get_class(claim, old, errors) {
+        drop(remove(&mut same, CLASS));
     }
     let bound = claim.at("status.phase").text() == "Bound";
     if bound {
-        for path in [
-            "spec.resources.requests.storage",
-            "spec.volumeAttributesClassName",
-        ] {
-            if get(&same, path).is_some() {
-                keep(&mut same, was, path);
-            }
+        if get(&same, "spec.resources.requests").is_some() {
+            keep(&mut same, was, "spec.resources.requests.storage");
         }
+        keep(&mut same, was, ATTRIBUTES);
     }
     let [before, after] = [was, &same].map(|claim| get(claim, "spec").unwrap_or(&Value::Null));
     if after != before {
@@ -192,4 +201,50 @@ pub(crate) fn claim_update(claim: &Field<'_, '_>, old: &Field<'_, '_>, errors: &
         error.field = "volumeMode".to_owned();
         errors.push(error);
     }
+    attributes_stay(claim, old, errors);
+}
+
+/// Returns true if a claim without a class gets one that it may have: that in its annotation, where classes were
+/// before there was a field, or any one if it has no annotation. Adds an error if the annotation changes but for
+/// that. Follows `validateStorageClassUpgradeFromAnnotation` and `validateStorageClassUpgradeFromNil`.
+fn may_get_class(claim: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) -> bool {
+    let annotation = |claim: &Field<'_, '_>| {
+        let annotations = get(claim.value(), "metadata.annotations");
+        annotations
+            .and_then(|it| it.get(OLD_CLASS))
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let (was, now) = (annotation(old), annotation(claim));
+    let class = claim.at(CLASS);
+    let is_new = class.is_set() && !old.at(CLASS).is_set();
+    let is_same = was.as_deref() == Some(class.text());
+    let moves = is_new && is_same && (now.is_none() || now == was);
+    if !moves && now.as_deref().unwrap_or_default() != was.as_deref().unwrap_or_default() {
+        let annotations = claim.at("metadata.annotations");
+        let shown = now.unwrap_or_default();
+        let error = annotations
+            .at(OLD_CLASS)
+            .invalid_value(shown, "field is immutable");
+        errors.push(error);
+    }
+    is_new && (is_same || was.is_none())
+}
+
+/// Checks that a claim whose volume has got attributes by a class keeps some class.
+fn attributes_stay(claim: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    let class = claim.at(ATTRIBUTES);
+    let is_current = old.at("status.currentVolumeAttributesClassName").is_set();
+    if !is_current || class.value() == old.at(ATTRIBUTES).value() {
+        return;
+    }
+    let what = match (class.is_set(), class.is_empty()) {
+        (false, _) => "nil",
+        (true, true) => "empty string",
+        (true, false) => return,
+    };
+    let why = format!(
+        "update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil"
+    );
+    errors.push(class.forbidden(why));
 }

@@ -34,7 +34,8 @@ fn keep_alike(claim: &mut Value, old: &Value) {
     if elsewhere && !is_set(old, REFERENCE) {
         drop(remove(claim, REFERENCE));
     }
-    if !is_set(old, SOURCE) && !is_set(claim, REFERENCE) && !is_claim_or_snapshot(claim) {
+    let had_one = is_set(old, SOURCE) || is_set(old, REFERENCE);
+    if !had_one && !is_set(claim, REFERENCE) && !is_claim_or_snapshot(claim) {
         drop(remove(claim, SOURCE));
     }
     normalize(claim);

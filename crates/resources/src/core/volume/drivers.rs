@@ -103,7 +103,7 @@ fn iscsi_name(blamed: &Field<'_, '_>, name: &str, is_of_pod: bool, errors: &mut 
 pub(super) fn iscsi_session(volume: &Field<'_, '_>, owner: Owner<'_>, errors: &mut Errors) {
     const WHY: &str = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
     let portal = volume.at("iscsi.targetPortal").text();
-    let (Owner::Pod { volume: name, .. } | Owner::PersistentVolume { name }) = owner;
+    let (Owner::Pod { volume: name, .. } | Owner::PersistentVolume { name, .. }) = owner;
     let is_short = name.len() + 1 + portal.len() <= ISCSI_VOLUME_BYTES_MAX;
     if is_short || !volume.at("iscsi.initiatorName").is_set() {
         return;

@@ -8,6 +8,7 @@ use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 
 use crate::core::field_reference::{POD_FIELDS_OF_FILES, pod_field, resource_field};
 use crate::validation::field::{Errors, Field};
+use crate::validation::later_rules::TOKEN_PATHS;
 use crate::validation::values::below;
 
 /// The permissions that a file may have: 0777.
@@ -158,7 +159,10 @@ fn token(volume: &Field<'_, '_>, token: &Field<'_, '_>, errors: &mut Errors) {
     if path.is_empty() {
         errors.push(blamed.required(""));
     } else {
-        local_path(&blamed, path, errors);
+        let mut wrong = Errors::new();
+        local_path(&blamed, path, &mut wrong);
+        let wrong = wrong.into_iter();
+        errors.extend(wrong.map(|it| it.by_later_rule(TOKEN_PATHS)));
     }
 }
 
@@ -176,5 +180,14 @@ mod tests {
         let mut errors = Errors::new();
         projected(&Field::root(&volume), &mut errors);
         assert_eq!(errors.len(), 10);
+    }
+
+    #[test]
+    fn tokens_of_stored_pods_may_be_elsewhere() {
+        let volume = json!({"sources": [{"serviceAccountToken": {"expirationSeconds": 600, "path": "../t"}}]});
+        let mut errors = Errors::new();
+        projected(&Field::root(&volume), &mut errors);
+        let rules: Vec<_> = errors.iter().map(|it| it.later_rule).collect();
+        assert_eq!(rules, [Some(TOKEN_PATHS)]);
     }
 }

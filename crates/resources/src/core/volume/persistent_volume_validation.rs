@@ -2,12 +2,15 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
-use ringwatch_apimachinery::path::{get, remove};
+use ringwatch_apimachinery::FieldError;
+use ringwatch_apimachinery::path::{get, get_mut, list, remove, set, text};
 use ringwatch_apimachinery::validation::formats;
+use serde_json::Value;
 
 use super::claim_validation::{VOLUME_MODES, access_modes};
 use super::owner::Owner;
 use super::validation::{capacity, source};
+use crate::validation::check_update;
 use crate::validation::difference::difference;
 use crate::validation::field::{Errors, Field};
 use crate::validation::internal_form::Shape;
@@ -24,6 +27,42 @@ const BESIDE_THE_SOURCE: &[&str] = &[
     "storageClassName",
     "volumeAttributesClassName",
     "volumeMode",
+];
+
+/// The annotation with the options with which a volume is mounted, from before there was a field.
+const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
+/// The sources of volumes that are mounted with options.
+const TAKE_OPTIONS: &[&str] = &[
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "iscsi",
+    "cinder",
+    "cephfs",
+    "azureFile",
+    "vsphereVolume",
+    "azureDisk",
+    "photonPersistentDisk",
+];
+/// The old and new names of labels of nodes.
+const NEW_NAMES: &[(&str, &str)] = &[
+    (
+        "failure-domain.beta.kubernetes.io/zone",
+        "topology.kubernetes.io/zone",
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "topology.kubernetes.io/region",
+    ),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    (
+        "beta.kubernetes.io/instance-type",
+        "node.kubernetes.io/instance-type",
+    ),
 ];
 
 /// Checks a PersistentVolume. Follows `ValidatePersistentVolume`.
@@ -43,10 +82,12 @@ pub(crate) fn volume(volume: &Field<'_, '_>, errors: &mut Errors) {
             errors.push(affinity.at("required").required(why));
         }
     }
-    source(&spec, Owner::PersistentVolume { name }, errors);
-    if spec.at("local").is_set() && !affinity.is_set() {
-        errors.push(affinity.required("Local volume requires node affinity"));
-    }
+    let has_affinity = affinity.is_set();
+    source(
+        &spec,
+        Owner::PersistentVolume { name, has_affinity },
+        errors,
+    );
     root_is_not_recycled(&spec, errors);
     spec.at("storageClassName")
         .may_conform(formats::dns_subdomain, errors);
@@ -74,11 +115,11 @@ pub(crate) fn inline_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(policy.forbidden(why));
     }
     spec.at("nodeAffinity").must_be_unset(WHY, errors);
-    source(spec, Owner::PersistentVolume { name: "" }, errors);
-    if spec.at("local").is_set() {
-        let why = "Local volume requires node affinity";
-        errors.push(spec.at("nodeAffinity").required(why));
-    }
+    let inline = Owner::PersistentVolume {
+        name: "",
+        has_affinity: false,
+    };
+    source(spec, inline, errors);
     root_is_not_recycled(spec, errors);
     if !spec.at("storageClassName").is_empty() {
         errors.push(spec.at("storageClassName").forbidden(WHY));
@@ -99,9 +140,33 @@ fn access_modes_of(spec: &Field<'_, '_>, errors: &mut Errors) {
 
 fn root_is_not_recycled(spec: &Field<'_, '_>, errors: &mut Errors) {
     let policy = spec.at("persistentVolumeReclaimPolicy");
-    let root = spec.at("hostPath.path").text();
-    if !root.is_empty() && root.trim_matches('/').is_empty() && policy.text() == "Recycle" {
+    if is_root(spec.at("hostPath.path").text()) && policy.text() == "Recycle" {
         errors.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
+    }
+}
+
+/// Returns true if a path leads to the root.
+fn is_root(path: &str) -> bool {
+    let mut depth = 0_usize;
+    for step in path.split('/') {
+        depth = match step {
+            "" | "." => depth,
+            ".." => depth.saturating_sub(1),
+            _ => depth + 1,
+        };
+    }
+    path.starts_with('/') && depth == 0
+}
+
+/// Checks that a volume whose source does not take mount options has no annotation with some. Follows
+/// `checkMountOption` in pkg/volume/validation.
+pub(crate) fn mount_options(volume: &Field<'_, '_>, errors: &mut Errors) {
+    let annotations = volume.at("metadata.annotations");
+    let spec = volume.at("spec");
+    let takes_some = TAKE_OPTIONS.iter().any(|it| spec.at(it).is_set());
+    if !takes_some && annotations.value().get(MOUNT_OPTIONS).is_some() {
+        let why = "may not specify mount options for this volume type";
+        errors.push(annotations.at(MOUNT_OPTIONS).forbidden(why));
     }
 }
 
@@ -121,8 +186,14 @@ fn attributes_class(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an update of a PersistentVolume: its source is immutable. Follows `ValidatePersistentVolumeUpdate`.
-pub(crate) fn volume_update(volume: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+/// Checks an update of a PersistentVolume: its source is immutable. Follows `ValidatePersistentVolumeUpdate`, which
+/// checks the volume itself once more.
+pub(crate) fn volume_update(new: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    check_update(volume, new, old, errors);
+    changes(new, old, errors);
+}
+
+fn changes(volume: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let source = |at: &Field<'_, '_>| {
         let mut spec = at.at("spec").value().clone();
         for member in BESIDE_THE_SOURCE {
@@ -151,13 +222,32 @@ pub(crate) fn volume_update(volume: &Field<'_, '_>, old: &Field<'_, '_>, errors:
     }
     let affinity = volume.at("spec.nodeAffinity");
     let was = old.at("spec.nodeAffinity");
-    if was.is_set() && was.value() != affinity.value() {
-        let mut error = affinity.invalid("field is immutable");
-        error.field = "nodeAffinity".to_owned();
-        errors.push(error);
+    if was.is_set() && !is_same_affinity(was.value(), affinity.value()) {
+        let why = "field is immutable, except for updating from beta label to GA";
+        errors.push(FieldError::invalid("nodeAffinity", affinity.value(), why));
     }
     let class = volume.at("spec.volumeAttributesClassName");
     if old.at("spec.volumeAttributesClassName").is_set() && !class.is_set() {
         errors.push(class.forbidden("update from non-nil value to nil is forbidden"));
     }
+}
+
+/// Returns true if the affinity to nodes stays, but for labels that have got another name. Follows
+/// `validatePvNodeAffinity`.
+fn is_same_affinity(old: &Value, new: &Value) -> bool {
+    const TERMS: &str = "required.nodeSelectorTerms";
+    let mut renamed = old.clone();
+    let terms = get_mut(&mut renamed, TERMS).and_then(Value::as_array_mut);
+    for (old, new) in terms.into_iter().flatten().zip(list(new, TERMS)) {
+        for expressions in ["matchExpressions", "matchFields"] {
+            let old = get_mut(old, expressions).and_then(Value::as_array_mut);
+            for (old, new) in old.into_iter().flatten().zip(list(new, expressions)) {
+                let (was, now) = (text(old, "key"), text(new, "key"));
+                if NEW_NAMES.contains(&(was, now)) {
+                    set(old, "key", now.into());
+                }
+            }
+        }
+    }
+    renamed == *new
 }

@@ -2,8 +2,10 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::validation::formats;
 
 use super::owner::Owner;
@@ -92,19 +94,23 @@ pub(crate) fn volumes<'v, 'p>(
 ) -> Volumes<'v, 'p> {
     let mut right = Volumes::new();
     let pod = pod_name.filter(|name| !name.is_empty());
-    let made_claims: HashSet<String> = pod.map_or_else(HashSet::new, |pod| {
-        let ephemeral = spec
-            .items("volumes")
-            .filter(|it| it.at("ephemeral").is_set());
-        let claims = ephemeral.map(|it| format!("{pod}-{}", it.at("name").text()));
-        claims.collect()
-    });
+    let room = Cell::new(ERROR_BYTES_MAX);
+    let ephemeral = spec.items("volumes");
+    let ephemeral = ephemeral.filter(|it| it.at("ephemeral").is_set());
+    let ephemeral: HashSet<&str> = ephemeral.map(|it| it.at("name").text()).collect();
+    // The claim of an ephemeral volume has the names of its pod and its own.
+    let is_made = |claim: &str| {
+        let volume = pod.and_then(|pod| claim.strip_prefix(pod)?.strip_prefix('-'));
+        volume.is_some_and(|volume| ephemeral.contains(volume))
+    };
     for volume in spec.items("volumes") {
         let mut wrong = Errors::new();
         let name = volume.at("name");
         let owner = Owner::Pod {
             volume: name.text(),
+            pod,
             is_template: pod_name.is_none(),
+            room: &room,
         };
         source(&volume, owner, &mut wrong);
         name.must_be_set_and_conform(formats::dns_label, &mut wrong);
@@ -116,7 +122,7 @@ pub(crate) fn volumes<'v, 'p>(
         }
         errors.extend(wrong);
         let claim = volume.at("persistentVolumeClaim.claimName");
-        if made_claims.contains(claim.text()) {
+        if is_made(claim.text()) {
             let why = "must not reference a PVC that gets created for an ephemeral volume";
             errors.push(claim.invalid(why));
         }
@@ -141,11 +147,12 @@ pub(super) fn source(at: &Field<'_, '_>, owner: Owner<'_>, errors: &mut Errors) 
             let required = SOURCES.iter().find(|(of, _)| *of == kind);
             for member in required.into_iter().flat_map(|(_, members)| *members) {
                 source.at(member).must_be_set(errors);
-            }
-            if kind == "iscsi" && is_persistent {
-                drivers::iscsi_session(at, owner, errors);
+                if *member == "targetPortal" && is_persistent {
+                    drivers::iscsi_session(at, owner, errors);
+                }
             }
             details(&source, kind, owner, errors);
+            beside(at, kind, owner, errors);
         } else {
             // As Kubernetes writes them.
             let blamed = match kind {
@@ -166,6 +173,39 @@ pub(super) fn source(at: &Field<'_, '_>, owner: Owner<'_>, errors: &mut Errors) 
     }
     if count == 0 {
         errors.push(at.required("must specify a volume type"));
+    }
+}
+
+/// Checks what there has to be beside a source: nodes for a local one, and a good name for a claim that is made.
+fn beside(at: &Field<'_, '_>, kind: &str, owner: Owner<'_>, errors: &mut Errors) {
+    match (kind, owner) {
+        (
+            "local",
+            Owner::PersistentVolume {
+                has_affinity: false,
+                ..
+            },
+        ) => {
+            let why = "Local volume requires node affinity";
+            errors.push(at.at("nodeAffinity").required(why));
+        }
+        (
+            "ephemeral",
+            Owner::Pod {
+                volume,
+                pod: Some(pod),
+                room,
+                ..
+            },
+        ) if !volume.is_empty() && room.get() > 0 => {
+            let claim = format!("{pod}-{volume}");
+            for why in formats::dns_subdomain(&claim) {
+                let why = format!("PVC name {claim:?}: {why}");
+                room.set(room.get().saturating_sub(why.len()));
+                errors.push(at.at("name").invalid_value(volume, why));
+            }
+        }
+        _ => {}
     }
 }
 
@@ -243,7 +283,13 @@ fn details(source: &Field<'_, '_>, kind: &str, owner: Owner<'_>, errors: &mut Er
 /// `ValidatePersistentVolumeClaimTemplate`.
 fn claim_template(template: &Field<'_, '_>, errors: &mut Errors) {
     claim_metadata::template_metadata(&template.at("metadata"), errors);
-    claim_validation::claim_spec(&template.at("spec"), errors);
+    let mut wrong = Errors::new();
+    claim_validation::claim_spec(&template.at("spec"), &mut wrong);
+    // No pod was stored before the rules of its templates.
+    errors.extend(wrong.into_iter().map(|mut error| {
+        error.later_rule = None;
+        error
+    }));
 }
 
 /// Checks the capacity of a PersistentVolume: storage, and nothing else. Follows `ValidatePersistentVolumeSpec`.
@@ -256,6 +302,7 @@ pub(super) fn capacity(at: &Field<'_, '_>, errors: &mut Errors) {
     }
     for quantity in members.into_iter().flat_map(serde_json::Map::keys) {
         let mut found = Errors::new();
+        quantities::basic(&at.at(quantity), &mut found);
         quantities::positive(&at.at(quantity), &mut found);
         errors.extend(found.into_iter().map(|mut error| {
             error.field = format!("{}[{quantity}]", at.field());
