@@ -57,7 +57,12 @@ pub(super) fn drop_what_no_longer_applies(service: &mut Value, old: &Value) {
     let is_balanced = |service: &Value| text(service, "spec.type") == "LoadBalancer";
     let mut gone: Vec<&str> = Vec::new();
     if ends(has_address, service) {
-        gone.extend(ADDRESSES);
+        let [one, all, families, policy] = ADDRESSES;
+        // A client that changes one of the first two means both.
+        if get(service, one) == get(old, one) && get(service, all) == get(old, all) {
+            gone.extend([one, all]);
+        }
+        gone.extend([families, policy]);
     }
     if ends(is_health_checked, service) {
         gone.push(HEALTH_CHECK);
@@ -180,6 +185,10 @@ mod tests {
         );
         let mut elsewhere = inside.clone();
         set(&mut elsewhere, "spec.type", json!("ExternalName"));
+        let mut moved = elsewhere.clone();
+        set(&mut moved, "spec.clusterIPs", json!(["10.0.0.2"]));
+        drop_what_no_longer_applies(&mut moved, &inside);
+        assert_eq!(moved["spec"]["clusterIP"], "10.0.0.1");
         drop_what_no_longer_applies(&mut elsewhere, &inside);
         assert_eq!(
             elsewhere["spec"],

@@ -4,23 +4,29 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::labels;
-use crate::validation::values::{PROTOCOLS, address, cidr, ip, ordinary_address};
+use crate::validation::values::{
+    PROTOCOLS, address, cidr, has_both_families, ip, ordinary_address,
+};
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const AFFINITIES: &[&str] = &["ClientIP", "None"];
 pub(super) const TRAFFIC: &[&str] = &["Cluster", "Local"];
-const DISTRIBUTIONS: &[&str] = &["PreferClose", "PreferSameNode", "PreferSameZone"];
+const DISTRIBUTIONS: &[&str] = &["PreferClose", "PreferSameZone", "PreferSameNode"];
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const FAMILY_POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
 /// Maximum time for which a client may stay with a pod, in seconds: a day.
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
 const LOAD_BALANCERS_ALONE: &str = "may only be used when `type` is 'LoadBalancer'";
+
+/// The annotation that says how traffic follows the topology of the cluster, and its former name.
+pub(super) const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
+pub(super) const OLD_TOPOLOGY: &str = "service.kubernetes.io/topology-aware-hints";
 
 /// The annotation with the addresses from which a load balancer takes traffic, which was there before the field.
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
@@ -33,6 +39,7 @@ pub(crate) fn new_service(object: &Field<'_, '_>, errors: &mut Errors) {
 /// Checks a Service; addresses that the old one has stay as they are. Follows `validateService`.
 fn service(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (spec, was) = (object.at("spec"), old.at("spec"));
+    topology(object, errors);
     let kind = spec.at("type").text();
     let headless = is_headless(&spec);
     if spec.at("ports").is_empty() && !headless && kind != "ExternalName" {
@@ -53,7 +60,8 @@ fn service(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     if kind != "ExternalName" {
         addresses(&spec, &was, errors);
     }
-    let known = texts(&was, "externalIPs");
+    let known = was.items("externalIPs");
+    let known: HashSet<&str> = known.map(|one| one.text()).collect();
     for address in spec.items("externalIPs") {
         let before = errors.len();
         address.must_conform_unless_known(ip, &known, errors);
@@ -63,14 +71,13 @@ fn service(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     }
     spec.at("type").must_be_one_of(TYPES, errors);
     port_numbers(&spec, errors);
-    load_balancer(&spec, errors);
     source_ranges(object, old, errors);
+    let allocation = spec.at("allocateLoadBalancerNodePorts");
+    if kind != "LoadBalancer" {
+        allocation.must_be_unset(LOAD_BALANCERS_ALONE, errors);
+    }
+    class(&spec, errors);
     traffic(&spec, errors);
-}
-
-/// Returns the texts of a list without the spaces around them.
-fn texts<'v>(at: &Field<'v, '_>, list: &str) -> HashSet<&'v str> {
-    at.items(list).map(|one| one.text().trim()).collect()
 }
 
 /// Returns true if the service is headless: its only cluster IP is `None`.
@@ -172,7 +179,8 @@ pub(super) fn addresses(spec: &Field<'_, '_>, was: &Field<'_, '_>, errors: &mut 
     spec.at("ipFamilyPolicy")
         .may_be_one_of(FAMILY_POLICIES, errors);
     let before = errors.len();
-    let known = texts(was, "clusterIPs");
+    let known = was.items("clusterIPs");
+    let known: HashSet<&str> = known.map(|one| one.text()).collect();
     for (index, one) in spec.items("clusterIPs").enumerate() {
         if index == 0 && one.text() == "None" {
             if ips.len() > 1 {
@@ -182,34 +190,38 @@ pub(super) fn addresses(spec: &Field<'_, '_>, was: &Field<'_, '_>, errors: &mut 
             one.must_conform_unless_known(ip, &known, errors);
         }
     }
+    let is_wrong = errors.len() > before;
     if ips.len() > 2 {
         errors.push(ips.invalid("may only hold up to 2 values"));
     }
-    if errors.len() > before || is_headless(spec) {
-        return;
+    if !is_wrong {
+        families(spec, &ips, errors);
     }
-    let versions: Vec<bool> = spec
-        .items("clusterIPs")
-        .filter_map(|one| address(one.text()))
-        .map(|ip| ip.is_ipv4())
-        .collect();
-    if let [one, other] = versions[..]
-        && one == other
-    {
-        errors.push(ips.invalid("may specify no more than one IP for each IP family"));
+}
+
+/// Checks that cluster IPs are of different families, and of those that the service has.
+fn families(spec: &Field<'_, '_>, ips: &Field<'_, '_>, errors: &mut Errors) {
+    if ips.len() > 1 {
+        let all: Vec<_> = ips.items("").map(|one| one.text()).collect();
+        let both = has_both_families(&all);
+        if let Err(why) = &both {
+            let why = format!("failed to check for dual stack with error:{why}");
+            let kind = FieldErrorKind::Internal;
+            errors.push(FieldError::new(kind, ips.field(), why));
+        }
+        if both != Ok(true) {
+            errors.push(ips.invalid("may specify no more than one IP for each IP family"));
+        }
+    }
+    if is_headless(spec) {
+        return;
     }
     let pairs = spec.items("clusterIPs").zip(spec.items("ipFamilies"));
     for (index, (one, family)) in pairs.enumerate() {
-        let found = if address(one.text()).is_some_and(|ip| ip.is_ipv4()) {
-            "IPv4"
-        } else {
-            "IPv6"
-        };
-        if family.text() != found {
-            let why = format!(
-                "expected an {} value as indicated by `ipFamilies[{index}]`",
-                family.text()
-            );
+        let is_ipv6 = address(one.text()).is_some_and(|ip| ip.is_ipv6());
+        if matches!((family.text(), is_ipv6), ("IPv4", true) | ("IPv6", false)) {
+            let family = family.text();
+            let why = format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
             errors.push(one.invalid(why));
         }
     }
@@ -218,12 +230,17 @@ pub(super) fn addresses(spec: &Field<'_, '_>, was: &Field<'_, '_>, errors: &mut 
 /// Checks that no two ports have the same number and protocol, neither at the service nor at the nodes.
 fn port_numbers(spec: &Field<'_, '_>, errors: &mut Errors) {
     let (mut seen, mut on_nodes) = (BTreeSet::new(), BTreeSet::new());
+    if spec.at("type").text() == "ClusterIP" {
+        for port in spec.items("ports") {
+            let on_node = port.at("nodePort");
+            if on_node.number().unwrap_or(0) != 0 {
+                errors.push(on_node.forbidden("may not be used when `type` is 'ClusterIP'"));
+            }
+        }
+    }
     for port in spec.items("ports") {
         let on_node = port.at("nodePort");
         let number = on_node.number().unwrap_or(0);
-        if number != 0 && spec.at("type").text() == "ClusterIP" {
-            errors.push(on_node.forbidden("may not be used when `type` is 'ClusterIP'"));
-        }
         if number != 0 && !on_nodes.insert((port.at("protocol").text(), number)) {
             errors.push(on_node.duplicate());
         }
@@ -243,16 +260,26 @@ fn port_numbers(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn load_balancer(spec: &Field<'_, '_>, errors: &mut Errors) {
-    let balanced = spec.at("type").text() == "LoadBalancer";
-    for member in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
-        if !balanced {
-            spec.at(member).must_be_unset(LOAD_BALANCERS_ALONE, errors);
-        }
+/// Checks the class of a load balancer, which nothing else has. Follows `validateLoadBalancerClassField`.
+fn class(spec: &Field<'_, '_>, errors: &mut Errors) {
+    let class = spec.at("loadBalancerClass");
+    if spec.at("type").text() != "LoadBalancer" {
+        class.must_be_unset(LOAD_BALANCERS_ALONE, errors);
+    } else if class.is_set() {
+        class.must_conform(formats::label_key, errors);
     }
-    if balanced && spec.at("loadBalancerClass").is_set() {
-        spec.at("loadBalancerClass")
-            .must_conform(formats::label_key, errors);
+}
+
+/// Checks that both annotations about the topology of a cluster say the same.
+fn topology(object: &Field<'_, '_>, errors: &mut Errors) {
+    let annotations = object.at("metadata.annotations");
+    let both = [TOPOLOGY_MODE, OLD_TOPOLOGY].map(|it| annotations.value().get(it));
+    if let [Some(mode), Some(old)] = both
+        && mode != old
+    {
+        let field = format!("{}[{TOPOLOGY_MODE}]", annotations.field());
+        let why = format!("must match annotations[{OLD_TOPOLOGY}] when both are specified");
+        errors.push(FieldError::invalid(field, mode, why));
     }
 }
 
@@ -270,7 +297,8 @@ fn source_ranges(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Error
     if !balanced {
         errors.push(blamed.forbidden(LOAD_BALANCERS_ALONE));
     }
-    let known = texts(&was, "loadBalancerSourceRanges");
+    let known = was.items("loadBalancerSourceRanges");
+    let known: HashSet<&str> = known.map(|one| one.text().trim()).collect();
     for (index, range) in ranges.items("").enumerate() {
         let text = range.text().trim();
         for why in cidr(text).into_iter().filter(|_| !known.contains(text)) {
@@ -341,7 +369,11 @@ fn traffic(spec: &Field<'_, '_>, errors: &mut Errors) {
 /// Checks an update of a Service: cluster IPs are immutable as long as its type has any. Follows
 /// `ValidateServiceUpdate`.
 pub(crate) fn service_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    changes(object, old, errors);
     service(object, old, errors);
+}
+
+fn changes(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (spec, was) = (object.at("spec"), old.at("spec"));
     let external = |spec: &Field<'_, '_>| spec.at("type").text() == "ExternalName";
     let headless = (is_headless(&spec), is_headless(&was));
@@ -358,6 +390,7 @@ pub(crate) fn service_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors
     if balanced(&spec) && balanced(&was) && class.value() != was.at("loadBalancerClass").value() {
         errors.push(class.invalid_value(class.value().clone(), "may not change once set"));
     }
+    self::class(&spec, errors);
     let port = spec.at("healthCheckNodePort");
     let before = was.at("healthCheckNodePort");
     let local = |spec: &Field<'_, '_>| spec.at("externalTrafficPolicy").text() == "Local";
@@ -461,6 +494,37 @@ mod tests {
     }
 
     #[test]
+    fn annotations_about_the_topology_agree() {
+        let of = |mode: &str| {
+            let annotations = json!({TOPOLOGY_MODE: mode, OLD_TOPOLOGY: "Auto"});
+            let object = json!({"metadata": {"annotations": annotations}, "spec": good()});
+            crate::validation::messages(&crate::validation::found(new_service, &object))
+        };
+        assert_eq!(of("Auto"), [""; 0]);
+        let why = "metadata.annotations[service.kubernetes.io/topology-mode]: Invalid value: \"Other\": must match annotations[service.kubernetes.io/topology-aware-hints] when both are specified";
+        assert_eq!(of("Other"), [why]);
+    }
+
+    #[test]
+    fn changes_are_judged_before_the_service() {
+        let balanced = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Cluster",
+            "loadBalancerClass": "a"});
+        let old = json!({"spec": with(balanced)});
+        let mut new = old.clone();
+        new["spec"]["clusterIP"] = json!("10.0.0.2");
+        new["spec"]["clusterIPs"] = json!(["10.0.0.2"]);
+        new["spec"]["loadBalancerClass"] = json!("-");
+        new["spec"]["ports"] = json!([]);
+        let errors = crate::validation::found_in_change(service_update, &new, &old);
+        let fields: Vec<_> = errors.iter().map(|it| it.field.as_str()).collect();
+        let class = "spec.loadBalancerClass";
+        assert_eq!(
+            fields,
+            ["spec.clusterIPs[0]", class, class, "spec.ports", class]
+        );
+    }
+
+    #[test]
     fn what_is_wrong_with_services_is_told() {
         let port = |number: i64, name: &str| json!({"port": number, "name": name, "targetPort": "web", "protocol": "TCP"});
         let cases: &[(Value, &[&str])] = &[
@@ -492,6 +556,21 @@ mod tests {
                     "spec.externalIPs[0]: Invalid value: \"127.0.0.1\": may not be in the loopback range (127.0.0.0/8, ::1/128)",
                     "spec.externalIPs[1]: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
                     "spec.externalTrafficPolicy: Required value",
+                ],
+            ),
+            (
+                json!({"clusterIPs": ["10.0.0.1", "10.0.0.2", "::1"], "ipFamilies": ["IPv6", "Odd"],
+                    "ipFamilyPolicy": "RequireDualStack"}),
+                &[
+                    "spec.ipFamilies[1]: Unsupported value: \"Odd\": supported values: \"IPv4\", \"IPv6\"",
+                    "spec.clusterIPs: Invalid value: [\"10.0.0.1\",\"10.0.0.2\",\"::1\"]: may only hold up to 2 values",
+                    "spec.clusterIPs[0]: Invalid value: \"10.0.0.1\": expected an IPv6 value as indicated by `ipFamilies[0]`",
+                ],
+            ),
+            (
+                json!({"trafficDistribution": "Odd"}),
+                &[
+                    "spec.trafficDistribution: Unsupported value: \"Odd\": supported values: \"PreferClose\", \"PreferSameZone\", \"PreferSameNode\"",
                 ],
             ),
             (

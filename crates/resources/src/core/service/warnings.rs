@@ -1,11 +1,18 @@
 //! The warnings about a Service that is accepted.
 
+use super::validation::{OLD_TOPOLOGY, TOPOLOGY_MODE};
 use crate::validation::address_warnings;
 use crate::validation::field::Field;
 
 /// Adds the warnings about a Service. Follows `GetWarningsForService`.
 pub(crate) fn service(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let spec = object.at("spec");
+    let annotations = object.at("metadata.annotations").value();
+    if annotations.get(OLD_TOPOLOGY).is_some() {
+        warnings.push(format!(
+            "annotation {OLD_TOPOLOGY} is deprecated, please use {TOPOLOGY_MODE} instead"
+        ));
+    }
     let external = spec.at("type").text() == "ExternalName";
     let cluster_ip = spec.at("clusterIP").text();
     if !matches!(cluster_ip, "" | "None") {
