@@ -155,8 +155,8 @@ fn cluster() -> Vec<RowBuilder> {
                     .defaults_on_read(stored::node)
                     .hooks(Nodes)
                     .off(node::DYNAMIC)
-                    .check(cluster::node)
-                    .check_on_update(cluster::node_update)
+                    .check(node::validation::node)
+                    .check_on_update(node::validation::node_update)
                     .part("status", node::status()),
             ),
         V1.namespaced("persistentvolumeclaims", "PersistentVolumeClaim")

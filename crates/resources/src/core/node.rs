@@ -1,16 +1,16 @@
 //! Nodes. Unlike other kinds, a node may be created with its status.
 
 pub(crate) mod table;
+pub(crate) mod validation;
 
 use ringwatch_apimachinery::path::{get, keep, list, set};
 use ringwatch_registry::RequestContext;
 use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 use serde_json::{Value, json};
 
-use super::cluster;
 use crate::strategy::generic::drop_unless_there;
 use crate::strategy::kind_hooks::KindHooks;
-use crate::validation::{Field, address_warnings, found, found_in_change};
+use crate::validation::{Field, address_warnings, found_in_change};
 
 /// The fields of the dynamic configuration of kubelets, which Kubernetes has no more.
 pub(super) const DYNAMIC: &[&str] = &["spec.configSource", CONFIG];
@@ -41,6 +41,9 @@ impl KindHooks for Nodes {
     fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
         let mut warnings = Vec::new();
         let node = Field::root(object);
+        if node.at("spec.configSource").is_set() {
+            warnings.push("spec.configSource: the feature is removed".to_owned());
+        }
         if !node.at("spec.externalID").is_empty() {
             let why = "this field is deprecated, and is unused by Kubernetes";
             warnings.push(format!("spec.externalID: {why}"));
@@ -56,11 +59,7 @@ impl KindHooks for Nodes {
 pub(super) fn status() -> SubresourceStrategy {
     SubresourceStrategy::new("status", SubresourceMetadata::Free)
         .finish(|_, object, old| drop_unless_there(object, old, &[CONFIG]))
-        .validate_update(|object, old| {
-            let mut errors = found(cluster::node_resources, object);
-            errors.extend(found_in_change(cluster::node_update, object, old));
-            errors
-        })
+        .validate_update(|object, old| found_in_change(validation::node_update, object, old))
 }
 
 #[cfg(test)]

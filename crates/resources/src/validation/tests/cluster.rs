@@ -63,7 +63,7 @@ fn kinds_of_the_cluster_that_are_wrong() {
 #[test]
 fn nodes_that_are_wrong() {
     refused(
-        crate::core::cluster::node,
+        crate::core::node::validation::node,
         &json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}),
         &[
             (
