@@ -81,6 +81,7 @@ fn configuration() -> Vec<RowBuilder> {
                     .defaults(defaults::RESOURCE_QUOTA)
                     .check(quota::quota)
                     .check_on_update(quota::quota_update)
+                    .warn(quota::quota_warnings)
                     .status_update(SubresourceMetadata::Free, quota::quota_status)
                     .returns_deleted_object(),
             ),

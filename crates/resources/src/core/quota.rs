@@ -34,6 +34,8 @@ const CONTRARY: [[&str; 2]; 2] = [
     ["Terminating", "NotTerminating"],
 ];
 
+const UNFIT: &str = "unsupported scope applied to resource";
+
 /// The behaviour of LimitRanges: one without a name gets a random one.
 #[derive(Debug)]
 pub(super) struct LimitRanges;
@@ -60,7 +62,9 @@ pub(crate) fn limit_range(object: &Field<'_, '_>, errors: &mut Errors) {
         if !seen.insert(kind.text()) {
             errors.push(kind.duplicate());
         }
-        names(&limit, errors);
+        for list in ["max", "min", "default", "defaultRequest"] {
+            names(&limit, list, errors);
+        }
         if kind.text() == "PersistentVolumeClaim"
             && !limit.at("min.storage").is_set()
             && !limit.at("max.storage").is_set()
@@ -69,38 +73,57 @@ pub(crate) fn limit_range(object: &Field<'_, '_>, errors: &mut Errors) {
                 "either minimum or maximum storage value is required, but neither was provided";
             errors.push(limit.at("limits").required(why));
         }
-        order(&limit, errors);
+        names(&limit, "maxLimitRequestRatio", errors);
+        let lists: &[&str] = match kind.text() {
+            "Pod" => &["max", "min", "maxLimitRequestRatio"],
+            _ => &[
+                "max",
+                "min",
+                "default",
+                "defaultRequest",
+                "maxLimitRequestRatio",
+            ],
+        };
+        let resources = lists.iter().flat_map(|list| limit.members(list));
+        let resources: BTreeSet<&str> = resources.map(|(resource, _)| resource).collect();
+        for resource in resources {
+            order(&limit, resource, errors);
+            ratio(&limit, resource, errors);
+            equal_defaults(&limit, resource, errors);
+        }
     }
 }
 
-fn names(limit: &Field<'_, '_>, errors: &mut Errors) {
+/// Checks the names of the resources in a list of a limit. Follows `validateLimitRangeResourceName`.
+fn names(limit: &Field<'_, '_>, list: &str, errors: &mut Errors) {
     let kind = limit.at("type").text();
-    for list in [
-        "max",
-        "min",
-        "default",
-        "defaultRequest",
-        "maxLimitRequestRatio",
-    ] {
-        if kind == "Pod" && list.starts_with("default") {
-            let set = limit.at(list);
-            if !set.is_empty() {
-                errors.push(set.forbidden("may not be specified when `type` is 'Pod'"));
-            }
-            continue;
+    if kind == "Pod" && list.starts_with("default") {
+        let set = limit.at(list);
+        if !set.is_empty() {
+            errors.push(set.forbidden("may not be specified when `type` is 'Pod'"));
         }
-        for (resource, quantity) in limit.members(list) {
-            if matches!(kind, "Pod" | "Container") {
-                container_name(resource, &quantity, errors);
-            } else {
-                name(resource, &quantity, errors);
-            }
+        return;
+    }
+    for (resource, quantity) in limit.members(list) {
+        if matches!(kind, "Pod" | "Container") {
+            container_name(resource, &quantity, errors);
+        } else {
+            name(resource, &quantity, errors);
         }
     }
 }
 
-/// Checks that minimum, default request, default limit and maximum of a limit are in ascending order.
-fn order(limit: &Field<'_, '_>, errors: &mut Errors) {
+/// Returns the quantity of a resource in a list of a limit. The limits of pods have no defaults.
+fn quantity_in<'v, 's>(limit: &Field<'v, '_>, list: &str, resource: &str) -> Option<Field<'v, 's>> {
+    if limit.at("type").text() == "Pod" && list.starts_with("default") {
+        return None;
+    }
+    let list = limit.value().get(list)?;
+    list.get(resource).map(Field::root)
+}
+
+/// Checks that minimum, default request, default limit and maximum of a resource are in ascending order.
+fn order(limit: &Field<'_, '_>, resource: &str, errors: &mut Errors) {
     const ORDER: &[(&str, &str, &str, &str)] = &[
         (
             "min",
@@ -139,81 +162,70 @@ fn order(limit: &Field<'_, '_>, errors: &mut Errors) {
             "default value LESS is greater than max value MORE",
         ),
     ];
-    let of_pods = limit.at("type").text() == "Pod";
     for (less, more, blamed, words) in ORDER {
-        if of_pods && (less.starts_with("default") || more.starts_with("default")) {
+        let both = [less, more].map(|list| quantity_in(limit, list, resource));
+        let [Some(low), Some(high)] = both else {
             continue;
-        }
-        for (resource, low) in limit.members(less) {
-            let Some(high) = limit.at(more).value().get(resource).map(Field::root) else {
-                continue;
+        };
+        if low.quantity() > high.quantity() {
+            let (low, high) = (low.quantity_text(), high.quantity_text());
+            let why = words.replace("LESS", &low).replace("MORE", &high);
+            let shown = match *blamed {
+                "default" if *less == "default" => &high,
+                "defaultRequest" if *more == "defaultRequest" => &high,
+                _ => &low,
             };
-            if low.quantity() > high.quantity() {
-                let (low, high) = (low.quantity_text(), high.quantity_text());
-                let why = words.replace("LESS", &low).replace("MORE", &high);
-                let shown = match *blamed {
-                    "default" if *less == "default" => &high,
-                    "defaultRequest" if *more == "defaultRequest" => &high,
-                    _ => &low,
-                };
-                let mut error = limit.at(blamed).invalid_value(shown.as_str(), why);
-                error.field = format!("{}[{resource}]", error.field);
-                errors.push(error);
-            }
+            let mut error = limit.at(blamed).invalid_value(shown.as_str(), why);
+            error.field = format!("{}[{resource}]", error.field);
+            errors.push(error);
         }
-    }
-    ratios(limit, errors);
-    if !of_pods {
-        equal_defaults(limit, errors);
     }
 }
 
-/// Checks that the ratios of a limit are possible: at least 1, and at most the maximum over the minimum.
-fn ratios(limit: &Field<'_, '_>, errors: &mut Errors) {
+/// Checks that the ratio of a resource is possible: at least 1, and at most the maximum over the minimum.
+fn ratio(limit: &Field<'_, '_>, resource: &str, errors: &mut Errors) {
+    const RATIOS: &str = "maxLimitRequestRatio";
+    let Some(ratio) = quantity_in(limit, RATIOS, resource) else {
+        return;
+    };
     let one: Option<Quantity> = "1".parse().ok();
-    for (resource, ratio) in limit.members("maxLimitRequestRatio") {
-        let text = ratio.quantity_text();
-        if ratio.quantity() < one {
-            let why = format!("ratio {text} is less than 1");
-            errors.push(ratio.invalid_value(text.as_str(), why));
-        }
-        let bound = |list: &str| {
-            limit
-                .at(list)
-                .value()
-                .get(resource)
-                .map(Field::root)?
-                .quantity()
-        };
-        let (Some(least), Some(most)) = (bound("min"), bound("max")) else {
-            continue;
-        };
-        let largest = most.ratio(least);
-        if ratio
-            .quantity()
-            .zip(one)
-            .is_some_and(|(ratio, one)| ratio.ratio(one) > largest)
-        {
-            let why = format!("ratio {text} is greater than max/min = {largest:.6}");
-            errors.push(ratio.invalid_value(text, why));
-        }
+    let text = ratio.quantity_text();
+    let mut blame = |why: String| {
+        let mut error = limit.at(RATIOS).invalid_value(text.as_str(), why);
+        error.field = format!("{}[{resource}]", error.field);
+        errors.push(error);
+    };
+    if ratio.quantity() < one {
+        blame(format!("ratio {text} is less than 1"));
+    }
+    let bound = |list| quantity_in(limit, list, resource)?.quantity();
+    let (Some(least), Some(most)) = (bound("min"), bound("max")) else {
+        return;
+    };
+    let largest = most.ratio(least);
+    let both = ratio.quantity().zip(one);
+    if both.is_some_and(|(ratio, one)| ratio.ratio(one) > largest) {
+        blame(format!(
+            "ratio {text} is greater than max/min = {largest:.6}"
+        ));
     }
 }
 
 /// Checks that the default request of what cannot be overcommitted, such as huge pages, is its default limit.
-fn equal_defaults(limit: &Field<'_, '_>, errors: &mut Errors) {
-    let limits = limit.at("default");
-    for (resource, request) in limit.members("defaultRequest") {
-        let Some(most) = limits.value().get(resource).map(Field::root) else {
-            continue;
-        };
-        if !is_overcommitted(resource) && most.quantity() != request.quantity() {
-            let (most, request_text) = (most.quantity_text(), request.quantity_text());
-            let why = format!(
-                "default value {most} must equal to defaultRequest value {request_text} in {resource}"
-            );
-            errors.push(request.invalid_value(request_text, why));
-        }
+fn equal_defaults(limit: &Field<'_, '_>, resource: &str, errors: &mut Errors) {
+    let both = ["default", "defaultRequest"].map(|list| quantity_in(limit, list, resource));
+    let [Some(most), Some(request)] = both else {
+        return;
+    };
+    if !is_overcommitted(resource) && most.quantity() != request.quantity() {
+        let (most, request) = (most.quantity_text(), request.quantity_text());
+        let why = format!(
+            "default value {most} must equal to defaultRequest value {request} in {resource}"
+        );
+        let requests = limit.at("defaultRequest");
+        let mut error = requests.invalid_value(request, why);
+        error.field = format!("{}[{resource}]", error.field);
+        errors.push(error);
     }
 }
 
@@ -238,28 +250,21 @@ fn quantities(object: &Field<'_, '_>, lists: &[&str], errors: &mut Errors) {
     }
 }
 
-/// Checks a ResourceQuota. Follows `ValidateResourceQuota`.
+/// Checks a ResourceQuota, whose status the server writes. Follows `ValidateResourceQuotaSpec`.
 pub(crate) fn quota(object: &Field<'_, '_>, errors: &mut Errors) {
-    quantities(object, &["spec.hard", "status.hard", "status.used"], errors);
+    quantities(object, &["spec.hard"], errors);
     let spec = object.at("spec");
+    let unfit = UnfitResources::of(&spec);
     let scopes = spec.at("scopes");
-    let unfit: Vec<&str> = SCOPES
-        .iter()
-        .copied()
-        .filter(|scope| has_unfit_resource(&spec, scope))
-        .collect();
     // Every error shows all scopes.
-    let errors_max = 1 + ERROR_BYTES_MAX / scopes.value().to_string().len();
-    let errors_max = errors.len() + errors_max;
+    let errors_max = errors.len() + errors_max(scopes.value());
     for scope in spec.items("scopes") {
-        if errors.len() >= errors_max {
-            break;
-        }
-        if !SCOPES.contains(&scope.text()) {
+        if !SCOPES.contains(&scope.text()) && errors.len() < errors_max {
             errors.push(scopes.invalid("unsupported scope"));
         }
-        if unfit.contains(&scope.text()) {
-            errors.push(scopes.invalid("unsupported scope applied to resource"));
+        let room = errors_max.saturating_sub(errors.len());
+        for _ in 0..unfit.count(scope.text()).min(room) {
+            errors.push(scopes.invalid(UNFIT));
         }
     }
     contrary(
@@ -267,7 +272,73 @@ pub(crate) fn quota(object: &Field<'_, '_>, errors: &mut Errors) {
         |scope| scopes.items("").any(|it| it.text() == scope),
         errors,
     );
-    selectors(&spec, errors);
+    selectors(&spec, &unfit, errors);
+}
+
+/// Returns how many errors may show a value.
+fn errors_max(shown: &Value) -> usize {
+    1 + ERROR_BYTES_MAX / shown.to_string().len()
+}
+
+/// How many of a quota's resources objects of each scope do not have.
+struct UnfitResources(Vec<(&'static str, usize)>);
+
+impl UnfitResources {
+    fn of(spec: &Field<'_, '_>) -> Self {
+        let limited = || {
+            spec.members("hard")
+                .filter(|(resource, _)| is_quota(resource))
+        };
+        let count = |scope: &str| limited().filter(|(it, _)| !fits(scope, it)).count();
+        Self(SCOPES.iter().map(|it| (*it, count(it))).collect())
+    }
+
+    fn count(&self, scope: &str) -> usize {
+        let found = self.0.iter().find(|(it, _)| *it == scope);
+        found.map_or(0, |(_, count)| *count)
+    }
+}
+
+/// Returns true if objects of a scope have a resource. Follows `IsResourceQuotaScopeValidForResource` in
+/// pkg/apis/core/helper.
+fn fits(scope: &str, resource: &str) -> bool {
+    const OF_PODS: &[&str] = &[
+        "cpu",
+        "limits.cpu",
+        "limits.memory",
+        "memory",
+        "pods",
+        "requests.cpu",
+        "requests.memory",
+    ];
+    match scope {
+        "BestEffort" => resource == "pods",
+        "VolumeAttributesClass" => {
+            matches!(resource, "persistentvolumeclaims" | "requests.storage")
+        }
+        _ => OF_PODS.contains(&resource),
+    }
+}
+
+/// Adds the warnings about a new ResourceQuota: requests may not be as much as limits. Follows `WarningsOnCreate` in
+/// pkg/registry/core/resourcequota/strategy.go.
+pub(crate) fn quota_warnings(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
+    let hard = object.at("spec.hard").value();
+    for resource in ["cpu", "memory", "storage", "ephemeral-storage"] {
+        let (of_requests, of_limits) =
+            (format!("requests.{resource}"), format!("limits.{resource}"));
+        let plain = matches!(resource, "cpu" | "memory") && hard.get(&of_requests).is_none();
+        let of_requests = if plain { resource } else { &of_requests };
+        let both = [of_requests, &of_limits].map(|it| hard.get(it).map(Field::root));
+        if let [Some(requests), Some(limits)] = both
+            && requests.quantity() > limits.quantity()
+        {
+            let (requests, limits) = (requests.canonical_quantity(), limits.canonical_quantity());
+            warnings.push(format!(
+                "ResourceQuota {of_requests} ({requests}) should be less than {of_limits} ({limits})"
+            ));
+        }
+    }
 }
 
 fn contrary(blamed: &Field<'_, '_>, has: impl Fn(&str) -> bool, errors: &mut Errors) {
@@ -278,11 +349,13 @@ fn contrary(blamed: &Field<'_, '_>, has: impl Fn(&str) -> bool, errors: &mut Err
     }
 }
 
-fn selectors(spec: &Field<'_, '_>, errors: &mut Errors) {
+fn selectors(spec: &Field<'_, '_>, unfit: &UnfitResources, errors: &mut Errors) {
     let list = spec.at("scopeSelector.matchExpressions");
     // Kubernetes leaves a part out of the path.
-    let blamed = spec.at("scopeSelector");
-    let blamed = |member: &'static str| format!("{}.matchExpressions{member}", blamed.field());
+    let selector = spec.at("scopeSelector");
+    let blamed = |member: &'static str| format!("{}.matchExpressions{member}", selector.field());
+    // Each error about resources shows the whole selector.
+    let mut room = errors_max(selector.value());
     for expression in list.items("") {
         let [scope, operator, values] =
             ["scopeName", "operator", "values"].map(|member| expression.at(member));
@@ -293,6 +366,11 @@ fn selectors(spec: &Field<'_, '_>, errors: &mut Errors) {
         };
         if !SCOPES.contains(&scope.text()) {
             blame(&scope, ".scopeName", "unsupported scope");
+        }
+        let shown = unfit.count(scope.text()).min(room);
+        room -= shown;
+        for _ in 0..shown {
+            blame(&selector, "", UNFIT);
         }
         let any_value = matches!(scope.text(), "PriorityClass" | "VolumeAttributesClass");
         if SCOPES.contains(&scope.text()) && !any_value && operator.text() != "Exists" {
@@ -321,31 +399,6 @@ fn selectors(spec: &Field<'_, '_>, errors: &mut Errors) {
         error.field = blamed("");
         error
     }));
-}
-
-/// Returns true if the quota limits a resource that objects of a scope do not have.
-fn has_unfit_resource(spec: &Field<'_, '_>, scope: &str) -> bool {
-    let of_pods = |resource: &str| {
-        resource == "pods"
-            || ["cpu", "memory", "ephemeral-storage"].iter().any(|it| {
-                resource
-                    .trim_start_matches("requests.")
-                    .trim_start_matches("limits.")
-                    == *it
-            })
-            || resource.contains("hugepages-")
-    };
-    let fits = |resource: &str| match scope {
-        "BestEffort" => resource == "pods",
-        "VolumeAttributesClass" => {
-            matches!(resource, "persistentvolumeclaims" | "requests.storage")
-        }
-        _ => of_pods(resource),
-    };
-    SCOPES.contains(&scope)
-        && spec
-            .members("hard")
-            .any(|(resource, _)| is_quota(resource) && !fits(resource))
 }
 
 /// Checks an update of a ResourceQuota: its scopes are immutable. Follows `ValidateResourceQuotaUpdate`.
