@@ -107,7 +107,6 @@ fn configuration() -> Vec<RowBuilder> {
                 Generic::new()
                     .names_on_update()
                     .hooks(ServiceAccounts)
-                    .warn_always(warnings::service_account)
                     .returns_deleted_object(),
             ),
     ]

@@ -12,12 +12,13 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use x509_parser::prelude::Pem;
 
+use super::pod::warnings::{self, names_secrets_to_mount};
 use crate::strategy::kind_hooks::KindHooks;
+use crate::validation::Field;
+use crate::validation::values::config_key;
 
 /// Maximum size of an object's data in bytes.
 const DATA_BYTES_MAX: usize = 1024 * 1024;
-/// Maximum length of a key in bytes.
-const KEY_BYTES_MAX: usize = 253;
 
 /// The behaviour of ConfigMaps: validation of keys and size, and immutability.
 #[derive(Debug)]
@@ -34,33 +35,40 @@ pub(super) struct ServiceAccounts;
 const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 
 impl KindHooks for ConfigMaps {
-    fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
-        let mut bytes = 0;
-        for (key, value) in members(object, "data") {
-            errors.extend(wrong_key("data", key));
-            if get(object, "binaryData").is_some_and(|binary| binary.get(key).is_some()) {
-                let why = "duplicate of key present in binaryData";
-                errors.push(FieldError::invalid(
-                    format!("data[{key}]"),
-                    &json!(key),
-                    why,
-                ));
-            }
-            bytes += value.len();
-        }
-        for (key, value) in members(object, "binaryData") {
-            errors.extend(wrong_key("binaryData", key));
-            bytes += decoded_len(value);
-        }
-        // The error has no field, and Kubernetes writes an empty path as `[]`.
-        errors.extend(too_much("[]", bytes));
-        errors
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        wrong_config_map(object)
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        frozen(object, old, &["data", "binaryData"])
+        let mut errors = frozen(object, old, &["data", "binaryData"]);
+        errors.extend(wrong_config_map(object));
+        errors
     }
+}
+
+/// Returns the errors in the data of a ConfigMap. Follows `ValidateConfigMap`.
+fn wrong_config_map(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut bytes = 0;
+    for (key, value) in members(object, "data") {
+        errors.extend(wrong_key("data", key));
+        if get(object, "binaryData").is_some_and(|binary| binary.get(key).is_some()) {
+            let why = "duplicate of key present in binaryData";
+            errors.push(FieldError::invalid(
+                format!("data[{key}]"),
+                &json!(key),
+                why,
+            ));
+        }
+        bytes += value.len();
+    }
+    for (key, value) in members(object, "binaryData") {
+        errors.extend(wrong_key("binaryData", key));
+        bytes += decoded_len(value);
+    }
+    // The error has no field, and Kubernetes writes an empty path as `[]`.
+    errors.extend(too_much("[]", bytes));
+    errors
 }
 
 impl KindHooks for ServiceAccounts {
@@ -70,6 +78,15 @@ impl KindHooks for ServiceAccounts {
 
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, _old: &Value) {
         keep_names_of_secrets(object);
+    }
+
+    /// Warns of an annotation that does nothing any more when it is new.
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if !old.is_some_and(|old| names_secrets_to_mount(&Field::root(old))) {
+            warnings::service_account(&Field::root(object), &mut warnings);
+        }
+        warnings
     }
 }
 
@@ -102,16 +119,8 @@ impl KindHooks for Secrets {
         }
     }
 
-    fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
-        let mut bytes = 0;
-        for (key, value) in members(object, "data") {
-            errors.extend(wrong_key("data", key));
-            bytes += decoded_len(value);
-        }
-        errors.extend(too_much("data", bytes));
-        errors.extend(missing_keys(object));
-        errors
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        wrong_secret(object)
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
@@ -121,12 +130,26 @@ impl KindHooks for Secrets {
             errors.push(FieldError::invalid("type", kind, "field is immutable"));
         }
         errors.extend(frozen(object, old, &["data"]));
+        errors.extend(wrong_secret(object));
         errors
     }
 
     fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
         lacks_pem(object).map(str::to_owned).into_iter().collect()
     }
+}
+
+/// Returns the errors in the data of a Secret. Follows `ValidateSecret`.
+fn wrong_secret(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut bytes = 0;
+    for (key, value) in members(object, "data") {
+        errors.extend(wrong_key("data", key));
+        bytes += decoded_len(value);
+    }
+    errors.extend(too_much("data", bytes));
+    errors.extend(missing_keys(object));
+    errors
 }
 
 /// Returns what a secret with a certificate and its key lacks to be read. Follows `warningsForSecret`, but for whether
@@ -170,27 +193,12 @@ fn too_much(field: &str, bytes: usize) -> Option<FieldError> {
     })
 }
 
-fn wrong_key(map: &str, key: &str) -> Option<FieldError> {
-    let why = if key.len() > KEY_BYTES_MAX {
-        format!("must be no more than {KEY_BYTES_MAX} bytes")
-    } else if matches!(key, "." | "..") {
-        format!("must not be '{key}'")
-    } else if key.starts_with("..") {
-        "must not start with '..'".to_owned()
-    } else if key.is_empty() || !key.bytes().all(is_key_byte) {
-        "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')".to_owned()
-    } else {
-        return None;
-    };
-    Some(FieldError::invalid(
-        format!("{map}[{key}]"),
-        &json!(key),
-        why,
-    ))
-}
-
-fn is_key_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+/// Returns the errors in a key of the data.
+fn wrong_key(map: &str, key: &str) -> impl Iterator<Item = FieldError> {
+    let field = format!("{map}[{key}]");
+    let shown = Value::from(key);
+    let wrong = config_key(key).into_iter();
+    wrong.map(move |why| FieldError::invalid(field.as_str(), &shown, why))
 }
 
 /// Returns the errors of an update that changes data of an immutable object or makes it mutable.
@@ -292,9 +300,9 @@ mod tests {
         let text = "x".repeat(DATA_BYTES_MAX);
         let message = "Too long: may not be more than 1048576 bytes";
         let fits = json!({"data": {"v": text}});
-        assert_eq!(ConfigMaps.validate(&fits), []);
+        assert_eq!(wrong_config_map(&fits), []);
         let huge = json!({"data": {"v": text, "w": "x"}});
-        let [error] = &ConfigMaps.validate(&huge)[..] else {
+        let [error] = &wrong_config_map(&huge)[..] else {
             panic!("one error");
         };
         assert_eq!(
@@ -302,7 +310,7 @@ mod tests {
             ("[]", message)
         );
         let secret = json!({"data": {"v": STANDARD.encode(text + "x")}});
-        let [error] = &Secrets.validate(&secret)[..] else {
+        let [error] = &wrong_secret(&secret)[..] else {
             panic!("one error");
         };
         assert_eq!(
@@ -333,6 +341,17 @@ mod tests {
                 ("data".to_owned(), message)
             ]
         );
+        let errors = ConfigMaps.validate_update(&json!({"data": {"/": ""}}), &old);
+        assert_eq!(errors.last().map(|it| it.field.as_str()), Some("data[/]"));
+    }
+
+    #[test]
+    fn an_annotation_without_effect_is_told_once() {
+        let annotated = json!({"metadata": {"annotations": {"kubernetes.io/enforce-mountable-secrets": "true"}}});
+        let warned = |old: Option<&Value>| ServiceAccounts.warnings(&annotated, old).len();
+        assert_eq!(warned(None), 1);
+        assert_eq!(warned(Some(&json!({}))), 1);
+        assert_eq!(warned(Some(&annotated)), 0);
     }
 
     #[test]
@@ -341,12 +360,14 @@ mod tests {
             errors.into_iter().map(|error| error.field).collect()
         };
         let map = json!({"data": {"a/b": "", "..": "", "ok.x_Y-1": ""}});
-        assert_eq!(fields(ConfigMaps.validate(&map)), ["data[..]", "data[a/b]"]);
+        assert_eq!(fields(wrong_config_map(&map)), ["data[..]", "data[a/b]"]);
+        let long = json!({"data": {"/".repeat(254): ""}});
+        assert_eq!(wrong_config_map(&long).len(), 2);
         let tls = json!({"type": "kubernetes.io/tls", "data": {"tls.crt": ""}});
-        assert_eq!(fields(Secrets.validate(&tls)), ["data[tls.key]"]);
+        assert_eq!(fields(wrong_secret(&tls)), ["data[tls.key]"]);
         let token = json!({"type": "kubernetes.io/service-account-token"});
         assert_eq!(
-            fields(Secrets.validate(&token)),
+            fields(wrong_secret(&token)),
             ["metadata.annotations[kubernetes.io/service-account.name]"]
         );
     }
