@@ -13,8 +13,8 @@ const SERIES_MIN: i64 = 2;
 /// The namespaces of events about cluster-scoped objects.
 const ANYWHERE: [&str; 2] = ["default", "kube-system"];
 
-/// The fields of an events.k8s.io Event that are immutable.
-const KEPT: [&str; 13] = [
+/// The fields of an events.k8s.io Event that are immutable, of which Kubernetes looks at one twice.
+const KEPT: [&str; 14] = [
     "involvedObject",
     "reason",
     "message",
@@ -22,6 +22,7 @@ const KEPT: [&str; 13] = [
     "firstTimestamp",
     "lastTimestamp",
     "count",
+    "reason",
     "type",
     "eventTime",
     "action",
@@ -134,6 +135,11 @@ pub(crate) fn changed_event(object: &Value, old: &Value) -> Errors {
         let (now, old) = (root.at(member), before.at(member));
         if TEXTS.contains(&member) {
             now.must_stay_text(&old, &mut wrong);
+        } else if member == "count" {
+            let count = now.number().unwrap_or(0);
+            if count != old.number().unwrap_or(0) {
+                wrong.push(now.invalid_value(count, "field is immutable"));
+            }
         } else {
             now.must_stay(&old, &mut wrong);
         }
@@ -237,7 +243,12 @@ mod tests {
             [
                 "series.count: Invalid value: \"\": should be at least 2",
                 "reason: Invalid value: \"Other\": field is immutable",
+                "reason: Invalid value: \"Other\": field is immutable",
             ]
         );
+        let mut counted = seen();
+        counted["count"] = json!(3);
+        let change = messages(&changed_event(&seen(), &counted));
+        assert_eq!(change, ["count: Invalid value: 0: field is immutable"]);
     }
 }
