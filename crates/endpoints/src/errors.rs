@@ -80,6 +80,11 @@ impl Failure {
         Self(Box::new(Status::failure(400, "BadRequest", message)))
     }
 
+    /// Returns the 500 for what is wrong with the fields of an object where kube-apiserver does not call it invalid.
+    pub(crate) fn wrong_fields(errors: &[FieldError]) -> Self {
+        unknown(FieldError::join(errors))
+    }
+
     /// Returns the 403 for a user who may not do this, as the message says.
     pub(crate) fn forbidden(attributes: &Attributes<'_>, message: &str) -> Self {
         let (name, resource) = (attributes.name, attributes.resource);

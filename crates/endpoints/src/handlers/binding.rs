@@ -18,7 +18,7 @@ use crate::params::{WriteKind, WriteParams};
 /// Assigns the pod to the node that the Binding in the body names.
 ///
 /// # Errors
-/// 400, 413, 415 and 422 for a bad Binding, 404, 409 when the pod has a node already.
+/// 400, 413, 415 and 500 for a bad Binding, 404, 409 when the pod has a node already.
 pub(crate) async fn bind(
     call: &Call<'_>,
     body: RequestBody,
@@ -32,7 +32,7 @@ pub(crate) async fn bind(
         .ensure_namespace(call.namespace(), &mut binding)
         .map_err(|error| call.fail(error))?;
     let name = pod_name(call, &binding)?;
-    check_target(&binding, &name).map_err(|error| call.fail(error))?;
+    check_target(&binding)?;
     posted::admit(call, &name, &mut binding, params.dry_run).await?;
     let mut bound = Bound {
         name: name.clone(),
@@ -64,19 +64,20 @@ fn pod_name(call: &Call<'_>, binding: &Value) -> Result<String, Failure> {
     Ok(named.to_owned())
 }
 
-/// Checks that a Binding names a node.
-fn check_target(binding: &Value, name: &str) -> Result<(), Error> {
+/// Checks that a Binding names a node. Follows `ValidatePodBinding` in pkg/apis/core/validation/validation.go of
+/// Kubernetes 1.36.
+fn check_target(binding: &Value) -> Result<(), Failure> {
     let text = |path: &str| {
         let value = binding.pointer(path).and_then(Value::as_str);
-        value.unwrap_or_default().to_owned()
+        value.unwrap_or_default()
     };
     let mut errors = Vec::new();
     let kind = text("/target/kind");
-    if !matches!(kind.as_str(), "" | "Node") {
+    if !matches!(kind, "" | "Node") {
         errors.push(FieldError::new(
             ringwatch_apimachinery::FieldErrorKind::NotSupported,
             "target.kind",
-            format!("{kind:?}: supported values: \"Node\", \"\""),
+            format!("{kind:?}: supported values: \"Node\", \"<empty>\""),
         ));
     }
     if text("/target/name").is_empty() {
@@ -85,11 +86,7 @@ fn check_target(binding: &Value, name: &str) -> Result<(), Error> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Error::Invalid {
-        kind: "Binding".to_owned(),
-        name: name.to_owned(),
-        errors,
-    })
+    Err(Failure::wrong_fields(&errors))
 }
 
 /// The update of a pod that binds it to a node.
@@ -119,5 +116,25 @@ impl UpdatedObject for Bound {
     fn precondition_uid(&self) -> Option<String> {
         let uid = self.binding.pointer("/metadata/uid")?.as_str();
         uid.map(str::to_owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_binding_names_a_node() {
+        let check = |target: Value| check_target(&json!({ "target": target }));
+        assert!(check(json!({"name": "n"})).is_ok());
+        assert!(check(json!({"kind": "Node", "name": "n"})).is_ok());
+        let failure = check(json!({"kind": "Pod"})).expect_err("a failure");
+        assert_eq!(failure.status().code, Some(500));
+        assert_eq!(
+            failure.status().message,
+            "[target.kind: Unsupported value: \"Pod\": supported values: \"Node\", \"<empty>\", target.name: Required value]"
+        );
     }
 }
