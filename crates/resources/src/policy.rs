@@ -36,7 +36,8 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                     )
                     .name_rule(NameRule::PathSegment)
                     .defaults(DISRUPTION_BUDGET)
-                    .check(validation::disruption_budget)
+                    .check_on_create(validation::disruption_budget)
+                    .check_on_update(validation::disruption_budget_update)
                     .generation(&["spec"])
                     .conditional_update(),
             ),

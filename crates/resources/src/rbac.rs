@@ -27,8 +27,11 @@ pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
         V1.cluster("clusterrolebindings", "ClusterRoleBinding")
             .strategy(binding(validation::cluster_role_binding)),
-        V1.cluster("clusterroles", "ClusterRole")
-            .strategy(role().check(validation::cluster_role)),
+        V1.cluster("clusterroles", "ClusterRole").strategy(
+            role()
+                .check_on_create(validation::cluster_role)
+                .check_on_update(validation::cluster_role_update),
+        ),
         V1.namespaced("rolebindings", "RoleBinding")
             .strategy(binding(validation::role_binding)),
         V1.namespaced("roles", "Role")

@@ -7,11 +7,25 @@ use serde_json::Value;
 use crate::core::pod::validation::scheduling::at_most_all;
 use crate::validation::conditions::conditions;
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::{selector, shown_selector};
+use crate::validation::labels::{is_unreadable, selector_with, shown_selector};
 
-/// Checks a PodDisruptionBudget. Follows `ValidatePodDisruptionBudget`.
+/// Checks a new PodDisruptionBudget. Follows `ValidatePodDisruptionBudget`.
 pub(crate) fn disruption_budget(object: &Field<'_, '_>, errors: &mut Errors) {
-    let spec = object.at("spec");
+    budget_spec(&object.at("spec"), false, errors);
+}
+
+/// Checks an update of a PodDisruptionBudget, whose selector may have wrong values if it could not be read before.
+pub(crate) fn disruption_budget_update(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
+    let any_values = is_unreadable(&old.at("spec.selector"));
+    budget_spec(&object.at("spec"), any_values, errors);
+}
+
+/// Checks the spec of a PodDisruptionBudget. Follows `ValidatePodDisruptionBudgetSpec`.
+fn budget_spec(spec: &Field<'_, '_>, any_values: bool, errors: &mut Errors) {
     let (least, most) = (spec.at("minAvailable"), spec.at("maxUnavailable"));
     if least.is_set() && most.is_set() {
         let mut error = spec.invalid("");
@@ -33,7 +47,7 @@ pub(crate) fn disruption_budget(object: &Field<'_, '_>, errors: &mut Errors) {
         count.must_be_a_count_or_percentage(errors);
         at_most_all(&count, errors);
     }
-    selector(&spec.at("selector"), errors);
+    selector_with(&spec.at("selector"), any_values, errors);
     spec.at("unhealthyPodEvictionPolicy")
         .may_be_one_of(&["AlwaysAllow", "IfHealthyBudget"], errors);
 }

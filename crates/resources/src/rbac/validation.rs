@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::networking::validation::path_segment;
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::selector;
+use crate::validation::labels::{is_unreadable, selector_with};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -18,8 +18,24 @@ pub(crate) fn role(object: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a ClusterRole. Follows `ValidateClusterRole`.
+/// Checks a new ClusterRole. Follows `ValidateClusterRole`.
 pub(crate) fn cluster_role(object: &Field<'_, '_>, errors: &mut Errors) {
+    cluster_role_with(object, false, errors);
+}
+
+/// Checks an update of a ClusterRole: values in its selectors are not told if the old one has a selector that cannot be
+/// read. Follows `ValidateClusterRoleUpdate`.
+pub(crate) fn cluster_role_update(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
+    let mut selectors = old.items("aggregationRule.clusterRoleSelectors");
+    let any_values = selectors.any(|one| is_unreadable(&one));
+    cluster_role_with(object, any_values, errors);
+}
+
+fn cluster_role_with(object: &Field<'_, '_>, any_values: bool, errors: &mut Errors) {
     for rule in object.items("rules") {
         policy_rule(&rule, false, errors);
     }
@@ -30,9 +46,8 @@ pub(crate) fn cluster_role(object: &Field<'_, '_>, errors: &mut Errors) {
             errors.push(selectors.required(why));
         }
         for one in selectors.items("") {
-            let before = errors.len();
-            selector(&one, errors);
-            if errors.len() > before {
+            selector_with(&one, any_values, errors);
+            if is_unreadable(&one) {
                 // Kubernetes shows the selector that it could not make.
                 errors.push(one.invalid_value(Value::Null, "invalid label selector."));
             }

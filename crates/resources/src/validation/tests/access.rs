@@ -24,6 +24,35 @@ fn aggregated_roles_that_are_wrong() {
 }
 
 #[test]
+fn an_update_tells_of_a_selector_that_was_wrong_before_as_a_whole() {
+    use crate::rbac::validation::cluster_role_update;
+    let selector = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]});
+    let role = json!({"aggregationRule": {"clusterRoleSelectors": [selector]}});
+    let fields = |old: &Value| -> Vec<String> {
+        let errors = found_in_change(cluster_role_update, &role, old);
+        errors.into_iter().map(|error| error.field).collect()
+    };
+    let whole = "aggregationRule.clusterRoleSelectors[0]";
+    assert_eq!(fields(&role), [whole]);
+    let value = format!("{whole}.matchExpressions[0].values[0]");
+    assert_eq!(fields(&json!({})), [&value, whole]);
+}
+
+#[test]
+fn budgets_keep_selectors_that_they_were_allowed_earlier() {
+    use crate::policy::validation::{disruption_budget, disruption_budget_update};
+    let selector = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]});
+    let old = json!({"spec": {"selector": selector}});
+    assert_eq!(found(disruption_budget, &old).len(), 1);
+    assert_eq!(found_in_change(disruption_budget_update, &old, &old), []);
+    let right = json!({"spec": {"selector": {}}});
+    assert_eq!(
+        found_in_change(disruption_budget_update, &old, &right).len(),
+        1
+    );
+}
+
+#[test]
 fn roles_and_bindings_that_are_wrong() {
     let role = json!({"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]});
     refused(
