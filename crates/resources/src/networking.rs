@@ -9,7 +9,6 @@ use ringwatch_apimachinery::NameRule;
 use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Value, json};
 
-use super::core::pod::warnings;
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{RowBuilder, RowGroup};
@@ -38,9 +37,9 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                     .initial_status(json!({"loadBalancer": {}}))
                     .part("status", ingress_points::status(ingress_points::of_ingress))
                     .defaults(defaults::INGRESS)
-                    .check(validation::ingress)
-                    .warn(warnings::ingress)
-                    .check_on_create(validation::new_ingress)
+                    .check_on_create(validation::ingress)
+                    .check_on_update(validation::ingress_update)
+                    .warn(warn_of_class)
                     .generation(&["spec"]),
             ),
         V1.cluster("ipaddresses", "IPAddress")
@@ -70,6 +69,20 @@ pub(super) fn rows() -> Vec<RowBuilder> {
     ]
 }
 
+/// The annotation that named the class of an Ingress before there was the field.
+const OLD_INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
+
+/// Warns of a class that a new Ingress names by the annotation alone.
+fn warn_of_class(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
+    let annotations = object.at("metadata.annotations");
+    let is_annotated = annotations.value().get(OLD_INGRESS_CLASS).is_some();
+    if is_annotated && !object.at("spec.ingressClassName").is_set() {
+        warnings.push(format!(
+            "annotation {OLD_INGRESS_CLASS:?} is deprecated, please use 'spec.ingressClassName' instead"
+        ));
+    }
+}
+
 /// The behaviour of NetworkPolicies: warnings about blocks that are not canonical. Follows `networkPolicyWarnings`.
 #[derive(Debug)]
 struct NetworkPolicies;
@@ -90,5 +103,28 @@ impl KindHooks for NetworkPolicies {
             }
         }
         warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_that_only_an_annotation_names_is_told() {
+        let told = |spec: Value| {
+            let ingress =
+                json!({"metadata": {"annotations": {OLD_INGRESS_CLASS: "nginx"}}, "spec": spec});
+            let mut warnings = Vec::new();
+            warn_of_class(&Field::root(&ingress), &mut warnings);
+            warnings
+        };
+        assert_eq!(
+            told(json!({})),
+            [
+                "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead"
+            ]
+        );
+        assert_eq!(told(json!({"ingressClassName": "nginx"})), [""; 0]);
     }
 }

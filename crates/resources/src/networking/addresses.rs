@@ -25,18 +25,17 @@ pub(crate) fn service_cidr(object: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(of_spec("may only hold up to 2 values"));
         return;
     }
-    let families = ranges
-        .items("")
-        .filter_map(|range| network(range.text()))
-        .map(|(first, _)| first.is_ipv4());
-    let families: Vec<bool> = families.collect();
-    if count == RANGES_MAX && !(families.len() == count && families[0] != families[1]) {
-        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96";
-        errors.push(of_spec(why));
-        return;
-    }
     for range in ranges.items("") {
         range.must_conform(canonical_cidr, errors);
+    }
+    let families = ranges.items("").filter_map(|range| network(range.text()));
+    let families = families.map(|(first, _)| first.to_canonical().is_ipv4());
+    let families: Vec<bool> = families.collect();
+    if let [first, second] = families[..]
+        && first == second
+    {
+        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        errors.push(FieldError::invalid(ranges.field(), ranges.value(), why));
     }
 }
 
@@ -90,4 +89,32 @@ pub(crate) fn ip_address_update(object: &Field<'_, '_>, old: &Field<'_, '_>, err
     object
         .at("spec.parentRef")
         .must_stay(&old.at("spec.parentRef"), errors);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::validation::{found, messages};
+
+    #[test]
+    fn ranges_are_looked_at_before_their_families_are() {
+        let wrong =
+            |ranges: Value| messages(&found(service_cidr, &json!({"spec": {"cidrs": ranges}})));
+        assert_eq!(wrong(json!(["10.0.0.0/8", "fd00::/64"])), [""; 0]);
+        let malformed = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+        assert_eq!(
+            wrong(json!(["10.0.0.0/8", "x"])),
+            [format!("spec.cidrs[1]: Invalid value: \"x\": {malformed}")]
+        );
+        let one_family = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        assert_eq!(
+            wrong(json!(["10.0.0.1/8", "11.0.0.0/8"])),
+            [
+                "spec.cidrs[0]: Invalid value: \"10.0.0.1/8\": must not have bits set beyond the prefix length".to_owned(),
+                format!("spec.cidrs: Invalid value: [\"10.0.0.1/8\",\"11.0.0.0/8\"]: {one_family}"),
+            ]
+        );
+    }
 }

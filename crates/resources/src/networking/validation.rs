@@ -8,8 +8,10 @@ use ringwatch_apimachinery::NameRule;
 use ringwatch_apimachinery::validation::formats;
 
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::selector;
-use crate::validation::values::{PROTOCOLS, address, cidr, network, port_name};
+use crate::validation::labels::{is_unreadable, selector_with};
+use crate::validation::values::{
+    PROTOCOLS, address, cidr, domain_prefixed_path, network, port_name,
+};
 
 /// Parts that paths may not contain, and ends that they may not have.
 const PATH_PARTS: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
@@ -19,9 +21,55 @@ const PEERS: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
 const CONTROLLER_BYTES_MAX: usize = 250;
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
-/// Checks an Ingress. Follows `ValidateIngressSpec`.
+/// The rules that an older Ingress may break, from before it was checked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Leniency {
+    /// True if the names of secrets are not checked.
+    any_secrets: bool,
+    /// True if rules for hosts with wildcards are not checked.
+    any_wildcard_rules: bool,
+}
+
+/// Checks a new Ingress, which does not name two classes. Follows `ValidateIngressCreate`.
 pub(crate) fn ingress(object: &Field<'_, '_>, errors: &mut Errors) {
-    let spec = object.at("spec");
+    ingress_spec(&object.at("spec"), Leniency::default(), errors);
+    let class = object.at("spec.ingressClassName");
+    let annotations = object.at("metadata.annotations");
+    let annotated = annotations.value().get(CLASS_ANNOTATION);
+    if let Some(annotated) = annotated.filter(|it| class.is_set() && *it != class.value()) {
+        let mut error = class.invalid_value(
+            annotated.clone(),
+            "must match `ingressClassName` when both are specified",
+        );
+        error.field = format!("annotations.{CLASS_ANNOTATION}");
+        errors.push(error);
+    }
+}
+
+/// Checks an update of an Ingress, which may have such secrets and rules as the old one. Follows
+/// `ValidateIngressUpdate`.
+pub(crate) fn ingress_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    let is_wrong_secret = |tls: Field<'_, '_>| {
+        let name = tls.at("secretName").text();
+        !name.is_empty() && !formats::dns_subdomain(name).is_empty()
+    };
+    let is_wrong_wildcard = |rule: Field<'_, '_>| {
+        let mut wrong = Errors::new();
+        if rule.at("host").text().contains('*') {
+            rule_value(&rule, &mut wrong);
+        }
+        !wrong.is_empty()
+    };
+    let was = old.at("spec");
+    let leniency = Leniency {
+        any_secrets: was.items("tls").any(is_wrong_secret),
+        any_wildcard_rules: was.items("rules").any(is_wrong_wildcard),
+    };
+    ingress_spec(&object.at("spec"), leniency, errors);
+}
+
+/// Checks the spec of an Ingress. Follows `ValidateIngressSpec`.
+fn ingress_spec(spec: &Field<'_, '_>, leniency: Leniency, errors: &mut Errors) {
     let rules = spec.at("rules");
     let default = spec.at("defaultBackend");
     if rules.is_empty() && !default.is_set() {
@@ -39,20 +87,18 @@ pub(crate) fn ingress(object: &Field<'_, '_>, errors: &mut Errors) {
             }
             host.must_conform(host_name, errors);
         }
-        let http = rule.at("http");
-        if http.is_set() {
-            http.at("paths").must_be_set(errors);
-        }
-        for path in http.items("paths") {
-            http_path(&path, errors);
+        if !(leniency.any_wildcard_rules && host.text().contains('*')) {
+            rule_value(&rule, errors);
         }
     }
     for tls in spec.items("tls") {
         for host in tls.items("hosts") {
             host.must_conform(host_name, errors);
         }
-        tls.at("secretName")
-            .may_conform(formats::dns_subdomain, errors);
+        if !leniency.any_secrets {
+            tls.at("secretName")
+                .may_conform(formats::dns_subdomain, errors);
+        }
     }
     if spec.at("ingressClassName").is_set() {
         spec.at("ingressClassName")
@@ -60,18 +106,14 @@ pub(crate) fn ingress(object: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a new Ingress: it does not name two classes. Follows `ValidateIngressCreate`.
-pub(crate) fn new_ingress(object: &Field<'_, '_>, errors: &mut Errors) {
-    let class = object.at("spec.ingressClassName");
-    let annotations = object.at("metadata.annotations");
-    let annotated = annotations.value().get(CLASS_ANNOTATION);
-    if let Some(annotated) = annotated.filter(|it| class.is_set() && *it != class.value()) {
-        let mut error = class.invalid_value(
-            annotated.clone(),
-            "must match `ingressClassName` when both are specified",
-        );
-        error.field = format!("annotations.{CLASS_ANNOTATION}");
-        errors.push(error);
+/// Checks what a rule does with requests. Follows `validateIngressRuleValue`.
+fn rule_value(rule: &Field<'_, '_>, errors: &mut Errors) {
+    let http = rule.at("http");
+    if http.is_set() {
+        http.at("paths").must_be_set(errors);
+    }
+    for path in http.items("paths") {
+        http_path(&path, errors);
     }
 }
 
@@ -154,11 +196,7 @@ fn reference(at: &Field<'_, '_>, errors: &mut Errors) {
     }
     for member in ["kind", "name"] {
         let it = at.at(member);
-        if it.is_empty() {
-            errors.push(it.required(&format!("{member} is required")));
-        } else {
-            it.must_conform(path_segment, errors);
-        }
+        it.must_be_set_and_conform(path_segment, errors);
     }
 }
 
@@ -201,27 +239,20 @@ pub(crate) fn ingress_class_update(
     controller.must_stay_text(&old.at("spec.controller"), errors);
 }
 
-/// Checks a name of the form domain/path.
-fn domain_prefixed_path(at: &Field<'_, '_>, errors: &mut Errors) {
-    if at.is_empty() {
-        errors.push(at.required(""));
-        return;
-    }
-    match at.text().split_once('/') {
-        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
-            let wrong = formats::dns_subdomain(domain).into_iter();
-            errors.extend(wrong.map(|why| at.invalid_value(domain, why)));
-        }
-        _ => {
-            let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-            errors.push(at.invalid(why));
-        }
-    }
-}
-
 /// Checks a new NetworkPolicy. Follows `ValidateNetworkPolicy`.
 pub(crate) fn new_network_policy(object: &Field<'_, '_>, errors: &mut Errors) {
-    network_policy(object, &HashSet::new(), errors);
+    let known = KeptParts {
+        networks: HashSet::new(),
+        any_values: false,
+    };
+    network_policy(object, &known, errors);
+}
+
+/// The parts of an old NetworkPolicy that an update may keep without a check.
+struct KeptParts<'v> {
+    networks: HashSet<&'v str>,
+    /// True if selectors may have values that no label can have.
+    any_values: bool,
 }
 
 /// Checks an update of a NetworkPolicy: networks that the old one has, in whatever rule, stay as they are. Follows
@@ -231,26 +262,30 @@ pub(crate) fn network_policy_update(
     old: &Field<'_, '_>,
     errors: &mut Errors,
 ) {
-    let mut known = HashSet::new();
+    let mut networks = HashSet::new();
     for (rules, peers) in PEERS {
         for rule in old.at("spec").items(rules) {
             for peer in rule.items(peers) {
                 let block = peer.at("ipBlock");
                 if block.is_set() {
-                    known.insert(block.at("cidr").text());
-                    known.extend(block.items("except").map(|it| it.text()));
+                    networks.insert(block.at("cidr").text());
+                    networks.extend(block.items("except").map(|it| it.text()));
                 }
             }
         }
     }
+    let known = KeptParts {
+        networks,
+        any_values: is_unreadable(&old.at("spec.podSelector")),
+    };
     network_policy(object, &known, errors);
 }
 
-/// Checks a NetworkPolicy, but not its known networks.
-fn network_policy(object: &Field<'_, '_>, known: &HashSet<&str>, errors: &mut Errors) {
+/// Checks a NetworkPolicy, but not what it keeps. Follows `ValidateNetworkPolicySpec`.
+fn network_policy(object: &Field<'_, '_>, known: &KeptParts<'_>, errors: &mut Errors) {
     const DIRECTIONS: &[&str] = &["Ingress", "Egress"];
     let spec = object.at("spec");
-    selector(&spec.at("podSelector"), errors);
+    selector_with(&spec.at("podSelector"), known.any_values, errors);
     for (rules, peers) in PEERS {
         for rule in spec.items(rules) {
             for port in rule.items("ports") {
@@ -277,35 +312,37 @@ fn policy_port(at: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(protocol.unsupported(&["TCP", "UDP", "SCTP"]));
     }
     let (port, end) = (at.at("port"), at.at("endPort"));
-    if port.is_set() {
-        port.must_be_a_port_or_its_name(errors);
-    }
-    if !end.is_set() {
-        return;
-    }
     match port.number() {
         Some(first) => {
-            if end.number() < Some(first) {
+            port.must_be_a_port(errors);
+            if end.is_set() && end.number() < Some(first) {
                 errors.push(end.invalid_value(first, "must be greater than or equal to `port`"));
             }
-            end.must_be_a_port(errors);
+            if end.is_set() {
+                end.must_be_a_port(errors);
+            }
         }
         None if port.is_set() => {
-            errors.push(end.invalid("may not be specified when `port` is non-numeric"));
+            let why = "may not be specified when `port` is non-numeric";
+            errors.extend(end.is_set().then(|| end.invalid(why)));
+            port.must_conform(port_name, errors);
         }
-        None => errors.push(end.invalid("may not be specified when `port` is not specified")),
+        None => {
+            let why = "may not be specified when `port` is not specified";
+            errors.extend(end.is_set().then(|| end.invalid(why)));
+        }
     }
 }
 
-fn policy_peer(at: &Field<'_, '_>, known: &HashSet<&str>, errors: &mut Errors) {
+fn policy_peer(at: &Field<'_, '_>, known: &KeptParts<'_>, errors: &mut Errors) {
     let selectors = ["podSelector", "namespaceSelector"];
     for one in selectors {
-        selector(&at.at(one), errors);
+        selector_with(&at.at(one), known.any_values, errors);
     }
     let block = at.at("ipBlock");
     let selects = selectors.iter().any(|one| at.at(one).is_set());
     if block.is_set() {
-        ip_block(&block, known, errors);
+        ip_block(&block, &known.networks, errors);
         if selects {
             errors.push(at.forbidden("may not specify both ipBlock and another peer"));
         }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ringwatch_apimachinery::quantity::{Amount, Quantity};
-use ringwatch_apimachinery::validation::formats::{mismatch, name_too_long, too_long};
+use ringwatch_apimachinery::validation::formats::{self, mismatch, name_too_long, too_long};
 
 use super::field::{Errors, Field};
 
@@ -258,6 +258,28 @@ pub(crate) fn below(path: &str) -> Vec<String> {
     }
     wrong.extend(no_backsteps(path));
     wrong
+}
+
+/// Checks a name of the form domain/path. Follows `IsDomainPrefixedPath` in apimachinery's pkg/util/validation.
+pub(crate) fn domain_prefixed_path(at: &Field<'_, '_>, errors: &mut Errors) {
+    const PATH_FORM: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
+    let is_path_byte =
+        |byte: u8| byte.is_ascii_alphanumeric() || br"/\-._~%!$&'()*+,;=:".contains(&byte);
+    match at.text().split_once('/') {
+        _ if at.is_empty() => errors.push(at.required("")),
+        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
+            let wrong = formats::dns_subdomain(domain).into_iter();
+            errors.extend(wrong.map(|why| at.invalid_value(domain, why)));
+            if !path.bytes().all(is_path_byte) {
+                let why = format!("Invalid path (regex used for validation is '{PATH_FORM}')");
+                errors.push(at.invalid_value(path, why));
+            }
+        }
+        _ => {
+            let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            errors.push(at.invalid(why));
+        }
+    }
 }
 
 /// The checks of numbers and quantities.

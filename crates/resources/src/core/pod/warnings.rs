@@ -47,7 +47,6 @@ const OLD_VOLUMES: &[(&str, &str)] = &[
 ];
 /// The resources of pods that are whole bytes.
 const MEASURED_IN_BYTES: [&str; 2] = ["memory", "ephemeral-storage"];
-const OLD_INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 const OLD_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const OLD_MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 const OLD_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
@@ -254,15 +253,6 @@ fn hidden_variables(container: &Field<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// Adds the warnings about an Ingress.
-pub(crate) fn ingress(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    if has_annotation(object, OLD_INGRESS_CLASS) {
-        warnings.push(format!(
-            "annotation {OLD_INGRESS_CLASS:?} is deprecated, please use 'spec.ingressClassName' instead"
-        ));
-    }
-}
-
 /// Adds the warnings about a PersistentVolumeClaim.
 pub(crate) fn claim(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     old_storage_class(object, warnings);
@@ -413,13 +403,6 @@ mod tests {
 
     #[test]
     fn what_is_deprecated_is_told() {
-        let ingress = json!({"metadata": {"annotations": {OLD_INGRESS_CLASS: "nginx"}}});
-        assert_eq!(
-            warnings_of(super::ingress, &ingress),
-            [
-                "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead"
-            ]
-        );
         let volume = json!({"spec": {"persistentVolumeReclaimPolicy": "Recycle"}});
         assert_eq!(warnings_of(super::volume, &volume).len(), 1);
     }

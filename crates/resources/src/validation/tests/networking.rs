@@ -62,6 +62,68 @@ fn ingresses_that_are_wrong() {
 }
 
 #[test]
+fn an_ingress_keeps_what_it_was_allowed_earlier() {
+    use crate::networking::validation::{ingress, ingress_update};
+    let with = |secret: &str, path: &str, host: &str| {
+        let rule = json!({"host": host, "http": {"paths": [{"path": path, "pathType": "Prefix",
+            "backend": {"service": {"name": "s", "port": {"number": 80}}}}]}});
+        json!({"metadata": {"name": "i"}, "spec": {"rules": [rule], "tls": [{"secretName": secret}]}})
+    };
+    let right = with("s", "/", "*.example.com");
+    let old = with("A", "x", "*.example.com");
+    assert_eq!(messages(&found(ingress, &right)), [""; 0]);
+    assert_eq!(found(ingress, &old).len(), 2);
+    let fields = |new: &Value, old: &Value| -> Vec<String> {
+        let errors = found_in_change(ingress_update, new, old);
+        errors.into_iter().map(|error| error.field).collect()
+    };
+    assert_eq!(fields(&old, &old), [""; 0]);
+    let both = ["spec.rules[0].http.paths[0].path", "spec.tls[0].secretName"];
+    assert_eq!(fields(&old, &right), both);
+    assert_eq!(fields(&with("A", "x", "example.com"), &old), both[..1]);
+}
+
+#[test]
+fn references_to_objects_are_complete() {
+    refused(
+        crate::networking::validation::ingress_class,
+        &json!({"spec": {"controller": "example.com/a"}}),
+        &[
+            (
+                "spec.parameters",
+                json!({"scope": "Cluster"}),
+                &[
+                    "spec.parameters.kind: Required value",
+                    "spec.parameters.name: Required value",
+                ],
+            ),
+            (
+                "spec.controller",
+                json!("example.com/a b"),
+                &[
+                    "spec.controller: Invalid value: \"a b\": Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_policy_keeps_selectors_that_it_was_allowed_earlier() {
+    use crate::networking::validation::{network_policy_update, new_network_policy};
+    let wrong = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]});
+    let old = json!({"spec": {"podSelector": wrong, "egress": [{"to": [{"podSelector": wrong}]}]}});
+    assert_eq!(found(new_network_policy, &old).len(), 2);
+    assert_eq!(found_in_change(network_policy_update, &old, &old), []);
+    let mut right = old.clone();
+    right["spec"]["podSelector"] = json!({});
+    assert_eq!(
+        found_in_change(network_policy_update, &old, &right).len(),
+        2
+    );
+}
+
+#[test]
 fn network_policies_that_are_wrong() {
     let good = json!({"spec": {"podSelector": {}, "policyTypes": ["Ingress"],
         "ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}],
@@ -94,6 +156,15 @@ fn network_policies_that_are_wrong() {
                 json!(100),
                 &[
                     "spec.ingress[0].ports[0].endPort: Invalid value: 100: must be greater than or equal to `port`",
+                ],
+            ),
+            (
+                "spec.ingress.0.ports.0/port",
+                json!("A"),
+                &[
+                    "spec.ingress[0].ports[0].endPort: Invalid value: 90: may not be specified when `port` is non-numeric",
+                    "spec.ingress[0].ports[0].port: Invalid value: \"A\": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
+                    "spec.ingress[0].ports[0].port: Invalid value: \"A\": must contain at least one letter (a-z)",
                 ],
             ),
             (
