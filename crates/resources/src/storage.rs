@@ -40,7 +40,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
         V1.namespaced("csistoragecapacities", "CSIStorageCapacity")
             .strategy(
                 Generic::new()
-                    .check(validation::capacity_left)
+                    .check_on_create(validation::capacity_left)
                     .warn_always(node_labels::storage_capacity)
                     .check_on_update(validation::capacity_left_update)
                     .conditional_update(),
@@ -62,7 +62,10 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                     .names_on_update()
                     .returns_deleted_object()
                     .initial_status(json!({"attached": false}))
-                    .status_metadata(SubresourceMetadata::KeepsAll)
+                    .status_update(
+                        SubresourceMetadata::KeepsAll,
+                        validation::attachment_status_update,
+                    )
                     .check(validation::attachment)
                     .check_on_update(validation::attachment_update)
                     .conditional_update(),

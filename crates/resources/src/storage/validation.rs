@@ -2,16 +2,17 @@
 //!
 //! Follows pkg/apis/storage/validation/validation.go of Kubernetes 1.36.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::remove;
 use ringwatch_apimachinery::validation::formats;
+use serde_json::Value;
 
 use crate::core::volume::drivers::driver_name;
 use crate::core::volume::persistent_volume_validation::inline_spec;
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::selector;
+use crate::validation::labels::{is_unreadable, selector_with};
 
 /// Bounds of the lifetime of a token that a driver asks for, in seconds.
 const TOKEN_SECONDS_MIN: i64 = 600;
@@ -150,13 +151,6 @@ pub(crate) fn driver_kind(object: &Field<'_, '_>, errors: &mut Errors) {
     spec.at("fsGroupPolicy")
         .may_be_one_of(GROUP_POLICIES, errors);
     token_requests(&spec, errors);
-    let period = spec.at("nodeAllocatableUpdatePeriodSeconds");
-    if period
-        .number()
-        .is_some_and(|it| it < UPDATE_PERIOD_SECONDS_MIN)
-    {
-        errors.push(period.invalid("must be greater than or equal to 10 seconds"));
-    }
     let modes = ["Persistent", "Ephemeral"];
     for mode in spec.items("volumeLifecycleModes") {
         if !modes.contains(&mode.text()) {
@@ -165,10 +159,21 @@ pub(crate) fn driver_kind(object: &Field<'_, '_>, errors: &mut Errors) {
             errors.push(error);
         }
     }
+    let period = spec.at("nodeAllocatableUpdatePeriodSeconds");
+    if period
+        .number()
+        .is_some_and(|it| it < UPDATE_PERIOD_SECONDS_MIN)
+    {
+        errors.push(period.invalid("must be greater than or equal to 10 seconds"));
+    }
+    let in_secrets = spec.at("serviceAccountTokenInSecrets");
+    if in_secrets.is_set() && spec.at("tokenRequests").is_empty() {
+        let why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        errors.push(in_secrets.invalid(why));
+    }
 }
 
-/// Checks the tokens that a driver asks for. Follows `validateTokenRequests` and
-/// `validateServiceAccountTokenInSecrets`.
+/// Checks the tokens that a driver asks for. Follows `validateTokenRequests`.
 fn token_requests(spec: &Field<'_, '_>, errors: &mut Errors) {
     let mut audiences = BTreeSet::new();
     for request in spec.items("tokenRequests") {
@@ -188,11 +193,6 @@ fn token_requests(spec: &Field<'_, '_>, errors: &mut Errors) {
             }
             _ => {}
         }
-    }
-    let in_secrets = spec.at("serviceAccountTokenInSecrets");
-    if in_secrets.is_set() && spec.at("tokenRequests").is_empty() {
-        let why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
-        errors.push(in_secrets.invalid(why));
     }
 }
 
@@ -255,10 +255,17 @@ pub(crate) fn drivers_of_node_update(
         all
     };
     let drivers = object.at("spec.drivers");
+    let mut named: HashMap<&str, Vec<Field<'_, '_>>> = HashMap::new();
+    for driver in drivers.items("") {
+        named
+            .entry(driver.at("name").text())
+            .or_default()
+            .push(driver);
+    }
     for before in old.items("spec.drivers") {
-        let same = |it: &Field<'_, '_>| it.at("name").text() == before.at("name").text();
-        for driver in drivers.items("").filter(same) {
-            let now = said(&driver);
+        let same = named.get(before.at("name").text());
+        for driver in same.into_iter().flatten() {
+            let now = said(driver);
             if now != said(&before) {
                 errors.push(FieldError::invalid(
                     drivers.field(),
@@ -270,9 +277,13 @@ pub(crate) fn drivers_of_node_update(
     }
 }
 
-/// Checks a CSIStorageCapacity. Follows `ValidateCSIStorageCapacity`.
+/// Checks a new CSIStorageCapacity. Follows `ValidateCSIStorageCapacity`.
 pub(crate) fn capacity_left(object: &Field<'_, '_>, errors: &mut Errors) {
-    selector(&object.at("nodeTopology"), errors);
+    capacity_with(object, false, errors);
+}
+
+fn capacity_with(object: &Field<'_, '_>, any_values: bool, errors: &mut Errors) {
+    selector_with(&object.at("nodeTopology"), any_values, errors);
     let class = object.at("storageClassName");
     class.must_conform(formats::dns_subdomain, errors);
     object
@@ -280,16 +291,19 @@ pub(crate) fn capacity_left(object: &Field<'_, '_>, errors: &mut Errors) {
         .must_not_be_a_negative_quantity(errors);
 }
 
-/// Checks an update of a CSIStorageCapacity: topology and class are immutable. Follows
-/// `ValidateCSIStorageCapacityUpdate`.
+/// Checks an update of a CSIStorageCapacity: topology and class are immutable, and a topology that could not be read
+/// before may have wrong values. Follows `ValidateCSIStorageCapacityUpdate`.
 pub(crate) fn capacity_left_update(
     object: &Field<'_, '_>,
     old: &Field<'_, '_>,
     errors: &mut Errors,
 ) {
-    for member in ["nodeTopology", "storageClassName"] {
-        object.at(member).must_stay(&old.at(member), errors);
-    }
+    let any_values = is_unreadable(&old.at("nodeTopology"));
+    capacity_with(object, any_values, errors);
+    let topology = object.at("nodeTopology");
+    topology.must_stay(&old.at("nodeTopology"), errors);
+    let class = object.at("storageClassName");
+    class.must_stay_text(&old.at("storageClassName"), errors);
 }
 
 /// Checks a VolumeAttachment. Follows `ValidateVolumeAttachment`.
@@ -343,6 +357,15 @@ fn attachment_status(status: &Field<'_, '_>, errors: &mut Errors) {
             errors.push(code.invalid("must be between 0 and 2147483647, inclusive"));
         }
     }
+}
+
+/// Checks an update of the status of a VolumeAttachment, of which kube-apiserver looks at the rest as well.
+pub(crate) fn attachment_status_update(object: &Value, old: &Value) -> Errors {
+    let (object, old) = (Field::root(object), Field::root(old));
+    let mut errors = Errors::new();
+    attachment(&object, &mut errors);
+    attachment_update(&object, &old, &mut errors);
+    errors
 }
 
 /// Checks an update of a VolumeAttachment: its spec is immutable. Follows `ValidateVolumeAttachmentUpdate`.

@@ -102,3 +102,66 @@ fn csi_drivers_that_are_wrong() {
         ],
     );
 }
+
+#[test]
+fn what_is_told_of_an_attachment_is_bounded() {
+    let with = |message: String| {
+        json!({"spec": {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "v"}},
+            "status": {"attachError": {"message": message, "errorCode": -1}}})
+    };
+    let old = with(String::new());
+    let wrong = |new: &Value| {
+        let errors = crate::storage::validation::attachment_status_update(new, &old);
+        messages(&errors)
+    };
+    let code = "status.attachError.errorCode: Invalid value: -1: must be between 0 and 2147483647, inclusive";
+    assert_eq!(wrong(&with("x".repeat(1024))), [code]);
+    assert_eq!(
+        wrong(&with("x".repeat(1025))),
+        [
+            "status.attachError.message: Too long: may not be more than 262144 bytes",
+            code
+        ]
+    );
+}
+
+#[test]
+fn capacities_keep_topologies_that_they_were_allowed_earlier() {
+    use crate::storage::validation::{capacity_left, capacity_left_update};
+    let topology = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]});
+    let old = json!({"storageClassName": "s", "nodeTopology": topology});
+    assert_eq!(found(capacity_left, &old).len(), 1);
+    assert_eq!(found_in_change(capacity_left_update, &old, &old), []);
+    let right = json!({"storageClassName": "t", "nodeTopology": {}});
+    let fields: Vec<_> = found_in_change(capacity_left_update, &old, &right)
+        .into_iter()
+        .map(|error| error.field)
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "nodeTopology.matchExpressions[0].values[0]",
+            "nodeTopology",
+            "storageClassName"
+        ]
+    );
+}
+
+#[test]
+fn errors_of_a_driver_come_in_the_order_of_its_checks() {
+    let driver = json!({"spec": {"volumeLifecycleModes": ["Odd"], "serviceAccountTokenInSecrets": true,
+        "nodeAllocatableUpdatePeriodSeconds": 1, "fsGroupPolicy": "Odd"}});
+    let fields: Vec<_> = found(crate::storage::validation::driver_kind, &driver)
+        .into_iter()
+        .map(|error| error.field)
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.fsGroupPolicy",
+            "spec.volumeLifecycleModes",
+            "spec.nodeAllocatableUpdatePeriodSeconds",
+            "spec.serviceAccountTokenInSecrets"
+        ]
+    );
+}
