@@ -2,7 +2,10 @@
 //!
 //! Follows pkg/apis/node/validation/validation.go of Kubernetes 1.36.
 
+use std::collections::HashSet;
+
 use ringwatch_apimachinery::validation::formats;
+use serde_json::json;
 
 use super::strategy::generic::Generic;
 use super::strategy::row::{RowBuilder, RowGroup};
@@ -10,7 +13,7 @@ use crate::core::pod::validation::scheduling::tolerations;
 use crate::core::pod::warnings::node_labels;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::labels;
-use crate::validation::quantities::{amount, container_name};
+use crate::validation::quantities::{container_name, requirements};
 
 pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
@@ -33,18 +36,32 @@ pub(crate) fn runtime_class(object: &Field<'_, '_>, errors: &mut Errors) {
         .at("handler")
         .must_be_set_and_conform(formats::dns_label, errors);
     let overhead = object.at("overhead");
-    for (resource, quantity) in object.members("overhead.podFixed") {
-        let mut wrong = Errors::new();
-        container_name(resource, &quantity, &mut wrong);
-        amount(resource, &quantity, &mut wrong);
+    if overhead.is_set() {
         // Kubernetes takes it for limits.
+        let fixed = object.at("overhead.podFixed");
+        let (limits, path) = (json!({"limits": fixed.value()}), overhead.field());
+        let mut wrong = Errors::new();
+        requirements(&Field::named(&limits, &path), container_name, &mut wrong);
+        // An update may not keep what is wrong, as pods may.
         errors.extend(wrong.into_iter().map(|mut error| {
-            error.field = format!("{}.limits[{resource}]", overhead.field());
+            error.later_rule = None;
             error
         }));
     }
     labels(&object.at("scheduling.nodeSelector"), errors);
-    tolerations(&object.at("scheduling.tolerations"), errors);
+    own_tolerations(&object.at("scheduling.tolerations"), errors);
+}
+
+/// Checks tolerations, of which no two are the same but for the time. Follows `validateTolerations`.
+fn own_tolerations(all: &Field<'_, '_>, errors: &mut Errors) {
+    tolerations(all, errors);
+    let mut seen = HashSet::new();
+    for toleration in all.items("") {
+        let parts = ["key", "operator", "value", "effect"];
+        if !seen.insert(parts.map(|part| toleration.at(part).text())) {
+            errors.push(toleration.duplicate());
+        }
+    }
 }
 
 /// Checks an update of a RuntimeClass: its handler is immutable. Follows `ValidateRuntimeClassUpdate`.
@@ -60,7 +77,7 @@ pub(crate) fn runtime_class_update(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::Value;
 
     use super::*;
     use crate::validation::{found, messages};
@@ -72,6 +89,37 @@ mod tests {
         let mut written = class.clone();
         row.strategy.default(&mut written);
         assert_eq!(written, class);
+    }
+
+    #[test]
+    fn huge_pages_of_a_class_are_whole_and_have_company() {
+        let wrong = |fixed: Value| {
+            messages(&found(
+                runtime_class,
+                &json!({"handler": "h", "overhead": {"podFixed": fixed}}),
+            ))
+        };
+        assert_eq!(wrong(json!({"hugepages-2Mi": "4Mi", "cpu": "1"})), [""; 0]);
+        assert_eq!(
+            wrong(json!({"hugepages-2Mi": "3Mi"})),
+            [
+                "overhead.limits[hugepages-2Mi]: Invalid value: \"3Mi\": 3Mi is not positive integer multiple of hugepages-2Mi",
+                "overhead: Forbidden: HugePages require cpu or memory",
+            ]
+        );
+    }
+
+    #[test]
+    fn tolerations_of_a_class_are_told_apart() {
+        let toleration = |seconds: u32| json!({"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds});
+        let class =
+            json!({"handler": "h", "scheduling": {"tolerations": [toleration(1), toleration(2)]}});
+        assert_eq!(
+            messages(&found(runtime_class, &class)),
+            [
+                "scheduling.tolerations[1]: Duplicate value: {\"effect\":\"NoExecute\",\"key\":\"k\",\"operator\":\"Exists\",\"tolerationSeconds\":2}"
+            ]
+        );
     }
 
     #[test]
