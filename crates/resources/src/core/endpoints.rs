@@ -84,7 +84,9 @@ pub(crate) fn slice(object: &Field<'_, '_>, errors: &mut Errors) {
     object
         .at("addressType")
         .must_be_one_of(ADDRESS_TYPES, errors);
-    too_many(&object.at("ports"), PORTS_MAX, errors);
+    if too_many(&object.at("ports"), PORTS_MAX, errors) {
+        return;
+    }
     let mut names = BTreeSet::new();
     for port in object.items("ports") {
         let name = port.at("name");
@@ -100,12 +102,11 @@ pub(crate) fn slice(object: &Field<'_, '_>, errors: &mut Errors) {
 /// Checks an update of an EndpointSlice: its address type is immutable, and endpoints that do not change are not
 /// checked. Follows `ValidateEndpointSliceUpdate` in pkg/apis/discovery/validation.
 pub(crate) fn slice_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
-    object
-        .at("addressType")
-        .must_stay(&old.at("addressType"), errors);
     if object.at("endpoints").value() != old.at("endpoints").value() {
         slice_endpoints(object, errors);
     }
+    let kind = object.at("addressType");
+    kind.must_stay_text(&old.at("addressType"), errors);
 }
 
 /// Checks the endpoints of an EndpointSlice. Follows `validateEndpoints` in pkg/apis/discovery/validation.
