@@ -6,6 +6,7 @@ mod metrics;
 pub(crate) mod table;
 pub(crate) mod validation;
 
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Value, json};
 
 use super::strategy::generic::Generic;
@@ -43,6 +44,7 @@ fn autoscaler(group: RowGroup, hooks: Autoscalers) -> RowBuilder {
         .status()
         .strategy(
             Generic::with_status()
+                .status_update(SubresourceMetadata::Free, validation::autoscaler_status)
                 .defaults(defaults::AUTOSCALER)
                 .told_if_empty(if hooks.old { &[] } else { POLICIES })
                 .check_on_create(validation::autoscaler)
@@ -53,6 +55,11 @@ fn autoscaler(group: RowGroup, hooks: Autoscalers) -> RowBuilder {
 }
 
 impl KindHooks for Autoscalers {
+    /// Drops the annotations in which v1 has what v2 has fields for.
+    fn default(&self, object: &mut Value) {
+        conversion::drop_annotations(object);
+    }
+
     fn to_served(&self, object: Value) -> Value {
         if self.old {
             conversion::to_v1(object)

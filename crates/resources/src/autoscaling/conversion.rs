@@ -11,6 +11,15 @@ const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+/// The annotations that no version has beside its fields.
+const DROPPED: [&str; 6] = [
+    METRICS,
+    CURRENT_METRICS,
+    CONDITIONS,
+    BEHAVIOR,
+    "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
+    "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
+];
 
 /// Order of members in Go's structs. No struct has two of these names in another order.
 const ORDER: &[&str] = &[
@@ -235,15 +244,29 @@ fn spelt_out(mut behavior: Value) -> Value {
     behavior
 }
 
+/// Drops the annotations in which v1 has what v2 has fields for. Follows
+/// `DropRoundTripHorizontalPodAutoscalerAnnotations`.
+pub(super) fn drop_annotations(object: &mut Value) {
+    for key in DROPPED {
+        drop(take_annotation(object, key));
+    }
+}
+
 /// Removes an annotation and parses it as JSON.
 fn unannotate(object: &mut Value, key: &str) -> Option<Value> {
+    let text = take_annotation(object, key)?;
+    serde_json::from_str(text.as_str()?).ok()
+}
+
+/// Removes an annotation, and the map of annotations if it was the last.
+fn take_annotation(object: &mut Value, key: &str) -> Option<Value> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
     let text = annotations.remove(key)?;
     if annotations.is_empty() {
         metadata.remove("annotations");
     }
-    serde_json::from_str(text.as_str()?).ok()
+    Some(text)
 }
 
 /// Renames all members, since Kubernetes writes `behavior` to the annotation with the names of its internal structs.
@@ -335,6 +358,17 @@ mod tests {
             r#"{"ScaleUp":{"StabilizationWindowSeconds":null,"SelectPolicy":"Max","Policies":[{"Type":"Pods","Value":4,"PeriodSeconds":15}],"Tolerance":null},"ScaleDown":null}"#
         );
         assert_eq!(to_v2(v1), v2);
+    }
+
+    #[test]
+    fn annotations_of_the_older_version_are_dropped() {
+        let mut v2 =
+            json!({"metadata": {"annotations": {METRICS: "[]", CONDITIONS: "x", "a": "b"}}});
+        drop_annotations(&mut v2);
+        assert_eq!(v2, json!({"metadata": {"annotations": {"a": "b"}}}));
+        let mut v2 = json!({"metadata": {"annotations": {BEHAVIOR: "{}"}}});
+        drop_annotations(&mut v2);
+        assert_eq!(v2, json!({"metadata": {}}));
     }
 
     #[test]

@@ -4,22 +4,33 @@
 
 use ringwatch_apimachinery::quantity::Quantity;
 use ringwatch_apimachinery::validation::formats;
+use serde_json::Value;
 
 use crate::networking::validation::path_segment;
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities::container_name;
 
-/// The sources of metrics, and the members of a metric that hold them.
+/// The sources of metrics, and the members of a metric that hold them, in the order in which they are checked.
 const SOURCES: &[(&str, &str)] = &[
-    ("ContainerResource", "containerResource"),
-    ("External", "external"),
     ("Object", "object"),
+    ("External", "external"),
     ("Pods", "pods"),
     ("Resource", "resource"),
+    ("ContainerResource", "containerResource"),
+];
+/// The types of metrics.
+const TYPES: &[&str] = &[
+    "ContainerResource",
+    "External",
+    "Object",
+    "Pods",
+    "Resource",
 ];
 /// Maximum length of a stabilization window and of a policy's period, in seconds.
 const WINDOW_SECONDS_MAX: i64 = 3600;
 const PERIOD_SECONDS_MAX: i64 = 1800;
+/// Minimum of the least number of replicas. With 0, which a feature that is off allows, nothing would run.
+const REPLICAS_MIN: i64 = 1;
 
 /// The API versions that a reference may name.
 #[derive(Clone, Copy)]
@@ -32,10 +43,24 @@ enum ApiVersions {
     OfGroups,
 }
 
+/// The rules that differ between new autoscalers and updates, which may keep what was allowed before.
+#[derive(Clone, Copy)]
+struct SpecRules {
+    replicas_min: i64,
+    /// The API versions of what is scaled.
+    target: ApiVersions,
+    /// The API versions of objects that metrics are about.
+    described: ApiVersions,
+}
+
 /// Checks a new HorizontalPodAutoscaler. Follows `ValidateHorizontalPodAutoscaler`.
 pub(crate) fn autoscaler(object: &Field<'_, '_>, errors: &mut Errors) {
-    let target = target_versions(object);
-    spec(&object.at("spec"), target, ApiVersions::WellFormed, errors);
+    let rules = SpecRules {
+        replicas_min: REPLICAS_MIN,
+        target: target_versions(object),
+        described: ApiVersions::WellFormed,
+    };
+    spec(&object.at("spec"), rules, errors);
 }
 
 /// Checks an update of a HorizontalPodAutoscaler, which may keep references that were invalid before. Follows
@@ -60,7 +85,26 @@ pub(crate) fn changed_autoscaler(object: &Field<'_, '_>, old: &Field<'_, '_>, er
     } else {
         ApiVersions::WellFormed
     };
-    spec(&object.at("spec"), target, described, errors);
+    let rules = SpecRules {
+        replicas_min: match old.at("spec.minReplicas").number() {
+            Some(0) => 0,
+            _ => REPLICAS_MIN,
+        },
+        target,
+        described,
+    };
+    spec(&object.at("spec"), rules, errors);
+}
+
+/// Checks an update of the status of a HorizontalPodAutoscaler. Follows
+/// `ValidateHorizontalPodAutoscalerStatusUpdate`.
+pub(crate) fn autoscaler_status(object: &Value, _old: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let object = Field::root(object);
+    for count in ["status.currentReplicas", "status.desiredReplicas"] {
+        object.at(count).must_not_be_negative(&mut errors);
+    }
+    errors
 }
 
 /// Returns the API versions that a reference may name. Of the core group, ReplicationControllers alone scale.
@@ -71,10 +115,12 @@ fn target_versions(object: &Field<'_, '_>) -> ApiVersions {
     }
 }
 
-fn spec(spec: &Field<'_, '_>, target: ApiVersions, described: ApiVersions, errors: &mut Errors) {
+fn spec(spec: &Field<'_, '_>, rules: SpecRules, errors: &mut Errors) {
     let (least, most) = (spec.at("minReplicas"), spec.at("maxReplicas"));
-    if least.number().is_some_and(|least| least < 1) {
-        errors.push(least.invalid("must be greater than or equal to 1"));
+    let replicas_min = rules.replicas_min;
+    if least.number().is_some_and(|least| least < replicas_min) {
+        let why = format!("must be greater than or equal to {replicas_min}");
+        errors.push(least.invalid(why));
     }
     let number = most.number().unwrap_or(0);
     if number == 0 {
@@ -86,9 +132,9 @@ fn spec(spec: &Field<'_, '_>, target: ApiVersions, described: ApiVersions, error
         let why = "must be greater than or equal to `minReplicas`";
         errors.push(most.invalid_value(number, why));
     }
-    object_reference(&spec.at("scaleTargetRef"), target, errors);
+    object_reference(&spec.at("scaleTargetRef"), rules.target, errors);
     for metric in spec.items("metrics") {
-        self::metric(&metric, described, errors);
+        self::metric(&metric, rules.described, errors);
     }
     let wakes = |metric: &Field<'_, '_>| matches!(metric.at("type").text(), "Object" | "External");
     if least.number() == Some(0) && !spec.items("metrics").any(|it| wakes(&it)) {
@@ -124,35 +170,35 @@ fn wrong_version(version: &str, versions: ApiVersions) -> Option<String> {
 
 fn metric(at: &Field<'_, '_>, described: ApiVersions, errors: &mut Errors) {
     let kind = at.at("type");
-    let kinds: Vec<&str> = SOURCES.iter().map(|(kind, _)| *kind).collect();
     if kind.is_empty() {
         errors.push(kind.required("must specify a metric source type"));
     }
+    if !TYPES.contains(&kind.text()) {
+        errors.push(kind.unsupported(TYPES));
+    }
+    let present = SOURCES.iter().map(|(name, member)| (*name, at.at(member)));
+    let present: Vec<_> = present.filter(|it| it.1.is_set()).collect();
     let expected = SOURCES.iter().find(|(name, _)| *name == kind.text());
-    let present = SOURCES.iter().filter(|(_, member)| at.at(member).is_set());
-    if let Some((_, member)) = present.clone().next() {
-        source(&at.at(member), member, described, errors);
+    if let Some((name, first)) = present.first() {
+        source(first, name, described, errors);
     }
-    match expected {
-        None => errors.push(kind.unsupported(&kinds)),
-        Some((_, member)) if !at.at(member).is_set() => {
-            let why = "must populate information for the given metric source";
-            errors.push(at.at(member).required(why));
-        }
-        Some(_) => {}
+    let missing = expected.map(|(_, member)| at.at(member));
+    if let Some(missing) = missing.filter(|it| !it.is_set()) {
+        let why = "must populate information for the given metric source";
+        errors.push(missing.required(why));
     }
-    for (name, member) in present {
-        if expected.is_some() && *name != kind.text() {
-            let why = "must populate the given metric source only";
-            errors.push(at.at(member).forbidden(why));
-        }
+    // One alone is not told to be the wrong one.
+    let others = present.iter().filter(|it| it.0 != kind.text());
+    if present.len() > 1 {
+        let why = "must populate the given metric source only";
+        errors.extend(others.map(|(_, other)| other.forbidden(why)));
     }
 }
 
 fn source(at: &Field<'_, '_>, kind: &str, described: ApiVersions, errors: &mut Errors) {
     match kind {
-        "object" => object_reference(&at.at("describedObject"), described, errors),
-        "containerResource" => {
+        "Object" => object_reference(&at.at("describedObject"), described, errors),
+        "ContainerResource" => {
             resource_name(at, errors);
             let name = at.at("name");
             if !name.is_empty() {
@@ -165,10 +211,10 @@ fn source(at: &Field<'_, '_>, kind: &str, described: ApiVersions, errors: &mut E
                 container.must_conform(formats::dns_label, errors);
             }
         }
-        "resource" => resource_name(at, errors),
+        "Resource" => resource_name(at, errors),
         _ => {}
     }
-    if matches!(kind, "object" | "external" | "pods") {
+    if matches!(kind, "Object" | "External" | "Pods") {
         let name = at.at("metric.name");
         if name.is_empty() {
             errors.push(name.required("must specify a metric name"));
@@ -181,25 +227,25 @@ fn source(at: &Field<'_, '_>, kind: &str, described: ApiVersions, errors: &mut E
     let [value, average, utilization] =
         ["value", "averageValue", "averageUtilization"].map(|member| target.at(member));
     match kind {
-        "object" if !value.is_set() && !average.is_set() => {
+        "Object" if !value.is_set() && !average.is_set() => {
             errors.push(average.required("must set either a target value or averageValue"));
         }
-        "external" if !value.is_set() && !average.is_set() => {
+        "External" if !value.is_set() && !average.is_set() => {
             let why = "must set either a target value for metric or a per-pod target";
             errors.push(average.required(why));
         }
-        "external" if value.is_set() && average.is_set() => {
+        "External" if value.is_set() && average.is_set() => {
             let why = "may not set both a target value for metric and a per-pod target";
             errors.push(value.forbidden(why));
         }
-        "pods" if !average.quantity().is_some_and(Quantity::is_positive) => {
+        "Pods" if !average.is_set() => {
             errors.push(average.required("must specify a positive target averageValue"));
         }
-        "resource" | "containerResource" if !utilization.is_set() && !average.is_set() => {
+        "Resource" | "ContainerResource" if !utilization.is_set() && !average.is_set() => {
             let why = "must set either a target raw value or a target utilization";
             errors.push(utilization.required(why));
         }
-        "resource" | "containerResource" if utilization.is_set() && average.is_set() => {
+        "Resource" | "ContainerResource" if utilization.is_set() && average.is_set() => {
             let why = "may not set both a target raw value and a target utilization";
             errors.push(average.forbidden(why));
         }
@@ -267,4 +313,5 @@ fn behaviour(at: &Field<'_, '_>, errors: &mut Errors) {
             errors.push(period.invalid(why));
         }
     }
+    at.at("tolerance").must_not_be_a_negative_quantity(errors);
 }

@@ -123,3 +123,111 @@ fn autoscalers_may_keep_what_they_scale() {
         ["spec.scaleTargetRef.apiVersion: Invalid value: \"\": apiVersion must specify API group"]
     );
 }
+
+fn metric(metric: Value) -> Vec<String> {
+    let mut autoscaler = good_autoscaler();
+    set(&mut autoscaler, "spec.metrics", json!([metric]));
+    let found = found(crate::autoscaling::validation::autoscaler, &autoscaler);
+    messages(&found)
+}
+
+#[test]
+fn a_metric_has_one_source_of_its_type() {
+    let target = json!({"type": "AverageValue", "averageValue": "1"});
+    let pods = json!({"metric": {"name": "m"}, "target": target});
+    let at = "spec.metrics[0]";
+    assert_eq!(
+        metric(json!({"type": "External", "pods": pods})),
+        [format!(
+            "{at}.external: Required value: must populate information for the given metric source"
+        )]
+    );
+    // Of several sources the first one is looked at.
+    let container = json!({"name": "cpu", "container": "A", "target": target});
+    assert_eq!(
+        metric(json!({"type": "Pods", "pods": pods, "containerResource": container})),
+        [format!(
+            "{at}.containerResource: Forbidden: must populate the given metric source only"
+        )]
+    );
+    assert_eq!(
+        metric(json!({"type": "Odd", "pods": {"target": target}, "external": {}})),
+        [
+            format!(
+                "{at}.type: Unsupported value: \"Odd\": supported values: \"ContainerResource\", \"External\", \"Object\", \"Pods\", \"Resource\""
+            ),
+            format!("{at}.external.metric.name: Required value: must specify a metric name"),
+            format!("{at}.external.target.type: Required value: must specify a metric target type"),
+            format!(
+                "{at}.external.target.type: Invalid value: \"\": must be either Utilization, Value, or AverageValue"
+            ),
+            format!(
+                "{at}.external.target.averageValue: Required value: must set either a target value for metric or a per-pod target"
+            ),
+            format!("{at}.external: Forbidden: must populate the given metric source only"),
+            format!("{at}.pods: Forbidden: must populate the given metric source only"),
+        ]
+    );
+    let mut zero = pods.clone();
+    zero["target"]["averageValue"] = json!("0");
+    assert_eq!(
+        metric(json!({"type": "Pods", "pods": zero})),
+        [format!(
+            "{at}.pods.target.averageValue: Invalid value: \"0\": must be positive"
+        )]
+    );
+}
+
+#[test]
+fn a_tolerance_is_not_negative() {
+    let rules =
+        json!({"policies": [{"type": "Pods", "value": 1, "periodSeconds": 1}], "tolerance": "-1m"});
+    let mut autoscaler = good_autoscaler();
+    set(&mut autoscaler, "spec.behavior.scaleDown", rules);
+    let found = found(crate::autoscaling::validation::autoscaler, &autoscaler);
+    assert_eq!(
+        messages(&found),
+        [
+            "spec.behavior.scaleDown.tolerance: Invalid value: \"-1m\": must be greater than or equal to 0"
+        ]
+    );
+}
+
+/// Autoscalers were made that scale to nothing where the feature was on.
+#[test]
+fn autoscalers_may_go_on_scaling_to_nothing() {
+    use crate::autoscaling::validation::changed_autoscaler;
+    let mut old = good_autoscaler();
+    let external = json!({"metric": {"name": "m"}, "target": {"type": "Value", "value": "1"}});
+    let metrics = json!([{"type": "External", "external": external}]);
+    set(&mut old, "spec.metrics", metrics);
+    let none = {
+        let mut none = old.clone();
+        set(&mut none, "spec.minReplicas", json!(0));
+        none
+    };
+    let changed = |new: &Value, old: &Value| {
+        let found = found_in_change(changed_autoscaler, new, old);
+        messages(&found)
+    };
+    let why = "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1";
+    assert_eq!(changed(&none, &old), [why]);
+    assert_eq!(changed(&none, &none), [""; 0]);
+    let mut less = none.clone();
+    set(&mut less, "spec.minReplicas", json!(-1));
+    let why = "spec.minReplicas: Invalid value: -1: must be greater than or equal to 0";
+    assert_eq!(changed(&less, &none), [why]);
+}
+
+#[test]
+fn counts_of_the_status_are_not_negative() {
+    let status = json!({"status": {"currentReplicas": -1, "desiredReplicas": -2}});
+    let found = crate::autoscaling::validation::autoscaler_status(&status, &Value::Null);
+    assert_eq!(
+        messages(&found),
+        [
+            "status.currentReplicas: Invalid value: -1: must be greater than or equal to 0",
+            "status.desiredReplicas: Invalid value: -2: must be greater than or equal to 0",
+        ]
+    );
+}
