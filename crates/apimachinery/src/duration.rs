@@ -34,6 +34,102 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     Ok(total)
 }
 
+/// Returns the error that Go's `time.ParseDuration` has for a text, in its words; `None` for a duration.
+#[must_use]
+pub fn go_error(text: &str) -> Option<String> {
+    read_as_go(text).err()
+}
+
+fn read_as_go(text: &str) -> Result<(), String> {
+    /// The greatest magnitude of a duration, in nanoseconds.
+    const MOST: u128 = 1 << 63;
+    const PART_DIGITS_MAX: usize = 18;
+    let wrong = || format!("time: invalid duration {}", quoted(text));
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return Ok(());
+    }
+    if rest.is_empty() {
+        return Err(wrong());
+    }
+    let mut total: u128 = 0;
+    while !rest.is_empty() {
+        let after_whole = rest.trim_start_matches(|it: char| it.is_ascii_digit());
+        let whole = &rest[..rest.len() - after_whole.len()];
+        let number: u128 = match whole {
+            "" => 0,
+            digits => digits.parse().map_err(|_| wrong())?,
+        };
+        if number > MOST {
+            return Err(wrong());
+        }
+        let after_point = after_whole.strip_prefix('.').unwrap_or(after_whole);
+        let tail = match after_whole.starts_with('.') {
+            true => after_point.trim_start_matches(|it: char| it.is_ascii_digit()),
+            false => after_whole,
+        };
+        let part = &after_point[..after_point.len() - tail.len()];
+        if whole.is_empty() && part.is_empty() {
+            return Err(wrong());
+        }
+        let is_end = |it: char| it == '.' || it.is_ascii_digit();
+        let (unit, after) = tail.split_at(tail.find(is_end).unwrap_or(tail.len()));
+        if unit.is_empty() {
+            return Err(format!("time: missing unit in duration {}", quoted(text)));
+        }
+        let Some(nanos) = unit_nanos(unit) else {
+            let unit = quoted(unit);
+            return Err(format!(
+                "time: unknown unit {unit} in duration {}",
+                quoted(text)
+            ));
+        };
+        // Further digits are less than a nanosecond.
+        let part = &part[..part.len().min(PART_DIGITS_MAX)];
+        let numerator: u128 = part.parse().unwrap_or(0);
+        let denominator = part.bytes().fold(1, |power, _| power * 10);
+        let fraction = numerator * nanos / denominator;
+        let here = number.checked_mul(nanos).map(|it| it + fraction);
+        total += here.filter(|it| *it <= MOST).ok_or_else(wrong)?;
+        if total > MOST {
+            return Err(wrong());
+        }
+        rest = after;
+    }
+    let most = if text.starts_with('-') {
+        MOST
+    } else {
+        MOST - 1
+    };
+    if total > most { Err(wrong()) } else { Ok(()) }
+}
+
+/// Quotes a text as Go's package `time` does: bytes that are not printable ASCII are written in hexadecimal.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b' '..0x80 => out.push(char::from(byte)),
+            _ => out.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn unit_nanos(unit: &str) -> Option<u128> {
+    Some(match unit {
+        "ns" => 1,
+        "us" | "µs" | "μs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return None,
+    })
+}
+
 fn unit_seconds(unit: &str) -> Option<f64> {
     Some(match unit {
         "ns" => 1e-9,
@@ -84,6 +180,43 @@ mod tests {
             "99999999999999999999h",
         ] {
             assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_have_the_words_of_go() {
+        for right in [
+            "0",
+            "-0",
+            "1h30m",
+            "+1.5h",
+            ".5s",
+            "5.s",
+            "-9223372036854775808ns",
+        ] {
+            assert_eq!(go_error(right), None, "{right}");
+        }
+        for (text, why) in [
+            ("", r#"time: invalid duration """#),
+            ("-", r#"time: invalid duration "-""#),
+            (".s", r#"time: invalid duration ".s""#),
+            ("1h-2m", r#"time: unknown unit "h-" in duration "1h-2m""#),
+            ("1", r#"time: missing unit in duration "1""#),
+            ("1 h", r#"time: unknown unit " h" in duration "1 h""#),
+            (
+                "1é\"",
+                r#"time: unknown unit "\xc3\xa9\"" in duration "1\xc3\xa9\"""#,
+            ),
+            (
+                "9223372036854775808ns",
+                r#"time: invalid duration "9223372036854775808ns""#,
+            ),
+            (
+                "99999999999999999999",
+                r#"time: invalid duration "99999999999999999999""#,
+            ),
+        ] {
+            assert_eq!(go_error(text).as_deref(), Some(why), "{text}");
         }
     }
 }
