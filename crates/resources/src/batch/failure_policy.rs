@@ -16,6 +16,7 @@ const EXIT_CODES_MAX: usize = 255;
 /// Maximum number of patterns of conditions of a rule.
 const CONDITIONS_MAX: usize = 20;
 const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
+const OPERATORS: &[&str] = &["In", "NotIn"];
 const STATUSES: &[&str] = &["False", "True", "Unknown"];
 
 /// Checks the failure policy of a Job. Follows `validatePodFailurePolicy`.
@@ -47,9 +48,12 @@ fn rule(
     }
     let codes = rule.at("onExitCodes");
     if codes.is_set() {
-        codes
-            .at("operator")
-            .must_be_one_of(&["In", "NotIn"], errors);
+        let operator = codes.at("operator");
+        if operator.is_empty() {
+            errors.push(operator.required(&valid(OPERATORS)));
+        } else {
+            operator.may_be_one_of(OPERATORS, errors);
+        }
         let name = codes.at("containerName");
         if name.is_set() && !containers.contains(name.text()) {
             let why = "must be one of the container or initContainer names in the pod template";
@@ -161,6 +165,16 @@ mod tests {
             [format!(
                 "{at}.onPodConditions[0].status: Required value: valid values: [\"False\" \"True\" \"Unknown\"]"
             )]
+        );
+    }
+
+    #[test]
+    fn exit_codes_are_in_or_not_in_a_list() {
+        assert_eq!(
+            wrong(&[rule("onExitCodes", json!({"values": [1]}))]),
+            [
+                "spec.podFailurePolicy.rules[0].onExitCodes.operator: Required value: valid values: [\"In\" \"NotIn\"]"
+            ]
         );
     }
 

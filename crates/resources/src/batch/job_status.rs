@@ -59,10 +59,12 @@ pub(crate) fn job_status_update(job: &Field<'_, '_>, old: &Field<'_, '_>, errors
         was: &was,
     };
     counts(&now, errors);
-    change.conditions(errors);
+    change.exclusive_conditions(errors);
     change.times(errors);
+    change.announced_conditions(errors);
     change.finish(errors);
     change.indexes(errors);
+    change.pods_left(errors);
     change.success_criteria(errors);
     change.what_stays(errors);
 }
@@ -89,8 +91,12 @@ fn count(status: &Field<'_, '_>, name: &str) -> i64 {
 }
 
 fn holds(status: &Field<'_, '_>, condition: &str) -> bool {
+    has_condition(status, condition, "True")
+}
+
+fn has_condition(status: &Field<'_, '_>, condition: &str, value: &str) -> bool {
     let is_it =
-        |it: Field<'_, '_>| it.at("type").text() == condition && it.at("status").text() == "True";
+        |it: Field<'_, '_>| it.at("type").text() == condition && it.at("status").text() == value;
     status.items("conditions").any(is_it)
 }
 
@@ -120,19 +126,28 @@ impl StatusChange<'_, '_, '_> {
         is_finished(self.now) != is_finished(self.was)
     }
 
+    /// Returns true if a suspended job is no longer suspended.
+    fn resumes(&self) -> bool {
+        has_condition(self.was, "Suspended", "True")
+            && has_condition(self.now, "Suspended", "False")
+    }
+
     /// Makes an error about the conditions, whose values are not shown.
     fn wrong_conditions(&self, why: &str) -> FieldError {
         let field = self.now.at("conditions").field();
         FieldError::new(FieldErrorKind::Invalid, field, why)
     }
 
-    fn conditions(&self, errors: &mut Errors) {
+    fn exclusive_conditions(&self, errors: &mut Errors) {
         for (one, other, why) in EXCLUSIVE {
             let both = holds(self.now, one) && holds(self.now, other);
             if both && (self.turns(one) || self.turns(other)) {
                 errors.push(self.wrong_conditions(why));
             }
         }
+    }
+
+    fn announced_conditions(&self, errors: &mut Errors) {
         for (ending, sign, why) in ANNOUNCED {
             let unannounced = holds(self.now, ending) && !holds(self.now, sign);
             let also = match ending {
@@ -161,20 +176,23 @@ impl StatusChange<'_, '_, '_> {
         // Both are in whole seconds of UTC, so that their order is that of the texts.
         let both = began.is_set() && ended.is_set();
         if (begins || ends) && both && ended.text() < began.text() {
-            errors.push(ended.invalid("completionTime cannot be set before startTime"));
+            errors.push(ended.invalid("must be equal to or after `startTime`"));
         }
     }
 
     /// Checks that a finished job has no pods that run.
     fn finish(&self, errors: &mut Errors) {
         let is_finished = is_finished(self.now);
-        let [active, terminating, began] =
-            ["active", "terminating", "startTime"].map(|it| self.now.at(it));
-        let activity = count(self.now, "active") != count(self.was, "active");
-        if is_finished && count(self.now, "active") > 0 && (self.finishes() || activity) {
+        let [active, began] = ["active", "startTime"].map(|it| self.now.at(it));
+        let changes = self.finishes() || self.activity_changes();
+        if is_finished && count(self.now, "active") > 0 && changes {
             errors.push(active.invalid("active>0 is invalid for finished job"));
         }
-        if is_finished && !began.is_set() && (self.finishes() || self.changes("startTime")) {
+        // A suspended job that nothing is wanted of has not begun.
+        let never_begins =
+            self.spec.at("suspend").is_true() && self.spec.at("completions").number() == Some(0);
+        let changes = self.finishes() || self.changes("startTime");
+        if is_finished && !began.is_set() && changes && !never_begins {
             errors.push(began.required("startTime is required for finished job"));
         }
         let [succeeded, failed] = uncounted(self.now);
@@ -185,22 +203,30 @@ impl StatusChange<'_, '_, '_> {
                 list.map_or_else(|| "null".into(), ToString::to_string)
             };
             let why = format!(
-                "{{\"Succeeded\":{},\"Failed\":{}}}: uncountedTerminatedPods needs to be empty for finished job",
+                "{{\"Succeeded\":{},\"Failed\":{}}}: must be empty for finished job",
                 shown(succeeded),
                 shown(failed)
             );
             let field = self.now.at("uncountedTerminatedPods").field();
             errors.push(FieldError::new(FieldErrorKind::Invalid, field, why));
         }
+    }
+
+    /// Checks the numbers of pods that terminate or are ready.
+    fn pods_left(&self, errors: &mut Errors) {
+        let [terminating, ready] = ["terminating", "ready"].map(|it| self.now.at(it));
         let leaving = self.finishes() || self.changes("terminating");
-        if is_finished && count(self.now, "terminating") > 0 && leaving {
+        if is_finished(self.now) && count(self.now, "terminating") > 0 && leaving {
             errors.push(terminating.invalid("terminating>0 is invalid for finished job"));
         }
-        let ready = self.now.at("ready");
         let too_many = ready.number() > Some(count(self.now, "active"));
-        if too_many && (self.changes("ready") || activity) {
+        if too_many && (self.changes("ready") || self.activity_changes()) {
             errors.push(ready.invalid("cannot set more ready pods than active"));
         }
+    }
+
+    fn activity_changes(&self) -> bool {
+        count(self.now, "active") != count(self.was, "active")
     }
 
     fn indexes(&self, errors: &mut Errors) {
@@ -286,7 +312,8 @@ impl StatusChange<'_, '_, '_> {
         }
         let began = self.now.at("startTime");
         let had_begun = self.was.at("startTime").is_set();
-        if had_begun && self.changes("startTime") && !self.spec.at("suspend").is_true() {
+        let may_begin = self.spec.at("suspend").is_true() || self.resumes();
+        if had_begun && self.changes("startTime") && !may_begin {
             let why = "field is immutable for unsuspended job once set";
             errors.push(began.invalid_value(began.value().clone(), why));
         }
@@ -494,8 +521,30 @@ mod tests {
             [
                 "status.active: Invalid value: 1: active>0 is invalid for finished job",
                 "status.startTime: Required value: startTime is required for finished job",
-                "status.uncountedTerminatedPods: Invalid value: {\"Succeeded\":null,\"Failed\":[\"a\"]}: uncountedTerminatedPods needs to be empty for finished job",
+                "status.uncountedTerminatedPods: Invalid value: {\"Succeeded\":null,\"Failed\":[\"a\"]}: must be empty for finished job",
                 "status.terminating: Invalid value: 1: terminating>0 is invalid for finished job",
+            ]
+        );
+    }
+
+    #[test]
+    fn errors_come_in_the_order_of_the_checks() {
+        let members = json!({"startTime": BEGAN, "active": 1, "ready": 2, "completedIndexes": "0"});
+        let now = status(&["Complete", "Failed"], members);
+        let fields: Vec<_> = wrong(&json!({}), &now, &json!({"startTime": BEGAN}))
+            .iter()
+            .filter_map(|it| Some(it.split_once(':')?.0.to_owned()))
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                "status.conditions",
+                "status.completionTime",
+                "status.conditions",
+                "status.conditions",
+                "status.active",
+                "status.completedIndexes",
+                "status.ready",
             ]
         );
     }
@@ -508,7 +557,7 @@ mod tests {
         assert_eq!(
             wrong(&json!({}), &early, &running),
             [
-                "status.completionTime: Invalid value: \"2026-11-22T09:00:00Z\": completionTime cannot be set before startTime"
+                "status.completionTime: Invalid value: \"2026-11-22T09:00:00Z\": must be equal to or after `startTime`"
             ]
         );
         let mut never = complete();
@@ -528,6 +577,15 @@ mod tests {
         }
         let suspended = json!({"suspend": true});
         assert_eq!(wrong(&suspended, &json!({}), &running), [""; 0]);
+        let with = |value: &str, time: &str| json!({"startTime": time, "conditions": [{"type": "Suspended", "status": value}]});
+        let resumed = wrong(&json!({}), &with("False", ENDED), &with("True", BEGAN));
+        assert_eq!(resumed, [""; 0]);
+        let none_wanted = json!({"suspend": true, "completions": 0});
+        let mut never_begun = complete();
+        never_begun["startTime"] = json!(null);
+        let was = status(&["SuccessCriteriaMet"], json!({}));
+        assert_eq!(wrong(&none_wanted, &never_begun, &was), [""; 0]);
+        assert_eq!(wrong(&json!({}), &never_begun, &was).len(), 1);
     }
 
     #[test]

@@ -2,7 +2,10 @@
 //!
 //! Follows pkg/apis/batch/validation/validation.go of Kubernetes 1.36.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use jiff::tz::TimeZone;
+use ringwatch_apimachinery::{duration, go_text};
 
 /// The words that stand for five fields.
 const WORDS: &[&str] = &[
@@ -21,8 +24,8 @@ const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// A field of a schedule: its least and greatest number, and the names of numbers from there.
 struct CronField {
-    least: u32,
-    most: u32,
+    least: u64,
+    most: u64,
     names: &'static [&'static str],
 }
 
@@ -55,68 +58,88 @@ const FIELDS: [CronField; 5] = [
 ];
 
 /// Returns the error in a cron schedule, in the words of the Go library that Kubernetes parses it with. Follows
-/// `validateScheduleFormat`.
+/// `ParseCronScheduleWithPanicRecovery`.
 pub(super) fn schedule(text: &str) -> Vec<String> {
-    let text = match text.split_once(' ') {
-        Some((zone, rest)) if zone.starts_with("TZ=") || zone.starts_with("CRON_TZ=") => {
-            rest.trim()
-        }
-        _ => text,
-    };
-    if let Some(duration) = text.strip_prefix("@every ") {
-        return match duration.parse::<jiff::SignedDuration>() {
-            Ok(_) => Vec::new(),
-            Err(_) => vec![format!(
-                "failed to parse duration {text}: time: invalid duration {duration:?}"
-            )],
-        };
-    }
+    read(text).err().into_iter().collect()
+}
+
+fn read(text: &str) -> Result<(), String> {
+    let text = without_zone(text)?;
     if text.starts_with('@') {
-        if WORDS.contains(&text) {
-            return Vec::new();
-        }
-        return vec![format!("unrecognized descriptor: {text}")];
+        return descriptor(text);
     }
     let fields: Vec<&str> = text.split_whitespace().collect();
     if fields.len() != FIELDS.len() {
         let found = format!("[{}]", fields.join(" "));
-        return vec![format!(
+        return Err(format!(
             "expected exactly 5 fields, found {}: {found}",
             fields.len()
-        )];
+        ));
     }
-    let mut pairs = FIELDS.iter().zip(fields);
-    pairs
-        .find_map(|(field, text)| text.split(',').find_map(|part| field.range(part).err()))
-        .into_iter()
-        .collect()
+    for (field, text) in FIELDS.iter().zip(fields) {
+        let mut ranges = text.split(',').filter(|range| !range.is_empty());
+        ranges.try_for_each(|range| field.range(range))?;
+    }
+    Ok(())
+}
+
+/// Returns a schedule without the time zone that it may begin with.
+fn without_zone(text: &str) -> Result<&str, String> {
+    let named = ["TZ=", "CRON_TZ="];
+    let Some(rest) = named.iter().find_map(|name| text.strip_prefix(name)) else {
+        return Ok(text);
+    };
+    let Some((zone, rest)) = rest.split_once(' ') else {
+        // The library reads beyond the end of the text, which ends it.
+        let why = "runtime error: slice bounds out of range [:-1]";
+        return Err(format!("invalid schedule format: {why}"));
+    };
+    match location(zone) {
+        Ok(()) => Ok(rest.trim()),
+        Err(why) => Err(format!("provided bad location {zone}: {why}")),
+    }
+}
+
+/// Reads the word that stands for a schedule, or a duration.
+fn descriptor(text: &str) -> Result<(), String> {
+    if WORDS.contains(&text) {
+        return Ok(());
+    }
+    let Some(every) = text.strip_prefix("@every ") else {
+        return Err(format!("unrecognized descriptor: {text}"));
+    };
+    match duration::go_error(every) {
+        None => Ok(()),
+        Some(why) => Err(format!("failed to parse duration {text}: {why}")),
+    }
 }
 
 impl CronField {
     /// Reads a range such as `*`, `5`, `1-5` or `*/2`.
     fn range(&self, text: &str) -> Result<(), String> {
-        let mut parts = text.split('/');
-        let (range, step) = (parts.next().unwrap_or_default(), parts.next());
-        if parts.next().is_some() {
-            return Err(format!("too many slashes: {text}"));
-        }
-        let mut ends = range.split('-');
-        let (first, last) = (ends.next().unwrap_or_default(), ends.next());
-        let (start, end) = if matches!(first, "*" | "?") {
-            (self.least, self.most)
-        } else {
-            let start = self.number(first)?;
-            let end = match last {
-                Some(last) => self.number(last)?,
-                None if step.is_some() => self.most,
-                None => start,
-            };
-            (start, end)
+        let parts: Vec<&str> = text.split('/').collect();
+        let ends: Vec<&str> = parts[0].split('-').collect();
+        let (start, mut end) = match ends[..] {
+            ["*" | "?", ..] => (self.least, self.most),
+            [only] => {
+                let only = self.number(only)?;
+                (only, only)
+            }
+            [first, last] => (self.number(first)?, self.number(last)?),
+            [first, ..] => {
+                self.number(first)?;
+                return Err(format!("too many hyphens: {text}"));
+            }
+            [] => (self.least, self.most),
         };
-        if ends.next().is_some() {
-            return Err(format!("too many hyphens: {text}"));
+        let step = match parts[..] {
+            [_] => 1,
+            [_, step] => integer(step)?,
+            _ => return Err(format!("too many slashes: {text}")),
+        };
+        if parts.len() > 1 && ends.len() == 1 {
+            end = self.most;
         }
-        let step = step.map_or(Ok(1), integer)?;
         let (least, most) = (self.least, self.most);
         if start < least {
             return Err(format!(
@@ -139,22 +162,26 @@ impl CronField {
         Ok(())
     }
 
-    fn number(&self, text: &str) -> Result<u32, String> {
+    fn number(&self, text: &str) -> Result<u64, String> {
         let lower = text.to_lowercase();
         let named = self.names.iter().position(|name| *name == lower);
-        match named.and_then(|index| u32::try_from(index).ok()) {
+        match named.and_then(|index| u64::try_from(index).ok()) {
             Some(index) => Ok(self.least + index),
             None => integer(text),
         }
     }
 }
 
-fn integer(text: &str) -> Result<u32, String> {
-    let number: i64 = text.parse().map_err(|_| {
-        let why = "strconv.Atoi: parsing";
-        format!("failed to parse int from {text}: {why} {text:?}: invalid syntax")
+fn integer(text: &str) -> Result<u64, String> {
+    let number: i64 = text.parse().map_err(|error: ParseIntError| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        let quoted = go_text::quoted(text);
+        format!("failed to parse int from {text}: strconv.Atoi: parsing {quoted}: {why}")
     })?;
-    u32::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
+    u64::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
 }
 
 /// Returns the errors in the name of a time zone. Follows `validateTimeZone`.
@@ -178,10 +205,24 @@ pub(super) fn time_zone(name: &str) -> Vec<String> {
             "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
                 .into(),
         );
-    } else if TimeZone::get(name).is_err() {
-        wrong.push(format!("unknown time zone {name}"));
     }
+    wrong.extend(location(name).err());
     wrong
+}
+
+/// Looks for a time zone as Go's `time.LoadLocation` does, which tells upper from lower case.
+fn location(name: &str) -> Result<(), String> {
+    if matches!(name, "" | "UTC" | "Local") {
+        return Ok(());
+    }
+    if name.contains("..") || name.starts_with(['/', '\\']) {
+        return Err("time: invalid location name".to_owned());
+    }
+    let found = TimeZone::get(name).ok();
+    if found.is_some_and(|zone| zone.iana_name() == Some(name)) {
+        return Ok(());
+    }
+    Err(format!("unknown time zone {name}"))
 }
 
 #[cfg(test)]
@@ -196,6 +237,10 @@ mod tests {
             "@hourly",
             "@every 1h30m",
             "0 0 ? * 1/2",
+            "1,,2 , * * *",
+            "*-x 0 1 1 0",
+            "TZ=Europe/Berlin @daily",
+            "@every -1.5h2\u{b5}s",
         ] {
             assert_eq!(schedule(right), [""; 0], "{right}");
         }
@@ -217,6 +262,32 @@ mod tests {
             ),
             ("@often", "unrecognized descriptor: @often"),
             ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+            ("1/2/3 * * * *", "too many slashes: 1/2/3"),
+            ("70/2/3 * * * *", "too many slashes: 70/2/3"),
+            (
+                "5000000000 * * * *",
+                "end of range (5000000000) above maximum (59): 5000000000",
+            ),
+            (
+                "99999999999999999999 * * * *",
+                "failed to parse int from 99999999999999999999: strconv.Atoi: parsing \"99999999999999999999\": value out of range",
+            ),
+            (
+                "-1 * * * *",
+                "failed to parse int from : strconv.Atoi: parsing \"\": invalid syntax",
+            ),
+            (
+                "@every 1 hour",
+                "failed to parse duration @every 1 hour: time: unknown unit \" hour\" in duration \"1 hour\"",
+            ),
+            (
+                "TZ=0",
+                "invalid schedule format: runtime error: slice bounds out of range [:-1]",
+            ),
+            (
+                "CRON_TZ=europe/berlin @daily",
+                "provided bad location europe/berlin: unknown time zone europe/berlin",
+            ),
         ] {
             assert_eq!(schedule(wrong), [why], "{wrong}");
         }
@@ -231,7 +302,11 @@ mod tests {
             ["unknown time zone Nowhere/Land"]
         );
         assert_eq!(time_zone("a//b"), ["unknown time zone a//b"]);
-        assert_eq!(time_zone("local").len(), 1);
+        for wrong in ["europe/berlin", "Etc/Unknown", "utc"] {
+            assert_eq!(time_zone(wrong), [format!("unknown time zone {wrong}")]);
+        }
+        assert_eq!(time_zone("Local").len(), 1);
+        assert_eq!(time_zone("local").len(), 2);
         assert_eq!(time_zone(""), ["timeZone must be nil or non-empty string"]);
     }
 }
