@@ -4,6 +4,7 @@ pub(crate) mod daemon_set;
 mod defaults;
 pub(crate) mod replication_controller;
 mod stateful_set;
+pub(crate) mod stateful_set_validation;
 pub(crate) mod status;
 pub(crate) mod table;
 pub(crate) mod validation;
@@ -45,7 +46,8 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
                     .check(validation::deployment)
                     .off_fields(off_features::of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
-                    .warn_always(warnings::named_template)
+                    .warn_of_new(warnings::name_of_pods)
+                    .warn_always(warnings::template)
                     .check_on_update(validation::selector_stays)
                     .generation(&["spec", "metadata.annotations"]),
             ),
@@ -64,7 +66,8 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
                     .check(validation::replica_set)
                     .off_fields(off_features::of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
-                    .warn_always(warnings::named_template)
+                    .warn_of_new(warnings::name_of_pods)
+                    .warn_always(warnings::template)
                     .check_on_update(validation::selector_stays)
                     .generation(&["spec"]),
             ),
@@ -85,12 +88,11 @@ fn stateful_set(options: &ClusterOptions) -> Generic {
         .defaults(defaults::STATEFUL_SET)
         .defaults_on_read(stored::spec_template)
         .hooks(StatefulSets)
-        .check(validation::stateful_set)
-        .check_on_create(validation::new_stateful_set)
+        .check_on_create(stateful_set_validation::stateful_set)
         .off_fields(off_features::of_template)
         .check_if(!options.allow_privileged, security::unprivileged_template)
-        .warn_always(warnings::stateful_set)
-        .check_on_update(validation::stateful_set_update)
+        .warn_always(warnings::template)
+        .check_on_update(stateful_set_validation::stateful_set_update)
         .generation(&["spec"])
 }
 
@@ -102,11 +104,10 @@ fn daemon_set(options: &ClusterOptions) -> Generic {
         .defaults_on_read(stored::daemon_set)
         .hooks(DaemonSets)
         .check(validation::daemon_set)
-        .off_fields(off_features::of_template)
-        .check_if(!options.allow_privileged, security::unprivileged_template)
-        .warn_always(warnings::template)
         .check_on_update(validation::selector_stays)
         .changes_first()
+        .off_fields(off_features::of_template)
+        .check_if(!options.allow_privileged, security::unprivileged_template)
         .generation(&["spec"])
 }
 

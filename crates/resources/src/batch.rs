@@ -2,12 +2,14 @@
 
 mod defaults;
 mod failure_policy;
+mod indexes;
 mod job;
 mod job_status;
 mod schedule;
 mod success_policy;
 pub(crate) mod table;
 pub(crate) mod validation;
+mod warnings;
 
 use ringwatch_registry::GarbageCollection;
 use ringwatch_registry::subresource::SubresourceMetadata;
@@ -15,12 +17,13 @@ use ringwatch_registry::subresource::SubresourceStrategy;
 
 use self::job::Jobs;
 use self::job_status::job_status_update;
+use self::warnings::CronJobs;
 use super::cluster_options::ClusterOptions;
 use super::strategy::generic::Generic;
 use super::strategy::row::{RowBuilder, RowGroup, field_or};
 use super::strategy::stored;
 use super::{
-    core::pod::{off_features, validation::security, warnings},
+    core::pod::{off_features, validation::security, warnings::name_of_pods},
     validation::found_in_change,
 };
 
@@ -38,11 +41,13 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
                 Generic::with_status()
                     .defaults(defaults::CRON_JOB)
                     .defaults_on_read(stored::job_template)
-                    .check(validation::cron_job)
+                    .check_on_create(validation::cron_job)
+                    .check_on_update(validation::cron_job_update)
                     .off_fields(off_features::of_cron_job)
                     .check_if(!options.allow_privileged, security::unprivileged_cron_job)
+                    .warn_of_new(name_of_pods)
                     .warn_always(warnings::cron_job)
-                    .check_on_create(validation::new_cron_job)
+                    .hooks(CronJobs)
                     .generation(&["spec"]),
             ),
         V1.namespaced("jobs", "Job")
@@ -55,11 +60,12 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
                     .defaults_on_read(stored::spec_template)
                     .hooks(Jobs)
                     .part("status", status())
-                    .check(validation::job)
+                    .check_on_create(validation::job)
+                    .check_on_update(validation::job_update)
                     .off_fields(off_features::of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
-                    .warn_always(warnings::named_template)
-                    .check_on_update(validation::job_update)
+                    .warn_of_new(name_of_pods)
+                    .warn_always(warnings::job)
                     .generation(&["spec"])
                     .garbage_collection(GarbageCollection::OrphanDependents)
                     .warn_on_default_deletion(PODS_STAY),

@@ -52,7 +52,7 @@ pub(super) fn found_in_update(check: ObjectCheck, object: &Value, old: &Value) -
 
 /// Adds the errors that [`found_in_update`] returns.
 pub(super) fn check_update(
-    check: ObjectCheck,
+    check: impl Fn(&Field<'_, '_>, &mut Errors),
     object: &Field<'_, '_>,
     old: &Field<'_, '_>,
     errors: &mut Errors,

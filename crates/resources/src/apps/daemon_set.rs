@@ -7,8 +7,10 @@ use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 use serde_json::{Map, Value, json};
 
 use super::status;
+use crate::core::pod::warnings;
 use crate::strategy::kind_hooks::KindHooks;
 use crate::strategy::stored::TEMPLATE_GENERATION;
+use crate::validation::Field;
 
 /// The behaviour of DaemonSets: an annotation counts the changes of the template.
 #[derive(Debug)]
@@ -28,6 +30,16 @@ impl KindHooks for DaemonSets {
         let changed = get(object, "spec.template") != get(old, "spec.template");
         let generation = template_generation(old).saturating_add(changed.into());
         set_template_generation(object, generation);
+    }
+
+    /// Warns of the template, on an update if it changes.
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut told = Vec::new();
+        let template = |it| get(it, "spec.template");
+        if old.is_none_or(|old| template(object) != template(old)) {
+            warnings::template(&Field::root(object), &mut told);
+        }
+        told
     }
 }
 
@@ -78,6 +90,20 @@ mod tests {
     use ringwatch_registry::Strategy;
 
     use super::*;
+
+    #[test]
+    fn a_template_is_warned_of_when_it_changes() {
+        let with = |grace: i64| {
+            json!({"spec": {"minReadySeconds": grace, "template": {"spec": {
+                "terminationGracePeriodSeconds": grace}}}})
+        };
+        let (old, new) = (with(-1), with(-2));
+        assert_eq!(DaemonSets.warnings(&new, None).len(), 1);
+        assert_eq!(DaemonSets.warnings(&new, Some(&old)).len(), 1);
+        let mut other = old.clone();
+        other["spec"]["minReadySeconds"] = json!(5);
+        assert!(DaemonSets.warnings(&other, Some(&old)).is_empty());
+    }
 
     #[test]
     fn changes_of_the_template_are_counted() {

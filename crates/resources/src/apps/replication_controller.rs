@@ -85,7 +85,10 @@ impl KindHooks for ReplicationControllers {
         const GENERATION: &str = "metadata.generation";
         let mut found = Vec::new();
         match old {
-            None => warnings::named_template(&Field::root(object), &mut found),
+            None => {
+                warnings::name_of_pods(&Field::root(object), &mut found);
+                warnings::template(&Field::root(object), &mut found);
+            }
             Some(old) if get(object, GENERATION) == get(old, GENERATION) => {}
             Some(old) => warnings::template(&Field::root(old), &mut found),
         }

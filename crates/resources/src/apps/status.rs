@@ -125,7 +125,8 @@ fn parts_of_replicas(
         errors.push(status.at(part).invalid_value(count(part), MORE_THAN_ALL));
     }
     if count("availableReplicas") > count("readyReplicas") {
-        errors.push(status.at("availableReplicas").invalid(more_than_ready));
+        let available = status.at("availableReplicas");
+        errors.push(available.invalid_value(count("availableReplicas"), more_than_ready));
     }
 }
 

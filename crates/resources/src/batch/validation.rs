@@ -8,19 +8,21 @@ use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::failure_policy::failure_policy;
+use super::indexes::{indexes, needs_indexes};
 use super::schedule;
 use super::success_policy::success_policy;
 use crate::core::pod::validation::{TemplateClaims, template};
+use crate::validation::check_update;
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::{selector, selects};
+use crate::validation::labels::{is_unreadable, selector_by_later_rule, selects};
+use crate::validation::later_rules::AFFINITY_VALUES;
+use crate::validation::values::domain_prefixed_path;
 
-/// Maximum parallelism of an indexed job.
-const INDEXED_PARALLELISM_MAX: i64 = 100_000;
 /// Maximum length of the name of a CronJob, so that those of its Jobs fit, in bytes.
 const CRON_JOB_NAME_BYTES_MAX: usize = 52;
 const MANAGED_BY_BYTES_MAX: usize = 63;
-/// The form of the path in the name of a job's controller, as errors show it.
-const PATH_FORM: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
+/// Prefix of the labels of a job's pods, which they have without it as well.
+const PREFIX: &str = "batch.kubernetes.io/";
 /// The fields of a Job's spec that are immutable.
 const IMMUTABLE: &[&str] = &[
     "completionMode",
@@ -38,19 +40,24 @@ const CHANGEABLE_WHILE_SUSPENDED: &[&str] = &[
     "spec.tolerations",
 ];
 
-/// Checks a Job. Follows `ValidateJob`.
+/// Checks a new Job. Follows `ValidateJob`.
 pub(crate) fn job(job: &Field<'_, '_>, errors: &mut Errors) {
+    job_with(job, true, errors);
+}
+
+/// Checks a Job, whose pods need the labels with Kubernetes' prefix or, in older ones, only those without it.
+fn job_with(job: &Field<'_, '_>, prefixed_labels: bool, errors: &mut Errors) {
     let spec = job.at("spec");
-    generated_selector(job, errors);
+    generated_selector(job, prefixed_labels, errors);
     job_spec(&spec, errors);
     let own = spec.at("selector");
-    let before = errors.len();
     if own.is_set() {
-        selector(&own, errors);
+        // Wrong values may stay if they are anywhere in the job, as in the affinity of its pods.
+        selector_by_later_rule(&own, AFFINITY_VALUES, errors);
     } else {
         errors.push(own.required(""));
     }
-    let is_readable = errors.len() == before;
+    let is_readable = !is_unreadable(&own);
     let labels = spec.at("template.metadata.labels");
     // Nothing is selected without a selector, nor by one that cannot be read.
     if !own.is_set() || is_readable && !selects(own.value(), labels.value()) {
@@ -69,7 +76,7 @@ pub(crate) fn job(job: &Field<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks that a generated selector, and the labels of the template, name the uid and the name of the job.
-fn generated_selector(job: &Field<'_, '_>, errors: &mut Errors) {
+fn generated_selector(job: &Field<'_, '_>, prefixed_labels: bool, errors: &mut Errors) {
     let spec = job.at("spec");
     if spec.at("manualSelector").is_true() || !spec.at("selector").is_set() {
         return;
@@ -77,8 +84,9 @@ fn generated_selector(job: &Field<'_, '_>, errors: &mut Errors) {
     let labels = spec.at("template.metadata.labels");
     let uid = job.at("metadata.uid").text();
     let name = job.at("metadata.name").text();
-    let mut expected = Value::Null;
-    for prefix in ["", "batch.kubernetes.io/"] {
+    let mut expected = serde_json::json!({});
+    let prefixes = ["", PREFIX].into_iter();
+    for prefix in prefixes.filter(|it| it.is_empty() || prefixed_labels) {
         for (label, value) in [("controller-uid", uid), ("job-name", name)] {
             let label = format!("{prefix}{label}");
             let found = labels.value().get(&label);
@@ -93,16 +101,11 @@ fn generated_selector(job: &Field<'_, '_>, errors: &mut Errors) {
                 }
                 Some(_) => {}
             }
-            if expected.is_null() {
-                expected = serde_json::json!({});
-            }
             expected[label] = value.into();
         }
     }
     let own = spec.at("selector");
-    let mut unreadable = Errors::new();
-    selector(&own, &mut unreadable);
-    if unreadable.is_empty() && !selects(own.value(), &expected) {
+    if !is_unreadable(&own) && !selects(own.value(), &expected) {
         errors.push(own.invalid("`selector` not auto-generated"));
     }
 }
@@ -131,9 +134,18 @@ fn job_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
     if spec.at("maxFailedIndexes").is_set() && !per_index.is_set() {
         errors.push(per_index.required("when maxFailedIndexes is specified"));
     }
-    managed_by(&spec.at("managedBy"), errors);
+    let manager = spec.at("managedBy");
+    if manager.is_set() {
+        domain_prefixed_path(&manager, errors);
+        manager.must_have_at_most(MANAGED_BY_BYTES_MAX, errors);
+    }
     indexes(spec, errors);
     failure_policy(spec, errors);
+    if spec.at("completionMode").text() == "Indexed" {
+        success_policy(spec, errors);
+    } else {
+        needs_indexes(&spec.at("successPolicy"), errors);
+    }
     let replacement = spec.at("podReplacementPolicy");
     if spec.at("podFailurePolicy").is_set() {
         replacement.may_be_one_of(&["Failed"], errors);
@@ -142,66 +154,6 @@ fn job_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
     template(&spec.at("template"), &TemplateClaims::new(), errors);
     ending(spec, errors);
-}
-
-/// Checks the name of the controller of a job: a domain and a path. Follows `IsDomainPrefixedPath`.
-fn managed_by(at: &Field<'_, '_>, errors: &mut Errors) {
-    if !at.is_set() {
-        return;
-    }
-    match at.text().split_once('/') {
-        _ if at.is_empty() => errors.push(at.required("")),
-        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
-            let wrong = formats::dns_subdomain(domain).into_iter();
-            errors.extend(wrong.map(|why| at.invalid_value(domain, why)));
-            if !path.bytes().all(is_path_byte) {
-                let why = format!("Invalid path (regex used for validation is '{PATH_FORM}')");
-                errors.push(at.invalid_value(path, why));
-            }
-        }
-        _ => {
-            let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-            errors.push(at.invalid(why));
-        }
-    }
-    at.must_have_at_most(MANAGED_BY_BYTES_MAX, errors);
-}
-
-fn is_path_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || br"/\-._~%!$&'()*+,;=:".contains(&byte)
-}
-
-fn indexes(spec: &Field<'_, '_>, errors: &mut Errors) {
-    let mode = spec.at("completionMode");
-    mode.may_be_one_of(&["NonIndexed", "Indexed"], errors);
-    if mode.text() != "Indexed" {
-        // To Kubernetes a mode that is not known may have limits, but no success policy.
-        let is_known = matches!(mode.text(), "" | "NonIndexed");
-        let limits: &[&str] = &["backoffLimitPerIndex", "maxFailedIndexes"];
-        let limits = if is_known { limits } else { &[] };
-        for member in limits.iter().chain(&["successPolicy"]) {
-            if spec.at(member).is_set() {
-                errors.push(spec.at(member).invalid("requires indexed completion mode"));
-            }
-        }
-        return;
-    }
-    let completions = spec.at("completions");
-    if !completions.is_set() {
-        errors.push(completions.required("when completion mode is Indexed"));
-    }
-    let parallelism = spec.at("parallelism");
-    if parallelism.number() > Some(INDEXED_PARALLELISM_MAX) {
-        let why = format!(
-            "must be less than or equal to {INDEXED_PARALLELISM_MAX} when completion mode is Indexed"
-        );
-        errors.push(parallelism.invalid(why));
-    }
-    let failed = spec.at("maxFailedIndexes");
-    if completions.is_set() && failed.number() > completions.number() {
-        errors.push(failed.invalid("must be less than or equal to completions"));
-    }
-    success_policy(spec, errors);
 }
 
 /// Pods that run to their end do not begin again whatever happens.
@@ -220,9 +172,14 @@ fn ending(spec: &Field<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks an update of a Job: parallelism may change, and while it is suspended, the scheduling and the resources of
-/// its pods. Follows `ValidateJobUpdate`.
+/// its pods. It may keep what it was allowed before. Follows `ValidateJob` and `ValidateJobUpdate`.
 pub(crate) fn job_update(job: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (spec, was) = (job.at("spec"), old.at("spec"));
+    let labels = was.at("template.metadata.labels").value();
+    let mut prefixed = ["job-name", "controller-uid"].into_iter();
+    let prefixed_labels = prefixed.all(|it| labels.get(format!("{PREFIX}{it}")).is_some());
+    let check = |it: &Field<'_, '_>, errors: &mut Errors| job_with(it, prefixed_labels, errors);
+    check_update(check, job, old, errors);
     let completions = spec.at("completions");
     if spec.at("completionMode").text() == "Indexed" {
         let changes = completions.value() != was.at("completions").value();
@@ -298,23 +255,46 @@ fn keep_resources(template: &mut Value, from: &Value, containers: &str) {
     }
 }
 
-/// Checks a CronJob. Follows `validateCronJobSpec`.
+/// Checks a new CronJob, whose name leaves room for the suffix of its jobs. Follows `ValidateCronJobCreate`.
 pub(crate) fn cron_job(object: &Field<'_, '_>, errors: &mut Errors) {
-    let spec = object.at("spec");
-    let when = spec.at("schedule");
+    cron_job_spec(&object.at("spec"), None, errors);
+    let name = object.at("metadata.name");
+    if name.text().len() > CRON_JOB_NAME_BYTES_MAX {
+        let why = format!("must be no more than {CRON_JOB_NAME_BYTES_MAX} characters");
+        errors.push(name.invalid(why));
+    }
+}
+
+/// Checks an update of a CronJob: it may keep its time zone, and one in its schedule. Follows `ValidateCronJobUpdate`.
+pub(crate) fn cron_job_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    let was = old.at("spec");
+    let check = |it: &Field<'_, '_>, errors: &mut Errors| {
+        cron_job_spec(&it.at("spec"), Some(&was), errors);
+    };
+    check_update(check, object, old, errors);
+}
+
+/// Checks the spec of a CronJob. Follows `validateCronJobSpec`.
+fn cron_job_spec(spec: &Field<'_, '_>, was: Option<&Field<'_, '_>>, errors: &mut Errors) {
+    let (when, zone) = (spec.at("schedule"), spec.at("timeZone"));
     if when.is_empty() {
         errors.push(when.required(""));
     } else {
         when.must_conform(schedule::schedule, errors);
-        if when.text().contains("TZ") {
-            let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-            errors.push(when.invalid(why));
-        }
+        let had_zone = was.is_some_and(|was| was.at("schedule").text().contains("TZ"));
+        let why = match (when.text().contains("TZ"), had_zone) {
+            (true, false) => "cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+            (true, true) if zone.is_set() => {
+                "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+            }
+            _ => "",
+        };
+        errors.extend((!why.is_empty()).then(|| when.invalid(why)));
     }
     spec.at("startingDeadlineSeconds")
         .must_not_be_negative(errors);
-    let zone = spec.at("timeZone");
-    if zone.is_set() {
+    let is_kept = was.is_some_and(|was| was.at("timeZone").value() == zone.value());
+    if zone.is_set() && !is_kept {
         zone.must_conform(schedule::time_zone, errors);
     }
     let policies = ["Allow", "Forbid", "Replace"];
@@ -335,13 +315,4 @@ pub(crate) fn cron_job(object: &Field<'_, '_>, errors: &mut Errors) {
         .must_not_be_negative(errors);
     spec.at("failedJobsHistoryLimit")
         .must_not_be_negative(errors);
-}
-
-/// Checks the name of a new CronJob, which leaves room for the suffix of its jobs. Follows `ValidateCronJobCreate`.
-pub(crate) fn new_cron_job(object: &Field<'_, '_>, errors: &mut Errors) {
-    let name = object.at("metadata.name");
-    if name.text().len() > CRON_JOB_NAME_BYTES_MAX {
-        let why = format!("must be no more than {CRON_JOB_NAME_BYTES_MAX} characters");
-        errors.push(name.invalid(why));
-    }
 }

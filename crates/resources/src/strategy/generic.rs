@@ -50,9 +50,11 @@ pub(crate) struct Generic {
     returns_deleted_object: bool,
     warning_on_default_deletion: Option<&'static str>,
     checks: Vec<ObjectCheck>,
+    checks_at_last: Vec<ObjectCheck>,
     checks_on_create: Vec<ObjectCheck>,
     checks_on_update: Vec<CheckOfChange>,
     changes_first: bool,
+    warn_of_new: Option<Warn>,
     warn: Option<Warn>,
     warns_on_update: bool,
     hooks: Arc<dyn KindHooks>,
@@ -77,9 +79,11 @@ impl Generic {
             returns_deleted_object: false,
             warning_on_default_deletion: None,
             checks: Vec::new(),
+            checks_at_last: Vec::new(),
             checks_on_create: Vec::new(),
             checks_on_update: Vec::new(),
             changes_first: false,
+            warn_of_new: None,
             warn: None,
             warns_on_update: false,
             told_if_empty: &[],
@@ -241,9 +245,12 @@ impl Generic {
         self
     }
 
-    /// Adds a check of new and updated objects under a condition.
-    pub(crate) fn check_if(self, condition: bool, check: ObjectCheck) -> Self {
-        if condition { self.check(check) } else { self }
+    /// Adds a check of new and updated objects under a condition. Its errors come after those of the other checks.
+    pub(crate) fn check_if(mut self, condition: bool, check: ObjectCheck) -> Self {
+        if condition {
+            self.checks_at_last.push(check);
+        }
+        self
     }
 
     /// Adds a check of new objects alone.
@@ -264,6 +271,12 @@ impl Generic {
         self
     }
 
+    /// Sets warnings about new objects alone, which come before all others.
+    pub(crate) fn warn_of_new(mut self, warn: Warn) -> Self {
+        self.warn_of_new = Some(warn);
+        self
+    }
+
     /// Sets the warnings about new objects.
     pub(crate) fn warn(mut self, warn: Warn) -> Self {
         self.warn = Some(warn);
@@ -275,14 +288,6 @@ impl Generic {
     pub(crate) fn warn_always(mut self, warn: Warn) -> Self {
         self.warns_on_update = true;
         self.warn(warn)
-    }
-
-    fn warnings(&self, object: &Value) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if let Some(warn) = self.warn {
-            warn(&Field::root(object), &mut warnings);
-        }
-        warnings
     }
 
     /// Sets the behaviour that the switches cannot express.
@@ -335,6 +340,7 @@ impl Strategy for Generic {
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let checks = self.checks.iter().chain(&self.checks_on_create);
+        let checks = checks.chain(&self.checks_at_last);
         let mut errors: Vec<_> = checks.flat_map(|check| found(*check, object)).collect();
         errors.extend(self.hooks.validate(object));
         errors.extend(self.hooks.validate_create(object));
@@ -342,7 +348,10 @@ impl Strategy for Generic {
     }
 
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
-        let mut warnings = self.warnings(object);
+        let mut warnings = Vec::new();
+        for warn in [self.warn_of_new, self.warn].into_iter().flatten() {
+            warn(&Field::root(object), &mut warnings);
+        }
         warnings.extend(self.hooks.warnings(object, None));
         warnings
     }
@@ -350,10 +359,11 @@ impl Strategy for Generic {
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
         let path = "metadata.generation";
         let idle = !self.generation.is_empty() && get(object, path) == get(old, path);
-        let mut warnings = self.hooks.warnings(object, Some(old));
-        if !idle && self.warns_on_update {
-            warnings.extend(self.warnings(object));
+        let mut warnings = Vec::new();
+        if let Some(warn) = self.warn.filter(|_| !idle && self.warns_on_update) {
+            warn(&Field::root(object), &mut warnings);
         }
+        warnings.extend(self.hooks.warnings(object, Some(old)));
         warnings
     }
 
@@ -399,6 +409,8 @@ impl Strategy for Generic {
         let changes = changes.flat_map(|check| found_in_change(*check, object, old));
         let at = if self.changes_first { 0 } else { errors.len() };
         errors.splice(at..at, changes.collect::<Vec<_>>());
+        let last = self.checks_at_last.iter();
+        errors.extend(last.flat_map(|check| found(*check, object)));
         errors.extend(self.hooks.validate(object));
         errors.extend(self.hooks.validate_update(object, old));
         errors

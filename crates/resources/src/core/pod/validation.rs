@@ -83,6 +83,19 @@ pub(super) fn annotations_of_pod(pod: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks a pod template. Follows `ValidatePodTemplateSpec`.
 pub(crate) fn template(template: &Field<'_, '_>, claims: &TemplateClaims<'_>, errors: &mut Errors) {
+    template_metadata(template, errors);
+    let spec = template.at("spec");
+    self::spec(&spec, SpecOf::Template(claims), errors);
+    profile_annotations::check_seccomp_fields(template, errors);
+    profile_annotations::check_app_armor_fields(template, errors);
+    let added = spec.at("ephemeralContainers");
+    if !added.is_empty() {
+        errors.push(added.forbidden("ephemeral containers not allowed in pod template"));
+    }
+}
+
+/// Checks the labels and annotations of a pod template.
+pub(crate) fn template_metadata(template: &Field<'_, '_>, errors: &mut Errors) {
     let labels = template.at("metadata.labels");
     let mut wrong = Errors::new();
     labels::labels(&labels, &mut wrong);
@@ -95,14 +108,6 @@ pub(crate) fn template(template: &Field<'_, '_>, claims: &TemplateClaims<'_>, er
     let given = template.at("metadata.annotations");
     errors.extend(validate_annotations(given.value(), &path));
     specific_annotations(template, &path, errors);
-    let spec = template.at("spec");
-    self::spec(&spec, SpecOf::Template(claims), errors);
-    profile_annotations::check_seccomp_fields(template, errors);
-    profile_annotations::check_app_armor_fields(template, errors);
-    let added = spec.at("ephemeralContainers");
-    if !added.is_empty() {
-        errors.push(added.forbidden("ephemeral containers not allowed in pod template"));
-    }
 }
 
 /// Checks the annotations of a pod or template that mean something, which errors name by `path`. Follows

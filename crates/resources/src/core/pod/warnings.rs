@@ -68,17 +68,8 @@ pub(crate) fn template(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     templates(&object.at("spec.template"), warnings);
 }
 
-/// Adds the warnings about a StatefulSet.
-pub(crate) fn stateful_set(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    template(object, warnings);
-    let kept = object.at("spec.revisionHistoryLimit").number();
-    if kept.is_some_and(|number| number < 0) {
-        warnings.push("spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended".to_owned());
-    }
-}
-
-/// Adds the warnings about an object whose pods' names begin with its own.
-pub(crate) fn named_template(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
+/// Adds the warning about the name of a new object with which those of its pods begin.
+pub(crate) fn name_of_pods(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let wrong = formats::dns_label(object.at("metadata.name").text());
     if !wrong.is_empty() {
         warnings.push(format!(
@@ -86,12 +77,6 @@ pub(crate) fn named_template(object: &Field<'_, '_>, warnings: &mut Vec<String>)
             wrong.join(" ")
         ));
     }
-    template(object, warnings);
-}
-
-/// Adds the warnings about a CronJob.
-pub(crate) fn cron_job(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
-    templates(&object.at("spec.jobTemplate.spec.template"), warnings);
 }
 
 /// Adds the warnings about a PodTemplate.
@@ -108,7 +93,8 @@ pub(super) fn addresses_of_status(pod: &Field<'_, '_>, warnings: &mut Vec<String
     }
 }
 
-fn templates(template: &Field<'_, '_>, warnings: &mut Vec<String>) {
+/// Adds the warnings about a template of pods. Follows `GetWarningsForPodTemplate`.
+pub(crate) fn templates(template: &Field<'_, '_>, warnings: &mut Vec<String>) {
     pods(template, true, warnings);
 }
 
@@ -260,7 +246,7 @@ pub(crate) fn claim(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
 }
 
 /// Adds the warnings about the spec of a claim. Follows `GetWarningsForPersistentVolumeClaimSpec`.
-fn claim_spec(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
+pub(crate) fn claim_spec(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
     for list in ["resources.requests", "resources.limits"] {
         fraction(spec, list, "storage", warnings);
     }
@@ -361,7 +347,13 @@ mod tests {
                 "ports": [{"containerPort": 80, "protocol": "TCP"}, {"containerPort": 80, "protocol": "TCP"}],
                 "resources": {"limits": {"memory": "100m"}}}]}}}});
         assert_eq!(
-            warnings_of(named_template, &object),
+            warnings_of(
+                |object, warnings| {
+                    name_of_pods(object, warnings);
+                    template(object, warnings);
+                },
+                &object
+            ),
             [
                 "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]",
                 "spec.template.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \"kubernetes.io/os\" instead",

@@ -64,6 +64,11 @@ fn jobs_that_are_wrong() {
             ),
         ],
     );
+}
+
+#[test]
+fn jobs_change_little() {
+    let good = good_job();
     let fields = |path: &str, value: Value| -> Vec<String> {
         let new = with(&good, path, value);
         let errors = found_in_change(crate::batch::validation::job_update, &new, &good);
@@ -75,7 +80,14 @@ fn jobs_that_are_wrong() {
         fields("spec.template.spec.nodeName", json!("n")),
         ["spec.template"]
     );
-    assert_eq!(fields("spec.selector", Value::Null), ["spec.selector"]);
+    assert_eq!(
+        fields("spec.selector", Value::Null),
+        [
+            "spec.selector",
+            "spec.template.metadata.labels",
+            "spec.selector"
+        ]
+    );
     let suspended = with(&good, "spec.suspend", json!(true));
     let moved = with(
         &suspended,
@@ -147,14 +159,87 @@ fn resources_of_a_suspended_job_change_while_none_of_its_pods_runs() {
 }
 
 #[test]
-fn cron_jobs_that_are_wrong() {
+fn a_job_keeps_what_it_was_allowed_earlier() {
+    use crate::batch::validation::{job, job_update};
+    let labels = json!({"controller-uid": "u", "job-name": "j", "a": "b"});
+    let selector = json!({"matchLabels": {"controller-uid": "u"},
+        "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["c d"]}]});
+    let old = with(&good_job(), "spec.template.metadata.labels", labels);
+    let old = with(&old, "spec.selector", selector);
+    let fields = |errors: Vec<FieldError>| -> Vec<String> {
+        errors.into_iter().map(|error| error.field).collect()
+    };
+    let at = "spec.template.metadata.labels";
+    assert_eq!(
+        fields(found(job, &old)),
+        [
+            format!("{at}[batch.kubernetes.io/controller-uid]"),
+            format!("{at}[batch.kubernetes.io/job-name]"),
+            "spec.selector.matchExpressions[0].values[0]".to_owned(),
+        ]
+    );
+    assert_eq!(fields(found_in_change(job_update, &old, &old)), [""; 0]);
+}
+
+#[test]
+fn failures_of_a_job_are_looked_at_before_its_success_is() {
+    let job = with(&good_job(), "spec.successPolicy", json!({"rules": []}));
+    let job = with(&job, "spec.podFailurePolicy", json!({"rules": [{}]}));
+    let fields: Vec<_> = found(crate::batch::validation::job, &job)
+        .into_iter()
+        .map(|error| error.field)
+        .collect();
+    let rule = "spec.podFailurePolicy.rules[0]";
+    assert_eq!(
+        fields,
+        [
+            &format!("{rule}.action"),
+            rule,
+            "spec.successPolicy",
+            "spec.podReplacementPolicy"
+        ]
+    );
+}
+
+fn good_cron_job() -> Value {
     let mut job = good_job();
     drop(remove(&mut job, "spec.selector"));
-    let good = json!({"metadata": {"name": "c"}, "spec": {"schedule": "*/5 * * * *",
-        "concurrencyPolicy": "Allow", "jobTemplate": {"spec": job["spec"]}}});
+    json!({"metadata": {"name": "c"}, "spec": {"schedule": "*/5 * * * *",
+        "concurrencyPolicy": "Allow", "jobTemplate": {"spec": job["spec"]}}})
+}
+
+#[test]
+fn a_cron_job_keeps_a_time_zone_that_it_was_allowed_earlier() {
+    let with_zones = |schedule: &str, zone: Value| {
+        let job = with(&good_cron_job(), "spec.schedule", json!(schedule));
+        with(&job, "spec.timeZone", zone)
+    };
+    let changed = |new: &Value, old: &Value| -> Vec<String> {
+        let check = crate::batch::validation::cron_job_update;
+        messages(&found_in_change(check, new, old))
+    };
+    let zoned = with_zones("TZ=UTC 0 0 * * *", Value::Null);
+    let later = with_zones("TZ=UTC 0 1 * * *", Value::Null);
+    assert_eq!(changed(&later, &zoned), [""; 0]);
+    let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+    let value = "spec.schedule: Invalid value: \"TZ=UTC 0 0 * * *\"";
+    assert_eq!(
+        changed(&zoned, &good_cron_job()),
+        [format!("{value}: {why}")]
+    );
+    let twice = with_zones("TZ=UTC 0 0 * * *", json!("Etc/UTC"));
+    let why = "cannot use both timeZone field and TZ or CRON_TZ in schedule";
+    assert_eq!(changed(&twice, &zoned), [format!("{value}: {why}")]);
+    let unknown = with_zones("0 0 * * *", json!("Nowhere"));
+    assert_eq!(changed(&unknown, &unknown), [""; 0]);
+    assert_eq!(changed(&unknown, &good_cron_job()).len(), 1);
+}
+
+#[test]
+fn cron_jobs_that_are_wrong() {
     refused(
         crate::batch::validation::cron_job,
-        &good,
+        &good_cron_job(),
         &[
             (
                 "spec.schedule",
