@@ -45,7 +45,11 @@ fn autoscaler(group: RowGroup, hooks: Autoscalers) -> RowBuilder {
         .strategy(
             Generic::with_status()
                 .status_update(SubresourceMetadata::Free, validation::autoscaler_status)
-                .defaults(defaults::AUTOSCALER)
+                .defaults(if hooks.old {
+                    defaults::OLDER_AUTOSCALER
+                } else {
+                    defaults::AUTOSCALER
+                })
                 .told_if_empty(if hooks.old { &[] } else { POLICIES })
                 .check_on_create(validation::autoscaler)
                 .check_on_update(validation::changed_autoscaler)
@@ -78,5 +82,24 @@ impl KindHooks for Autoscalers {
 
     fn converts(&self) -> bool {
         self.old
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_in_an_annotation_get_no_defaults() {
+        let behaviour = r#"{"ScaleDown":{"StabilizationWindowSeconds":5}}"#;
+        let written = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"annotations": {"autoscaling.alpha.kubernetes.io/behavior": behaviour}},
+            "spec": {"maxReplicas": 3}});
+        let older = autoscaler(V1, Autoscalers { old: true }).done();
+        let mut stored = older.strategy.to_stored(written);
+        older.strategy.default(&mut stored);
+        let rules = json!({"scaleDown": {"stabilizationWindowSeconds": 5}});
+        assert_eq!(stored["spec"]["behavior"], rules);
+        assert_eq!(stored["spec"]["minReplicas"], 1);
     }
 }

@@ -9,6 +9,12 @@ use crate::defaults::DefaultRule::{self, Fill, In, Set, With};
 use crate::defaults::Literal::{Empty, Int, Text};
 use crate::defaults::is_absent;
 
+/// Defaults of what is written as v1, which has rules for scaling in an annotation, as they are.
+pub(crate) const OLDER_AUTOSCALER: &[DefaultRule] = &[
+    Set("spec.minReplicas", Int(1)),
+    Fill("spec.metrics", watch_the_processor),
+];
+
 pub(crate) const AUTOSCALER: &[DefaultRule] = &[
     Set("spec.minReplicas", Int(1)),
     Fill("spec.metrics", watch_the_processor),
