@@ -78,6 +78,12 @@ pub trait Strategy: Any + Send + Sync + Debug {
         Vec::new()
     }
 
+    /// Returns true if the metadata of a new object is only looked at when nothing else is wrong with it, as in
+    /// kube-apiserver where a kind's own validation leaves it out.
+    fn judges_metadata_last(&self) -> bool {
+        false
+    }
+
     /// Returns the warnings for the client that creates an object.
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
         let _ = object;

@@ -35,6 +35,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                         validation::disruption_budget_status,
                     )
                     .name_rule(NameRule::PathSegment)
+                    .metadata_last()
                     .defaults(DISRUPTION_BUDGET)
                     .check_on_create(validation::disruption_budget)
                     .check_on_update(validation::disruption_budget_update)

@@ -25,7 +25,12 @@ impl Store {
         let mut errors =
             validate_object_meta(object, self.resource.namespaced, strategy.name_rule());
         errors.extend(self.wrong_finalizers(object));
-        errors.extend(strategy.validate(object));
+        let others = strategy.validate(object);
+        if strategy.judges_metadata_last() && !others.is_empty() {
+            errors = others;
+        } else {
+            errors.extend(others);
+        }
         if !errors.is_empty() {
             return Err(self.invalid(object, errors));
         }

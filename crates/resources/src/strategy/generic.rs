@@ -46,6 +46,7 @@ pub(crate) struct Generic {
     name_rule: NameRule,
     /// True if names are checked by their rule when an object is updated too.
     has_names_on_update: bool,
+    metadata_last: bool,
     garbage_collection: GarbageCollection,
     returns_deleted_object: bool,
     warning_on_default_deletion: Option<&'static str>,
@@ -75,6 +76,7 @@ impl Generic {
             unconditional_update: true,
             name_rule: NameRule::DnsSubdomain,
             has_names_on_update: false,
+            metadata_last: false,
             garbage_collection: GarbageCollection::DeleteDependents,
             returns_deleted_object: false,
             warning_on_default_deletion: None,
@@ -220,6 +222,12 @@ impl Generic {
     /// but that which it was generated from need not.
     pub(crate) fn names_on_update(mut self) -> Self {
         self.has_names_on_update = true;
+        self
+    }
+
+    /// Looks at the metadata of new objects only when nothing else is wrong with them.
+    pub(crate) fn metadata_last(mut self) -> Self {
+        self.metadata_last = true;
         self
     }
 
@@ -381,6 +389,10 @@ impl Strategy for Generic {
         } else {
             NameRule::PathSegment
         }
+    }
+
+    fn judges_metadata_last(&self) -> bool {
+        self.metadata_last
     }
 
     fn allow_create_on_update(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Tests of updates through a store that write equal quantities in another way, which change nothing.
 
 use ringwatch::codec;
+use ringwatch_apimachinery::Error;
 use ringwatch_registry::testing::{MemoryStorage, context, patch};
 use ringwatch_registry::{CreateOptions, Store, UpdateOptions};
 use serde_json::{Value, json};
@@ -69,6 +70,29 @@ async fn what_is_immutable_may_be_written_in_another_way() {
         assert_eq!(written.pointer(&at), Some(&json!("1073741824")), "{plural}");
         let other = changed(&store, &at, json!("1073741825")).await;
         assert!(other.is_err(), "{plural}");
+    }
+}
+
+#[tokio::test]
+async fn the_metadata_of_a_budget_is_judged_if_the_rest_is_right() {
+    let budget = |least: i64| {
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": "o", "namespace": "a", "labels": {"a": "b c"}}, "spec": {"minAvailable": least}})
+    };
+    let mut all = crate::built_in().into_iter();
+    let resource = all.find(|it| it.plural == "poddisruptionbudgets");
+    let store = Store::new(
+        resource.expect("built in"),
+        MemoryStorage::new("/poddisruptionbudgets"),
+    );
+    for (least, field) in [(-1, "spec.minAvailable"), (1, "metadata.labels")] {
+        let options = CreateOptions::default();
+        let refused = store.create(&context(), "a", budget(least), &options).await;
+        let Err(Error::Invalid { errors, .. }) = refused else {
+            panic!("{least} is accepted");
+        };
+        let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, [field]);
     }
 }
 
