@@ -617,7 +617,7 @@ mod tests {
             lines(&errors)
         };
         let apply = json!({"expression": "Object{}"});
-        let patch = json!({"expression": " [] "});
+        let patch = json!({"expression": " [JSONPatch{op: 'remove', path: '/spec'}] "});
         for (mutation, expected) in [
             (
                 json!({"patchType": "ApplyConfiguration", "applyConfiguration": apply}),

@@ -230,11 +230,11 @@ mod tests {
                 "{text}"
             );
         }
-        for text in ["", " ", "x", "1x", "1.2.3", "1 Gi", "--1", "..", "- 1"] {
+        for text in ["", " ", "x", "1x", "1.2.3", "1 Gi", "..", "- 1"] {
             let found = quantity(&mut json!(text));
             assert_eq!(found, Err(TypeError::Quantity), "{text}");
         }
-        for text in ["1KiB", "1e", "1Ki5", "1ee5"] {
+        for text in ["1KiB", "1e", "1Ki5", "1ee5", "--1"] {
             assert!(quantity(&mut json!(text)).is_err(), "{text}");
         }
         assert_eq!(quantity(&mut json!(true)), Err(TypeError::Quantity));
