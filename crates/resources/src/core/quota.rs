@@ -360,7 +360,7 @@ fn selectors(spec: &Field<'_, '_>, unfit: &UnfitResources, errors: &mut Errors) 
         let [scope, operator, values] =
             ["scopeName", "operator", "values"].map(|member| expression.at(member));
         let mut blame = |it: &Field<'_, '_>, member, why: &str| {
-            let mut error = it.invalid_value(it.value().clone(), why);
+            let mut error = it.invalid(why);
             error.field = blamed(member);
             errors.push(error);
         };

@@ -18,8 +18,8 @@ const KEYWORDS: [&str; 8] = [
     "type",
     "macro_rules!",
 ];
-/// Kubernetes 1.36 has so many functions, rounded down.
-const ROWS_MIN: usize = 1_800;
+/// Kubernetes 1.36 has so many functions that decide, rounded down.
+const ROWS_MIN: usize = 1_890;
 
 #[test]
 fn functions_of_kubernetes_name_rules_that_are_there() {
@@ -49,8 +49,8 @@ fn rows_that_name_nothing_are_wrong() {
     let source = |file: &str| (file == "crates/a.rs").then(|| "pub fn first() {}".to_owned());
     let answers = [
         "a.go\tValidateA\tcrates/a.rs first",
-        "a.go\tValidateA\t- because there is no A",
-        "a.go\tValidateA\t- because",
+        "a.go\tValidateA\t- there is no A",
+        "a.go\tValidateA\t-",
         "a.go\tValidateA\tcrates/a.rs fir",
         "a.go\tValidateA\tcrates/a.rs first; crates/b.rs first",
         "a.go\tValidateA",
@@ -65,7 +65,7 @@ fn row(line: &str, source: impl Fn(&str) -> Option<String>) -> Result<String, St
     let [file, function, rules] = columns[..] else {
         return Err("there are three columns".to_owned());
     };
-    if let Some(reason) = rules.strip_prefix("- because") {
+    if let Some(reason) = rules.strip_prefix('-') {
         if reason.trim().is_empty() {
             return Err("there is no reason".to_owned());
         }

@@ -127,8 +127,12 @@ fn avoided(entry: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks the taints of a node, which Kubernetes takes for metadata.
 fn taints(object: &Field<'_, '_>, errors: &mut Errors) {
-    let taints = object.at("spec.taints").value();
-    scheduling::taints(&Field::named(taints, "metadata.taints"), errors);
+    let mut wrong = Errors::new();
+    scheduling::taints(&object.at("spec.taints"), &mut wrong);
+    errors.extend(wrong.into_iter().map(|mut error| {
+        error.field = error.field.replacen("spec.", "metadata.", 1);
+        error
+    }));
 }
 
 /// Checks the quantities in the status of a node. Follows `ValidateNodeResources`.

@@ -2,7 +2,6 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
-use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, get_mut, list, remove, set, text};
 use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
@@ -224,7 +223,13 @@ fn changes(volume: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let was = old.at("spec.nodeAffinity");
     if was.is_set() && !is_same_affinity(was.value(), affinity.value()) {
         let why = "field is immutable, except for updating from beta label to GA";
-        errors.push(FieldError::invalid("nodeAffinity", affinity.value(), why));
+        let mut error = if affinity.is_set() {
+            affinity.invalid(why)
+        } else {
+            affinity.invalid_value(Value::Null, why)
+        };
+        error.field = "nodeAffinity".to_owned();
+        errors.push(error);
     }
     let class = volume.at("spec.volumeAttributesClassName");
     if old.at("spec.volumeAttributesClassName").is_set() && !class.is_set() {
