@@ -58,19 +58,14 @@ impl Quantity {
         self.billionths % BILLION == 0
     }
 
-    /// Returns the quantity as an integer, rounded away from zero: `Quantity.Value` in Go.
-    pub fn integer(self) -> i128 {
-        let rest = self.billionths % BILLION;
-        (self.billionths - rest) / BILLION + rest.signum()
-    }
-
     /// Returns true if the quantity, rounded up to an integer, is a multiple of a unit that is a positive integer.
     pub fn is_multiple_of(self, unit: Self) -> bool {
         let whole = self.billionths.div_euclid(BILLION) + i128::from(!self.is_whole());
         unit.is_positive() && unit.is_whole() && whole % (unit.billionths / BILLION) == 0
     }
 
-    /// Returns the quantity as an integer, rounded away from zero; the largest or least one if it is beyond that.
+    /// Returns the quantity as an integer, rounded away from zero; the largest or least one if it is beyond that. It is
+    /// `Quantity.Value` in Go.
     #[must_use]
     pub fn rounded_up(self) -> i64 {
         let more = if self.is_whole() {
@@ -244,7 +239,7 @@ mod tests {
     fn integers_are_rounded_away_from_zero() {
         for (text, integer) in [("0", 0), ("2", 2), ("1500m", 2), ("-1n", -1), ("-2", -2)] {
             let quantity: Quantity = text.parse().expect("a quantity");
-            assert_eq!(quantity.integer(), integer, "{text}");
+            assert_eq!(quantity.rounded_up(), integer, "{text}");
         }
     }
 

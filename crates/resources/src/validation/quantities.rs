@@ -157,10 +157,9 @@ fn pages_have_company(at: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks that a quantity is not negative, and shows it as an integer if it is. Follows `validateBasicResource`.
 pub(crate) fn basic(at: &Field<'_, '_>, errors: &mut Errors) {
-    let integer = at.quantity().map_or(0, Quantity::integer);
+    let integer = at.quantity().map_or(0, Quantity::rounded_up);
     if integer < 0 {
-        let shown = i64::try_from(integer).unwrap_or(i64::MIN);
-        errors.push(at.invalid_value(shown, "must be a valid resource quantity"));
+        errors.push(at.invalid_value(integer, "must be a valid resource quantity"));
     }
 }
 
