@@ -60,7 +60,7 @@ pub(crate) fn new_request(request: &Field<'_, '_>, errors: &mut Errors) {
     let spec = request.at("spec");
     let pem = spec.at("request");
     if let Err(why) = SigningRequest::read(&bytes(pem.value())) {
-        errors.push(pem.invalid(why));
+        errors.push(pem.invalid_value(pem.value().clone(), why));
     }
     spec.at("usages").must_be_set(errors);
     for usage in spec.items("usages") {

@@ -65,9 +65,10 @@ pub(crate) fn service_cidr_update(
 
 /// Checks an IPAddress: it is named by its address and has a parent. Follows `ValidateIPAddress`.
 pub(crate) fn ip_address(object: &Field<'_, '_>, errors: &mut Errors) {
-    let name = object.at("metadata.name");
     // That there must be a name is said of all objects.
-    name.may_conform(canonical_ip, errors);
+    for name in ["metadata.generateName", "metadata.name"] {
+        object.at(name).may_conform(canonical_ip, errors);
+    }
     let parent = object.at("spec.parentRef");
     if !parent.is_set() {
         errors.push(parent.required(""));

@@ -251,7 +251,7 @@ pub(super) fn check_local(review: &Value, namespace: &str) -> Result<(), Error> 
     }
     if let Some(path) = attributes(review, "nonResourceAttributes") {
         let why = "disallowed on this kind of request";
-        errors.push(FieldError::invalid("spec.nonResourceAttributes", path, why));
+        errors.push(wrong_path(path, why));
     }
     refuse(errors)?;
     if own == namespace {
@@ -266,8 +266,14 @@ fn attributes<'a>(review: &'a Value, name: &str) -> Option<&'a Value> {
     found.filter(|it| !it.is_null())
 }
 
+/// Makes an error about the attributes of a path, which Kubernetes shows as its internal type.
+fn wrong_path(path: &Value, why: &str) -> FieldError {
+    let text = |name: &str| path[name].as_str().unwrap_or_default();
+    let shown = json!({"Path": text("path"), "Verb": text("verb")});
+    FieldError::invalid("spec.nonResourceAttributes", &shown, why)
+}
+
 fn attribute_errors(review: &Value) -> Vec<FieldError> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let resource = attributes(review, "resourceAttributes");
     let error = match (resource, attributes(review, "nonResourceAttributes")) {
         (None, None) => Some(FieldError::invalid(
@@ -275,10 +281,8 @@ fn attribute_errors(review: &Value) -> Vec<FieldError> {
             &Value::Null,
             "exactly one of nonResourceAttributes or resourceAttributes must be specified",
         )),
-        (Some(_), Some(path)) => Some(FieldError::invalid(
-            "spec.nonResourceAttributes",
-            // Kubernetes shows its internal type.
-            &json!({"Path": text(&path["path"]), "Verb": text(&path["verb"])}),
+        (Some(_), Some(path)) => Some(wrong_path(
+            path,
             "cannot be specified in combination with resourceAttributes",
         )),
         _ => None,
