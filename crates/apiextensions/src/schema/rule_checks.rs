@@ -175,7 +175,9 @@ impl RuleWalk<'_> {
             let key = self.path.key(name);
             let inner = RulePlace {
                 said: said("properties").get(name).unwrap_or(&Value::Null),
-                uncorrelatable: place.uncorrelatable.or(here.filter(|_| node.atomic)),
+                uncorrelatable: place
+                    .uncorrelatable
+                    .or_else(|| here.filter(|_| node.atomic)),
                 ..place
             };
             self.node(property, inside, inner);
@@ -188,7 +190,7 @@ impl RuleWalk<'_> {
             let inner = RulePlace {
                 said: said("items"),
                 count: times(items_max(node)),
-                uncorrelatable: place.uncorrelatable.or(here.filter(|_| !has_keys)),
+                uncorrelatable: place.uncorrelatable.or_else(|| here.filter(|_| !has_keys)),
             };
             self.node(items, inside, inner);
             self.path.leave(mark);
