@@ -2,8 +2,9 @@
 //! structured-merge-diff.
 //!
 //! Null is a value like any other, and is merged, compared and stored as one; but an object or list that merges by its
-//! members has nothing of null, and stays what it is. The other hard part is the order of list items: items that both
-//! have are in the order of the configuration; items that only the object has stay behind the item that they followed.
+//! members has nothing of null, and stays what it is. The other hard part is the order of list items: those of the
+//! configuration are in its order, and those that only the object has in theirs. These stay behind an item that both
+//! have if that is where the configuration has it too, and else come before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,16 +70,31 @@ fn merge_items(
         path.pop();
     };
     let mut rest = config.iter();
+    let shared = config.iter().map(element);
+    let mut shared = shared.filter(|it| by_element.contains_key(it)).peekable();
     for item in items {
-        if !configured.contains(&element(item)) {
+        let found = element(item);
+        if !configured.contains(&found) {
             merged.push(item.clone());
             continue;
         }
-        // Its place is taken by the next item that both have, and by new ones before that.
-        for next in rest.by_ref() {
-            merge_next(&mut merged, next);
-            if by_element.contains_key(&element(next)) {
-                break;
+        match shared.peek() {
+            // It comes where the configuration has it.
+            Some(next) if *next != found => {}
+            Some(_) => {
+                shared.next();
+                for next in rest.by_ref() {
+                    merge_next(&mut merged, next);
+                    if element(next) == found {
+                        break;
+                    }
+                }
+            }
+            // It shares its key with one that has come, and structured-merge-diff goes on in both lists.
+            None => {
+                if let Some(next) = rest.next() {
+                    merge_next(&mut merged, next);
+                }
             }
         }
     }
@@ -89,7 +105,7 @@ fn merge_items(
 }
 
 /// Returns the object without the paths of a set and everything below them. An object or list that loses all its
-/// members stays, empty; keys of items that stay are kept.
+/// members stays, empty. An item whose key has a default may lose the key.
 pub(super) fn remove(
     schema: Schema<'_>,
     path: &mut Vec<PathElement>,
@@ -117,25 +133,13 @@ pub(super) fn remove(
             Value::Object(kept.collect())
         }
         (Shape::Set | Shape::Keyed(_), Value::Array(items)) => {
-            let kept = items.iter().filter_map(|item| {
-                let rest = keep(item_element(shape, item)?, item)?;
-                Some(with_keys(shape, item, rest))
-            });
+            let kept = items
+                .iter()
+                .filter_map(|item| keep(item_element(shape, item)?, item));
             Value::Array(kept.collect())
         }
         _ => value.clone(),
     }
-}
-
-fn with_keys(shape: Shape<'_>, item: &Value, mut rest: Value) -> Value {
-    if let (Shape::Keyed(keys), Some(members)) = (shape, rest.as_object_mut()) {
-        for name in keys.names() {
-            if let Some(key) = item.get(name) {
-                members.entry(name).or_insert_with(|| key.clone());
-            }
-        }
-    }
-    rest
 }
 
 #[cfg(test)]
@@ -221,7 +225,15 @@ mod tests {
     fn items_have_the_order_of_the_configuration() {
         for (object, config, expected) in [
             (&["a", "b"][..], &["b", "a"][..], &["b", "a"][..]),
-            (&["a", "x", "b"], &["b", "a"], &["b", "x", "a"]),
+            (&["a", "x", "b"], &["b", "a"], &["x", "b", "a"]),
+            (&["a", "x", "b"], &["b", "n", "a"], &["x", "b", "n", "a"]),
+            (
+                &["a", "x", "y", "b"],
+                &["n", "b", "a"],
+                &["x", "y", "n", "b", "a"],
+            ),
+            (&["a", "b", "x"], &["b", "a"], &["b", "x", "a"]),
+            (&["a", "x", "b"], &["a", "b"], &["a", "x", "b"]),
             (&["a", "b"], &["c", "a"], &["c", "a", "b"]),
             (&["x", "y"], &["a"], &["x", "y", "a"]),
             (&[], &["a"], &["a"]),
@@ -237,12 +249,12 @@ mod tests {
     }
 
     #[test]
-    fn removal_leaves_what_becomes_empty_and_keeps_keys() {
+    fn removal_leaves_what_becomes_empty() {
         let object = json!({"metadata": {"name": "p", "labels": {"a": "1"}}, "spec": {
             "containers": [{"name": "c", "image": "i"}, {"name": "d"}], "volumes": [{"name": "v"}],
             "tolerations": [{"key": "x"}]}});
         let paths = json!({"f:metadata": {"f:labels": {"f:a": {}}}, "f:spec": {"f:containers": {
-            "k:{\"name\":\"c\"}": {"f:name": {}, "f:image": {}}, "k:{\"name\":\"d\"}": {}},
+            "k:{\"name\":\"c\"}": {"f:image": {}}, "k:{\"name\":\"d\"}": {}},
             "f:volumes": {"k:{\"name\":\"v\"}": {}}}});
         let paths = FieldSet::from_json(&paths).expect("a set");
         let pod = Schema::new("v1", "Pod", None);
