@@ -107,9 +107,7 @@ impl ManagedFields {
             return;
         };
         let mut entries: Vec<_> = self.entries.iter().collect();
-        entries.sort_by(|(one, a), (other, b)| {
-            (one.operation, &a.time, *one).cmp(&(other.operation, &b.time, *other))
-        });
+        entries.sort_by(|(one, a), (other, b)| a.place(one).cmp(&b.place(other)));
         let list: Vec<_> = entries
             .into_iter()
             .map(|(identity, entry)| entry.encode(identity))
@@ -206,6 +204,12 @@ impl Identity {
 }
 
 impl ManagerEntry {
+    /// Returns the parts by which entries are sorted.
+    fn place<'a>(&'a self, identity: &'a Identity) -> impl Ord + use<'a> {
+        let manager = (&identity.name, &self.api_version, &identity.subresource);
+        (identity.operation, &self.time, manager)
+    }
+
     fn encode(&self, identity: &Identity) -> Value {
         let operation = match identity.operation {
             EntryOperation::Apply => "Apply",
@@ -260,6 +264,21 @@ mod tests {
         ]);
         let expected = [applied, entry("c", 1, "b"), entry("b", 2, "a")];
         assert_eq!(encoded(&managed), expected);
+    }
+
+    #[test]
+    fn entries_of_one_manager_and_time_are_written_by_version() {
+        let of = |version: &str, subresource: &str| {
+            let mut entry = entry("a", 1, "a");
+            entry["operation"] = "Apply".into();
+            entry["apiVersion"] = version.into();
+            if !subresource.is_empty() {
+                entry["subresource"] = subresource.into();
+            }
+            entry
+        };
+        let managed = decoded(vec![of("v2", ""), of("v1", "status")]);
+        assert_eq!(encoded(&managed), [of("v1", "status"), of("v2", "")]);
     }
 
     #[test]

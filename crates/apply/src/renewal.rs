@@ -139,6 +139,7 @@ impl<'a> WrittenEntry<'a> {
 
     /// Returns the parts by which entries are sorted.
     fn place(&self) -> impl Ord + use<'a> {
-        (self.operation, self.time, self.identity())
+        let version = (self.manager, self.api_version);
+        (self.operation, self.time, version, self.subresource)
     }
 }
