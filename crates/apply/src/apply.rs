@@ -17,7 +17,7 @@ use super::schema::Schema;
 use super::set::FieldSet;
 use super::update::{comparable, note};
 use super::value::equal;
-use super::walk::{Comparison, duplicates, field_set, item_element};
+use super::walk::{Comparison, field_set, item_element, wrong_items};
 use super::{Manager, UNTRACKED_FIELDS};
 
 /// Maximum number of bytes of the paths that an error shows of repeated items, or of conflicts with a manager: one key
@@ -38,7 +38,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// # Errors
 /// [`Error::ApplyConflict`] when fields would change that others manage, unless forced; [`Error::BadRequest`] when the
 /// configuration is of another version or carries managed fields; [`Error::NotTyped`] when it has two items with one
-/// key; [`Error::Internal`] when the live entries cannot be read.
+/// key or one without; [`Error::Internal`] when the live entries cannot be read.
 pub fn apply(
     live: Option<&Value>,
     config: &Value,
@@ -72,8 +72,8 @@ pub fn apply(
     };
     let is_same = equal(&before, &next);
 
-    let comparison = Comparison::new(schema, &before, &next).excluding(&reset);
-    managed.take(&comparison.removed);
+    let mut comparison = Comparison::new(schema, &before, &next).excluding(&reset);
+    let removed = std::mem::take(&mut comparison.removed);
     let changed = comparison.into_changed();
     if !force {
         let agreed = || match last_applied::follows(manager) {
@@ -82,6 +82,7 @@ pub fn apply(
         };
         refuse_conflicts(&managed, &changed, agreed)?;
     }
+    managed.take(&removed);
     managed.take(&changed);
     wanted.subtract(&UNTRACKED_FIELDS);
     if !wanted.is_empty() {
@@ -131,8 +132,8 @@ fn version(config: &Value) -> &str {
 fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
     check_version(config, manager.api_version)?;
     check_unmanaged(config)?;
-    let duplicates = duplicates(manager.schema(config), config, ERROR_BYTES_MAX);
-    all_not_typed(config, &duplicates)
+    let wrong = wrong_items(manager.schema(config), config, ERROR_BYTES_MAX);
+    all_not_typed(config, &wrong)
 }
 
 /// Refuses configurations with managed fields. A list with an item that is no object has none, as Go reads it.
@@ -469,6 +470,26 @@ mod tests {
         let expected = json!({"replicas": 2, "selector": null,
             "template": {"metadata": {}, "spec": {"containers": [{"name": "d"}]}}});
         assert_eq!(next["spec"], expected);
+    }
+
+    #[test]
+    fn who_owns_repeated_items_is_in_conflict_with_one_that_takes_their_place() {
+        let node = |addresses| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"addresses": addresses}});
+        let status = |name| Manager::for_tests(name, "v1", "status");
+        let address = |it: &str| json!({"type": "InternalIP", "address": it});
+        let mut live = node(json!([address("10.0.0.1"), address("fd00::1")]));
+        update(None, &mut live, &status("kubelet"));
+        let one = node(json!([address("10.0.0.1")]));
+        let conflict = "Apply failed with 1 conflict: conflict with \"kubelet\" with subresource \"status\" using v1: \
+                        .status.addresses[type=\"InternalIP\"]";
+        assert_eq!(
+            message(apply(Some(&live), &one, &status("other"), false)),
+            conflict
+        );
+        let taken = apply(Some(&live), &one, &status("other"), true).expect("an object");
+        assert_eq!(taken["status"]["addresses"], one["status"]["addresses"]);
+        let names: Vec<_> = entries(&taken).into_iter().map(|(name, ..)| name).collect();
+        assert_eq!(names, ["other", "kubelet"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Manager;
 use super::schema::Schema;
 use super::set::FieldSet;
-use super::walk::{Comparison, duplicates, field_set};
+use super::walk::{Comparison, field_set, wrong_items};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const KUBECTL: &str = "kubectl";
@@ -30,7 +30,7 @@ pub(super) fn agreed_fields(schema: Schema<'_>, live: &Value, api_version: &str)
     let Ok(last) = serde_json::from_str::<Value>(last) else {
         return FieldSet::default();
     };
-    let is_repeated = |object| !duplicates(schema, object, 1).is_empty();
+    let is_repeated = |object| !wrong_items(schema, object, 1).is_empty();
     let is_of_type = last["apiVersion"] == api_version && last["kind"] == schema.kind();
     if !is_of_type || !schema.declares(&last) || is_repeated(&last) || is_repeated(live) {
         return FieldSet::default();

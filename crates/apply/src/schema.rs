@@ -71,42 +71,38 @@ impl<'a> Schema<'a> {
         }
     }
 
+    /// Returns how a list merges, if its items fit.
     fn list_shape(&self, path: &[PathElement], items: &[Value]) -> Shape<'a> {
+        let declared = self.declared_list(path);
+        let fits = match declared {
+            Shape::Keyed(keys) => items.iter().all(|item| item_key(keys, item).is_some()),
+            Shape::Set if self.defined(path) == Some(Merging::Set) => true,
+            _ => items
+                .iter()
+                .all(|item| !item.is_object() && !item.is_array()),
+        };
+        if fits { declared } else { Shape::Leaf }
+    }
+
+    /// Returns how lists at a path merge.
+    pub(super) fn declared_list(&self, path: &[PathElement]) -> Shape<'a> {
         let own = if self.built_in { LISTS } else { &[] };
         let found = METADATA_LISTS
             .iter()
             .chain(own)
             .find(|(rule, _)| applies(rule, path));
         let Some((_, shape)) = found else {
-            return self.defined_list(path, items);
+            return match self.defined(path) {
+                Some(Merging::Set) => Shape::Set,
+                Some(Merging::Keyed(keys)) => Shape::Keyed(Keys::Defined(keys)),
+                _ => Shape::Leaf,
+            };
         };
         let excepted = |(kind, rule): &(&str, &str)| *kind == self.kind && applies(rule, path);
         if EXCEPTIONS.iter().any(excepted) {
             return Shape::Leaf;
         }
-        let fits = match shape {
-            Shape::Keyed(keys) => items.iter().all(|item| item_key(*keys, item).is_some()),
-            _ => items
-                .iter()
-                .all(|item| !item.is_object() && !item.is_array()),
-        };
-        if fits { *shape } else { Shape::Leaf }
-    }
-
-    fn defined_list(&self, path: &[PathElement], items: &[Value]) -> Shape<'a> {
-        match self.defined(path) {
-            Some(Merging::Set) => Shape::Set,
-            Some(Merging::Keyed(keys)) => {
-                let keys = Keys::Defined(keys);
-                let fits = items.iter().all(|item| item_key(keys, item).is_some());
-                if fits {
-                    Shape::Keyed(keys)
-                } else {
-                    Shape::Leaf
-                }
-            }
-            _ => Shape::Leaf,
-        }
+        *shape
     }
 
     fn is_whole(&self, path: &[PathElement]) -> bool {
@@ -303,8 +299,9 @@ mod tests {
         assert_eq!(pod.shape(&containers, &list), Shape::Keyed(NAME));
         assert_eq!(
             pod.shape(&containers, &json!([{"image": "x"}])),
-            Shape::Leaf
+            Shape::Keyed(NAME)
         );
+        assert_eq!(pod.shape(&containers, &json!(["x"])), Shape::Leaf);
         let widget = Schema::new("example.com/v1", "Widget", None);
         assert_eq!(widget.shape(&containers, &list), Shape::Leaf);
         let finalizers = path("metadata.finalizers");
@@ -335,7 +332,9 @@ mod tests {
     fn keys_that_an_item_lacks_have_defaults() {
         let key = item_key(CONTAINER_PORT, &json!({"containerPort": 80})).expect("a key");
         assert_eq!(key.encode(), r#"k:{"containerPort":80,"protocol":"TCP"}"#);
-        assert_eq!(item_key(NAME, &json!({"image": "x"})), None);
+        let key = item_key(NAME, &json!({"image": "x"})).expect("a key");
+        assert_eq!(key.encode(), r#"k:{"name":""}"#);
+        assert_eq!(item_key(NAME, &json!("x")), None);
     }
 
     #[test]

@@ -21,9 +21,25 @@ pub(super) enum Shape<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Keys<'a> {
     /// Names and defaults of a built-in type's list.
-    Known(&'static [(&'static str, Option<&'static str>)]),
+    Known(&'static [(&'static str, Option<KeyDefault>)]),
     /// Names and defaults that a custom resource's schema declares.
     Defined(ListKeys<'a>),
+}
+
+/// The value of a key that an item lacks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum KeyDefault {
+    Text(&'static str),
+    Number(i64),
+}
+
+impl From<KeyDefault> for Value {
+    fn from(default: KeyDefault) -> Self {
+        match default {
+            KeyDefault::Text(text) => text.into(),
+            KeyDefault::Number(number) => number.into(),
+        }
+    }
 }
 
 impl<'a> Keys<'a> {

@@ -3,7 +3,7 @@
 //! A rule names the end of a path, without the items of lists on the way; one that begins with a dot
 //! names the whole path, one that ends with `[]` the items of a list.
 
-use super::shape::{Keys, Shape};
+use super::shape::{KeyDefault, Keys, Shape};
 
 pub(super) const BUILT_IN_GROUPS: &[&str] = &[
     "",
@@ -36,27 +36,35 @@ pub(super) const METADATA_LISTS: &[(&str, Shape<'static>)] = &[
     ("metadata.ownerReferences", Shape::Keyed(UID)),
 ];
 
-pub(super) const NAME: Keys<'static> = Keys::Known(&[("name", None)]);
-pub(super) const TYPE: Keys<'static> = Keys::Known(&[("type", None)]);
-const UID: Keys<'static> = Keys::Known(&[("uid", None)]);
-const IP: Keys<'static> = Keys::Known(&[("ip", None)]);
-const MOUNT_PATH: Keys<'static> = Keys::Known(&[("mountPath", None)]);
-const DEVICE_PATH: Keys<'static> = Keys::Known(&[("devicePath", None)]);
+/// The default of a text that an item always has in Go.
+const EMPTY: Option<KeyDefault> = Some(KeyDefault::Text(""));
+const ZERO: Option<KeyDefault> = Some(KeyDefault::Number(0));
+const TCP: Option<KeyDefault> = Some(KeyDefault::Text("TCP"));
+
+pub(super) const NAME: Keys<'static> = Keys::Known(&[("name", EMPTY)]);
+pub(super) const TYPE: Keys<'static> = Keys::Known(&[("type", EMPTY)]);
+const UID: Keys<'static> = Keys::Known(&[("uid", EMPTY)]);
+const IP: Keys<'static> = Keys::Known(&[("ip", EMPTY)]);
+const MOUNT_PATH: Keys<'static> = Keys::Known(&[("mountPath", EMPTY)]);
+const DEVICE_PATH: Keys<'static> = Keys::Known(&[("devicePath", EMPTY)]);
 pub(super) const CONTAINER_PORT: Keys<'static> =
-    Keys::Known(&[("containerPort", None), ("protocol", Some("TCP"))]);
-const SERVICE_PORT: Keys<'static> = Keys::Known(&[("port", None), ("protocol", Some("TCP"))]);
-const TOPOLOGY: Keys<'static> = Keys::Known(&[("topologyKey", None), ("whenUnsatisfiable", None)]);
+    Keys::Known(&[("containerPort", ZERO), ("protocol", TCP)]);
+const SERVICE_PORT: Keys<'static> = Keys::Known(&[("port", ZERO), ("protocol", TCP)]);
+const TOPOLOGY: Keys<'static> =
+    Keys::Known(&[("topologyKey", EMPTY), ("whenUnsatisfiable", EMPTY)]);
 const DEVICE: Keys<'static> = Keys::Known(&[
-    ("driver", None),
-    ("device", None),
-    ("pool", None),
+    ("driver", EMPTY),
+    ("device", EMPTY),
+    ("pool", EMPTY),
     ("shareID", None),
 ]);
+/// The names of references, which need have none.
+const REFERENCE_NAME: Keys<'static> = Keys::Known(&[("name", None)]);
 
 /// Lists that are not one whole.
 pub(super) const LISTS: &[(&str, Shape<'static>)] = &[
     (".conditions", Shape::Keyed(TYPE)),
-    (".secrets", Shape::Keyed(NAME)),
+    (".secrets", Shape::Keyed(REFERENCE_NAME)),
     (".webhooks", Shape::Keyed(NAME)),
     ("containers.env", Shape::Keyed(NAME)),
     ("containers.ports", Shape::Keyed(CONTAINER_PORT)),

@@ -476,6 +476,40 @@ mod tests {
     }
 
     #[test]
+    fn an_item_that_is_repeated_is_another_one_without_parts() {
+        let node = |addresses: &[&str]| {
+            let addresses = addresses
+                .iter()
+                .map(|it| json!({"type": "IP", "address": it}));
+            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+                "status": {"addresses": addresses.collect::<Vec<_>>()}})
+        };
+        let of = |entry: &Value| {
+            let addresses = entry.pointer("/fieldsV1/f:status/f:addresses");
+            let addresses = addresses
+                .and_then(Value::as_object)
+                .cloned()
+                .expect("owned");
+            (entry["manager"].clone(), Value::from(addresses))
+        };
+        let owned = |object: &Value| entries(object).iter().map(of).collect::<Vec<_>>();
+        let mut live = node(&["1"]);
+        update(None, &mut live, &manager("one"));
+        let mut repeated = node(&["1", "2"]);
+        update(Some(&live), &mut repeated, &manager("two"));
+        let item = "k:{\"type\":\"IP\"}";
+        let list = ("one".into(), json!({}));
+        assert_eq!(
+            owned(&repeated),
+            [list.clone(), ("two".into(), json!({item: {}}))]
+        );
+        let mut single = node(&["2"]);
+        update(Some(&repeated), &mut single, &manager("three"));
+        let parts = json!({item: {".": {}, "f:address": {}, "f:type": {}}});
+        assert_eq!(owned(&single), [list, ("three".into(), parts)]);
+    }
+
+    #[test]
     fn an_empty_list_and_one_empty_entry_take_all_away() {
         let mut live = config_map(json!({"a": "1"}));
         update(None, &mut live, &manager("one"));
