@@ -13,6 +13,7 @@ use super::managed_fields::{EntryOperation, Identity, ManagedFields, ManagerEntr
 use super::merge::{merge, remove};
 use super::merging::MergeSchema;
 use super::path::{PathElement, show};
+use super::reconcile::reconcile;
 use super::schema::Schema;
 use super::set::FieldSet;
 use super::update::{comparable, note};
@@ -55,6 +56,7 @@ pub fn apply(
     if live.is_some() && managed.entries.is_empty() {
         note(&empty, &before, &mut managed, BEFORE_FIRST_APPLY, manager);
     }
+    reconcile(schema, &mut managed);
 
     let reset = manager.reset_fields(schema);
     let mut wanted = field_set(schema, config);

@@ -15,6 +15,7 @@ mod merging;
 mod model_tests;
 pub mod overlay;
 mod path;
+mod reconcile;
 mod renewal;
 mod schema;
 mod set;

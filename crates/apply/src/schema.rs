@@ -105,6 +105,18 @@ impl<'a> Schema<'a> {
         *shape
     }
 
+    /// Returns true if the type says that what is at a path merges as a whole; of lists, those of built-in types do if
+    /// it says nothing.
+    pub(super) fn is_declared_whole(&self, path: &[PathElement], is_list: bool) -> bool {
+        if self.defined(path) == Some(Merging::Whole) {
+            return true;
+        }
+        match is_list {
+            true => self.built_in && self.declared_list(path) == Shape::Leaf,
+            false => self.is_whole(path),
+        }
+    }
+
     fn is_whole(&self, path: &[PathElement]) -> bool {
         if applies("metadata.ownerReferences[]", path) {
             return true;

@@ -60,19 +60,20 @@ impl FieldSet {
             .is_some_and(|steps| !steps.contains_key(MEMBER) && are_written(steps))
     }
 
-    /// Returns true if a set, given as JSON, has all paths of this one.
+    /// Returns true if a set, given as JSON, has all paths of this one, and none below them.
     pub(super) fn is_within(&self, json: &Value) -> bool {
+        let is_end = |it: &Value| it.as_object().is_some_and(Map::is_empty);
         self.children.iter().all(|(element, child)| {
             let below = json.get(element.encode());
-            below.is_some_and(|it| (!child.member || is_member(it)) && child.is_within(it))
+            below.is_some_and(|it| (!child.member || is_end(it)) && child.is_within(it))
         })
     }
 
-    /// Returns true if a set, given as JSON, has a path of this one.
+    /// Returns true if a set, given as JSON, has a path of this one, or one below it.
     pub(super) fn meets(&self, json: &Value) -> bool {
         self.children.iter().any(|(element, child)| {
             let below = json.get(element.encode());
-            below.is_some_and(|it| (child.member && is_member(it)) || child.meets(it))
+            below.is_some_and(|it| child.member || child.meets(it))
         })
     }
 
@@ -90,6 +91,29 @@ impl FieldSet {
             node = child;
         }
         node.member = !path.is_empty();
+    }
+
+    /// Puts the path to a step in place of all paths below it, wherever `is_whole` says so of the path and of whether the
+    /// steps from it lead to items of a list.
+    pub(super) fn join_below(
+        &mut self,
+        path: &mut Vec<PathElement>,
+        is_whole: &impl Fn(&[PathElement], bool) -> bool,
+    ) {
+        for (element, child) in &mut self.children {
+            let Some(first) = child.children.keys().next() else {
+                continue;
+            };
+            let has_items = !matches!(first, PathElement::Field(_));
+            path.push(element.clone());
+            if is_whole(path, has_items) {
+                child.children.clear();
+                child.member = true;
+            } else {
+                child.join_below(path, is_whole);
+            }
+            path.pop();
+        }
     }
 
     /// Returns true if there is no path in it.
@@ -249,12 +273,6 @@ fn are_written(steps: &Map<String, Value>) -> bool {
     steps.keys().any(|text| text != MEMBER) && steps.iter().all(is_written)
 }
 
-/// Returns true if the path that ends at this JSON is a member of the set.
-fn is_member(json: &Value) -> bool {
-    json.as_object()
-        .is_some_and(|steps| steps.is_empty() || steps.contains_key(MEMBER))
-}
-
 /// Paths of a set as messages show them.
 struct ShownPaths {
     paths: Vec<String>,
@@ -398,8 +416,10 @@ mod tests {
         #[test]
         fn sets_are_compared_with_json_as_with_sets(one in paths(), other in paths()) {
             let (a, json) = (set(&one), set(&other).to_json());
-            prop_assert_eq!(a.is_within(&json), one.is_subset(&other));
-            prop_assert_eq!(a.meets(&json), !one.is_disjoint(&other));
+            let below = |path: &Vec<PathElement>| other.iter().filter(|it| it.starts_with(path)).count();
+            let is_end = |path: &Vec<PathElement>| other.contains(path) && below(path) == 1;
+            prop_assert_eq!(a.is_within(&json), one.iter().all(is_end));
+            prop_assert_eq!(a.meets(&json), one.iter().any(|path| below(path) > 0));
         }
     }
 }

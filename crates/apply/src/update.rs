@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::changed_values::changed_values;
 use super::managed_fields::{EntryOperation, Identity, ManagedFields, ManagerEntry};
+use super::reconcile::reconcile;
 use super::renewal::renew;
 use super::schema::Schema;
 use super::set::FieldSet;
@@ -92,6 +93,7 @@ pub(super) fn note(
     manager: &Manager<'_>,
 ) {
     let schema = manager.schema(new);
+    reconcile(schema, managed);
     let comparison = compare(schema, old, new).excluding(&manager.reset_fields(schema));
     managed.take(&comparison.removed);
     let mut changed = comparison.into_changed();
