@@ -234,7 +234,7 @@ fn prune(schema: Schema<'_>, merged: Value, last: &FieldSet, claimed: &FieldSet)
     let names_at = |path: &[_]| schema.names_at(path);
     let named = |set: &FieldSet| set.with_named_fields(&mut Vec::new(), &names_at);
     let (last, claimed) = (named(last), named(claimed));
-    if last.difference(&claimed).is_empty() {
+    if last.difference(&claimed).is_empty() && !has_empty_list(&merged) {
         return merged;
     }
     let fields = |value: &Value| named(&field_set(schema, value));
@@ -245,6 +245,16 @@ fn prune(schema: Schema<'_>, merged: Value, last: &FieldSet, claimed: &FieldSet)
     // What others have not applied goes only if this manager has.
     let left = fields(&without(&all.difference(&owned)));
     without(&all.difference(&left).intersection(&last))
+}
+
+/// Returns true if there is an empty list in a value. A struct that has nothing else is not found to be there by its
+/// fields, and so goes with what nobody owns in it, although its manager still wants it.
+fn has_empty_list(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() || items.iter().any(has_empty_list),
+        Value::Object(members) => members.values().any(has_empty_list),
+        _ => false,
+    }
 }
 
 /// Refuses changes of fields that others manage, but for those that `agreed` returns.
@@ -282,7 +292,7 @@ fn refuse_conflicts(
 mod tests {
 
     use super::*;
-    use crate::update;
+    use crate::{Merging, update};
 
     fn manager(name: &'static str) -> Manager<'static> {
         Manager::for_tests(name, "v1", "")
@@ -472,6 +482,43 @@ mod tests {
         let expected = json!({"replicas": 2, "selector": null,
             "template": {"metadata": {}, "spec": {"containers": [{"name": "d"}]}}});
         assert_eq!(next["spec"], expected);
+    }
+
+    /// A type with a set beside other fields.
+    #[derive(Debug)]
+    struct WithSet;
+
+    impl MergeSchema for WithSet {
+        fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>> {
+            let names: Vec<_> = steps.flatten().collect();
+            Some(match names.as_slice() {
+                ["spec", "set"] => Merging::Set,
+                _ => Merging::Members { named: true },
+            })
+        }
+
+        fn declares(&self, _: &Value) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_struct_with_but_an_empty_list_goes_with_what_nobody_owns_in_it() {
+        let manager = |name| Manager {
+            custom: Some(&WithSet),
+            ..Manager::for_tests(name, "example.com/v1", "")
+        };
+        let thing = |spec| json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec});
+        let empty = thing(json!({}));
+        let mut live = apply(None, &empty, &manager("one"), false).expect("an object");
+        live["spec"]["default"] = "x".into();
+        let with_set = thing(json!({"set": []}));
+        let live = apply(Some(&live), &with_set, &manager("two"), false).expect("an object");
+        assert_eq!(live["spec"], json!({"default": "x", "set": []}));
+        let next = apply(Some(&live), &empty, &manager("one"), false).expect("an object");
+        assert_eq!(next["spec"], Value::Null, "as in kube-apiserver");
+        let owned = json!({"f:spec": {}});
+        assert_eq!(entries(&next), [("one", "Apply", &owned)]);
     }
 
     #[test]

@@ -13,7 +13,9 @@ use super::set::FieldSet;
 use super::{Manager, apply, path, update};
 
 mod built_in;
+mod reference;
 mod schemas;
+mod structured;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Field {
