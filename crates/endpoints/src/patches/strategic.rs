@@ -1,20 +1,29 @@
 //! Strategic merge patches: merge patches that merge the lists of built-in kinds by key.
 //!
-//! The hard part is the directives, which are members among the data: `$patch` deletes or replaces a map or a list's
-//! item, `$retainKeys` removes members that it does not name, `$deleteFromPrimitiveList/x` removes from a set,
-//! `$setElementOrder/x` orders a list.
+//! Follows `mergeMap` of apimachinery's `strategicpatch`. The hard part is the directives, which are members among the
+//! data: `$patch` deletes or replaces a map or a list's item, `$retainKeys` removes members that it does not name,
+//! `$deleteFromPrimitiveList/x` removes from a list, `$setElementOrder/x` orders one. They are obeyed only where the
+//! object has something to merge with. What it does not have is taken as it is sent, and a directive that stays in it
+//! is a field that the type does not have.
 
-use std::collections::{HashMap, HashSet};
+mod lists;
+#[cfg(test)]
+mod model_tests;
+#[cfg(test)]
+mod rules_tests;
+
+use std::collections::HashSet;
 
 use ringwatch_apimachinery::Error;
 use serde_json::{Map, Value};
 
+use self::lists::{ItemList, merge_list, merge_list_in_order};
 use super::strategic_keys::{ListMerge, list_merge, replaces_map};
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
-const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
-const ELEMENT_ORDER: &str = "$setElementOrder/";
+const DELETE_FROM: &str = "$deleteFromPrimitiveList";
+const ELEMENT_ORDER: &str = "$setElementOrder";
 
 /// Maximum nesting of a patch.
 const DEPTH_MAX: usize = 128;
@@ -47,344 +56,127 @@ impl<'a> FieldPosition<'a> {
         Self { name, ..self }
     }
 
-    fn list_merge(self, list: &str) -> ListMerge {
-        list_merge(self.kind, self.name, list)
+    /// Returns the list of this name in the map.
+    fn list(self, name: &'a str) -> ItemList<'a> {
+        ItemList {
+            by: list_merge(self.kind, self.name, name),
+            place: self.below(name),
+        }
     }
 }
 
 fn merge_map(
-    current: Map<String, Value>,
+    mut merged: Map<String, Value>,
     patch: &Map<String, Value>,
     place: FieldPosition<'_>,
     depth: usize,
 ) -> Result<Map<String, Value>, Error> {
     let Some(depth) = depth.checked_sub(1) else {
-        return Err(Error::BadRequest(
-            "the patch is nested too deeply".to_owned(),
-        ));
+        return Err(bad("the patch is nested too deeply"));
     };
     match directive(patch)? {
         None => {}
         Some(Directive::Delete) => return Ok(Map::new()),
-        Some(Directive::Replace) => return Ok(without_directives(patch)),
-    }
-    let mut merged = retained(current, patch)?;
-    for (key, value) in patch {
-        if let Some(set) = key.strip_prefix(DELETE_FROM) {
-            delete_from_set(&mut merged, set, value);
+        Some(Directive::Replace) => {
+            let mut replaced = patch.clone();
+            replaced.remove(PATCH);
+            return Ok(replaced);
         }
     }
-    for (key, value) in patch.iter().filter(|(key, _)| !key.starts_with('$')) {
-        if value.is_null() {
-            merged.remove(key);
+    retain(&mut merged, patch)?;
+    // Lists with an order are merged first, so that what is deleted from them is deleted last.
+    let mut in_order = HashSet::new();
+    for (key, order) in patch
+        .iter()
+        .filter(|(key, _)| key.starts_with(ELEMENT_ORDER))
+    {
+        let list = directed(key, ELEMENT_ORDER)
+            .ok_or_else(|| bad("invalid patch format of setElementOrder list"))?;
+        merge_list_in_order(&mut merged, patch.get(list), order, place.list(list), depth)?;
+        in_order.insert(list);
+    }
+    for (key, value) in patch {
+        let deletes = key.starts_with(DELETE_FROM);
+        let name = match deletes {
+            true => directed(key, DELETE_FROM)
+                .ok_or_else(|| bad("invalid patch format of primitive list"))?,
+            false => key,
+        };
+        let is_done =
+            key == RETAIN_KEYS || key.starts_with(ELEMENT_ORDER) || in_order.contains(&**key);
+        if is_done {
             continue;
         }
-        let order = element_order(patch, key)?;
-        let before = merged.remove(key);
-        if let Some(next) = merge_member(before, value, place, key, order, depth)? {
-            merged.insert(key.clone(), next);
-        }
-    }
-    for key in patch.keys() {
-        if let Some(list) = key.strip_prefix(ELEMENT_ORDER)
-            && let Some(order) = element_order(patch, list)?
-            && !patch.contains_key(list)
-            && let Some(Value::Array(items)) = merged.get_mut(list)
-        {
-            let live = items.clone();
-            let by = place.list_merge(list);
-            *items = ordered(std::mem::take(items), order, &live, by);
+        if value.is_null() {
+            merged.remove(name);
+        } else {
+            merge_member(&mut merged, name, value, deletes, place, depth)?;
         }
     }
     Ok(merged)
 }
 
-/// Returns the members that stay, if the patch has `$retainKeys`.
-fn retained(
-    mut current: Map<String, Value>,
-    patch: &Map<String, Value>,
-) -> Result<Map<String, Value>, Error> {
+/// Returns the name after the slash of a directive about one member.
+fn directed<'a>(key: &'a str, directive: &str) -> Option<&'a str> {
+    key.strip_prefix(directive)?.strip_prefix('/')
+}
+
+/// Removes the members that do not stay, if the patch has `$retainKeys`.
+fn retain(merged: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), Error> {
     let Some(names) = patch.get(RETAIN_KEYS) else {
-        return Ok(current);
-    };
-    let bad = || Error::BadRequest("invalid patch format of retainKeys".to_owned());
-    let names = names.as_array().ok_or_else(bad)?.iter();
-    let names: HashSet<&str> = names.filter_map(Value::as_str).collect();
-    let named = |key: &String| names.contains(key.as_str());
-    let mut set = patch.iter().filter(|(key, value)| {
-        let directive = key.starts_with('$');
-        !directive && !value.is_null()
-    });
-    if !set.all(|(key, _)| named(key)) {
-        return Err(bad());
-    }
-    current.retain(|key, _| named(key));
-    Ok(current)
-}
-
-/// Merges one member; `None` if the object is to have none.
-fn merge_member(
-    current: Option<Value>,
-    patch: &Value,
-    place: FieldPosition<'_>,
-    key: &str,
-    order: Option<&[Value]>,
-    depth: usize,
-) -> Result<Option<Value>, Error> {
-    match patch {
-        Value::Object(patch) => {
-            let Some(Value::Object(current)) = current else {
-                return new_map(patch, place.below(key), depth);
-            };
-            if replaces_map(place.kind, place.name, key) {
-                return Ok(Some(Value::Object(without_directives(patch))));
-            }
-            let merged = merge_map(current, patch, place.below(key), depth)?;
-            Ok(Some(Value::Object(merged)))
-        }
-        Value::Array(patch) => {
-            let by = place.list_merge(key);
-            check_order(patch, order, by)?;
-            let merged = match current {
-                Some(Value::Array(items)) if !items.is_empty() => {
-                    merge_list(&items, patch, place, key, order, depth)?
-                }
-                _ => new_list(patch, order, by),
-            };
-            Ok(Some(Value::Array(merged)))
-        }
-        scalar => Ok(Some(scalar.clone())),
-    }
-}
-
-/// Returns the map that a patch creates where the object has none; its directives do not apply.
-fn new_map(
-    patch: &Map<String, Value>,
-    place: FieldPosition<'_>,
-    depth: usize,
-) -> Result<Option<Value>, Error> {
-    if patch.contains_key(PATCH) {
-        return Ok(None);
-    }
-    let merged = merge_map(Map::new(), patch, place, depth)?;
-    Ok(Some(Value::Object(merged)))
-}
-
-/// Returns the list that a patch creates where the object has none: its items as they are, also those with equal keys.
-fn new_list(patch: &[Value], order: Option<&[Value]>, by: ListMerge) -> Vec<Value> {
-    let items = plain_items(patch);
-    match order {
-        Some(order) => ordered(items, order, &[], by),
-        None => items,
-    }
-}
-
-fn merge_list(
-    current: &[Value],
-    patch: &[Value],
-    place: FieldPosition<'_>,
-    name: &str,
-    order: Option<&[Value]>,
-    depth: usize,
-) -> Result<Vec<Value>, Error> {
-    let by = place.list_merge(name);
-    let merged = match by {
-        ListMerge::Replace => return Ok(plain_items(patch)),
-        ListMerge::Set => {
-            let mut seen: HashSet<&Value> = current.iter().collect();
-            let new = patch.iter().filter(|item| seen.insert(*item));
-            let all = current.iter().chain(new);
-            all.cloned().collect()
-        }
-        ListMerge::ByKey(key) => {
-            let patch = ItemsByKey::read(patch, key, name)?;
-            if patch.replaces {
-                let items: Vec<Value> = patch
-                    .items
-                    .into_iter()
-                    .map(without_directives)
-                    .map(Value::Object)
-                    .collect();
-                let own = items.clone();
-                return Ok(ordered(items, order.unwrap_or_default(), &own, by));
-            }
-            merge_by_key(current, &patch, key, place.below(name), depth)?
-        }
-    };
-    Ok(ordered(merged, order.unwrap_or(patch), current, by))
-}
-
-/// A patch of a list whose items merge by a key, in which each has one.
-struct ItemsByKey<'p> {
-    /// True if the items replace the list, which any of the patch's items may say.
-    replaces: bool,
-    /// The keys of items to delete.
-    deleted: HashSet<&'p Value>,
-    /// The items that are no directives.
-    items: Vec<&'p Map<String, Value>>,
-}
-
-impl<'p> ItemsByKey<'p> {
-    fn read(patch: &'p [Value], key: &str, list: &str) -> Result<Self, Error> {
-        let mut read = Self {
-            replaces: false,
-            deleted: HashSet::new(),
-            items: Vec::new(),
-        };
-        for item in patch {
-            let members = object(item, list)?;
-            match directive(members)? {
-                Some(Directive::Replace) => read.replaces = true,
-                Some(Directive::Delete) => drop(read.deleted.insert(key_of(members, key)?)),
-                None => {
-                    key_of(members, key)?;
-                    read.items.push(members);
-                }
-            }
-        }
-        Ok(read)
-    }
-}
-
-/// Merges the items of two lists by a key: first removes the items that the patch deletes, then merges the others.
-fn merge_by_key(
-    current: &[Value],
-    patch: &ItemsByKey<'_>,
-    key: &str,
-    place: FieldPosition<'_>,
-    depth: usize,
-) -> Result<Vec<Value>, Error> {
-    let stays = |item: &&Value| {
-        let value = item.get(key);
-        value.is_none_or(|value| !patch.deleted.contains(value))
-    };
-    let kept: Vec<&Value> = current.iter().filter(stays).collect();
-    let mut places = HashMap::new();
-    for (at, item) in kept.iter().enumerate() {
-        if let Some(value) = item.get(key) {
-            places.entry(value).or_insert(at);
-        }
-    }
-    let mut merged: Vec<Value> = kept.into_iter().cloned().collect();
-    for members in &patch.items {
-        let at = *places.entry(key_of(members, key)?).or_insert(merged.len());
-        if at == merged.len() {
-            merged.push(Value::Object(Map::new()));
-        }
-        let old = match merged[at].take() {
-            Value::Object(old) => old,
-            _ => Map::new(),
-        };
-        merged[at] = Value::Object(merge_map(old, members, place, depth)?);
-    }
-    Ok(merged)
-}
-
-/// Returns the members of a list's item, which merge by one of them.
-fn object<'a>(item: &'a Value, list: &str) -> Result<&'a Map<String, Value>, Error> {
-    item.as_object()
-        .ok_or_else(|| Error::BadRequest(format!("expected items of {list} to be objects")))
-}
-
-/// Returns the order that a patch sets for one of its lists.
-fn element_order<'a>(
-    patch: &'a Map<String, Value>,
-    list: &str,
-) -> Result<Option<&'a [Value]>, Error> {
-    let Some(order) = patch.get(&format!("{ELEMENT_ORDER}{list}")) else {
-        return Ok(None);
-    };
-    let ordered = patch.get(list).is_none_or(Value::is_array);
-    match order.as_array().filter(|_| ordered) {
-        Some(order) => Ok(Some(order)),
-        None => Err(Error::BadRequest(
-            "invalid patch format of setElementOrder list".to_owned(),
-        )),
-    }
-}
-
-/// Checks that the items of a patch come in the order that it sets. Follows `validatePatchWithSetOrderList`.
-fn check_order(patch: &[Value], order: Option<&[Value]>, by: ListMerge) -> Result<(), Error> {
-    let identity = |item: &Value| match by {
-        ListMerge::ByKey(key) => key_of(object(item, ELEMENT_ORDER)?, key).cloned(),
-        ListMerge::Set | ListMerge::Replace => Ok(item.clone()),
-    };
-    let Some(order) = order.filter(|it| !it.is_empty()) else {
         return Ok(());
     };
-    let places: Vec<Value> = order.iter().map(identity).collect::<Result<_, _>>()?;
-    let mut places = places.iter();
-    for item in patch.iter().filter(|item| item.get(PATCH).is_none()) {
-        let item = identity(item)?;
-        if !places.any(|it| *it == item) {
-            return Err(Error::BadRequest(format!(
-                "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
-                super::go_words(&Value::from(patch)),
-                super::go_words(&Value::from(order)),
-            )));
-        }
+    let wrong = || bad("invalid patch format of retainKeys");
+    let names = names.as_array().ok_or_else(wrong)?.iter();
+    let names: HashSet<&str> = names.filter_map(Value::as_str).collect();
+    let named = |key: &str| names.contains(key);
+    let mut set = patch.iter().filter(|(key, value)| {
+        let is_about_list = key.starts_with(DELETE_FROM) || key.starts_with(ELEMENT_ORDER);
+        *key != RETAIN_KEYS && !is_about_list && !value.is_null()
+    });
+    if !set.all(|(key, _)| named(key)) {
+        return Err(wrong());
     }
+    merged.retain(|key, _| named(key));
     Ok(())
 }
 
-fn key_of<'a>(members: &'a Map<String, Value>, key: &str) -> Result<&'a Value, Error> {
-    members.get(key).ok_or_else(|| {
-        Error::BadRequest(format!(
-            "map: {} does not contain declared merge key: {key}",
-            super::go_words(&Value::Object(members.clone()))
-        ))
-    })
-}
-
-/// Orders items: those that the patch names in its order, the others in their former order among them. If both orders
-/// are possible, the patch's items come first.
-fn ordered(items: Vec<Value>, order: &[Value], live: &[Value], by: ListMerge) -> Vec<Value> {
-    let (in_order, in_live) = (ranks(order, by), ranks(live, by));
-    let (mut named, mut rest) = (Vec::new(), Vec::new());
-    for item in items {
-        let key = told_apart_by(&item, by);
-        let was_at = key.and_then(|key| in_live.get(key).copied());
-        let rank = key.and_then(|key| in_order.get(key).copied());
-        match rank {
-            Some(rank) => named.push((rank, was_at, item)),
-            None => rest.push((was_at, item)),
+/// Merges a member that is not null; `deletes` if it is that of a directive to delete from a list. kube-apiserver looks
+/// at the directive only when it has the list before it: one that has something else is merged as the member itself.
+fn merge_member(
+    merged: &mut Map<String, Value>,
+    name: &str,
+    value: &Value,
+    deletes: bool,
+    place: FieldPosition<'_>,
+    depth: usize,
+) -> Result<(), Error> {
+    match (merged.get_mut(name), value) {
+        (Some(Value::Object(_)), Value::Object(patch))
+            if replaces_map(place.kind, place.name, name) =>
+        {
+            merged.insert(name.to_owned(), Value::Object(patch.clone()));
+        }
+        (Some(Value::Object(own)), Value::Object(patch)) => {
+            *own = merge_map(std::mem::take(own), patch, place.below(name), depth)?;
+        }
+        // Go has an empty list as none.
+        (Some(Value::Array(own)), Value::Array(_)) if own.is_empty() && deletes => {}
+        (Some(Value::Array(own)), Value::Array(patch)) if !own.is_empty() => {
+            *own = merge_list(std::mem::take(own), patch, place.list(name), deletes, depth)?;
+        }
+        (own, _) => {
+            let fits = own.is_some_and(|own| go_type(own) == go_type(value));
+            if deletes && !fits {
+                return Ok(());
+            }
+            match taken(value, false) {
+                Some(value) => drop(merged.insert(name.to_owned(), value)),
+                None => drop(merged.remove(name)),
+            }
         }
     }
-    named.sort_by_key(|(rank, ..)| *rank);
-    rest.sort_by_key(|(was_at, _)| *was_at);
-    let mut merged = Vec::with_capacity(named.len() + rest.len());
-    let mut rest = rest.into_iter().peekable();
-    for (_, was_at, item) in named {
-        let was_before = |(other, _): &(Option<usize>, Value)| {
-            other.zip(was_at).is_some_and(|(other, item)| other < item)
-        };
-        while let Some((_, other)) = rest.next_if(was_before) {
-            merged.push(other);
-        }
-        merged.push(item);
-    }
-    merged.extend(rest.map(|(_, other)| other));
-    merged
-}
-
-/// Returns the index of the first item of each key.
-fn ranks(list: &[Value], by: ListMerge) -> HashMap<&Value, usize> {
-    let mut ranks = HashMap::with_capacity(list.len());
-    for (rank, item) in list.iter().enumerate() {
-        if let Some(key) = told_apart_by(item, by) {
-            ranks.entry(key).or_insert(rank);
-        }
-    }
-    ranks
-}
-
-/// Returns the value that identifies a list's item: that of the merge key, or the item itself.
-fn told_apart_by(item: &Value, by: ListMerge) -> Option<&Value> {
-    match by {
-        ListMerge::ByKey(key) => item.get(key),
-        ListMerge::Set => Some(item),
-        ListMerge::Replace => None,
-    }
+    Ok(())
 }
 
 /// The value of `$patch`.
@@ -399,7 +191,7 @@ fn directive(patch: &Map<String, Value>) -> Result<Option<Directive>, Error> {
         None => Ok(None),
         Some((_, Some("delete"))) => Ok(Some(Directive::Delete)),
         Some((_, Some("replace"))) => Ok(Some(Directive::Replace)),
-        Some((other, _)) => Err(Error::BadRequest(format!(
+        Some((other, _)) => Err(bad(&format!(
             "unknown patch type: {} in map: {}",
             super::go_words(other),
             super::go_words(&Value::Object(patch.clone()))
@@ -407,39 +199,44 @@ fn directive(patch: &Map<String, Value>) -> Result<Option<Directive>, Error> {
     }
 }
 
-fn delete_from_set(merged: &mut Map<String, Value>, set: &str, gone: &Value) {
-    if let (Some(Value::Array(items)), Value::Array(gone)) = (merged.get_mut(set), gone) {
-        let gone: HashSet<&Value> = gone.iter().collect();
-        items.retain(|item| !gone.contains(item));
-    }
-}
-
-/// Returns a list without the items that are directives, and without directives in the others.
-fn plain_items(items: &[Value]) -> Vec<Value> {
-    let is_directive = |item: &&Value| item.get(PATCH).is_none();
-    items.iter().filter(is_directive).map(plain).collect()
-}
-
-/// Returns a value without directives and nulls.
-fn plain(value: &Value) -> Value {
+/// Returns what a patch has where the object has nothing: without the maps that have `$patch`, and without the nulls of
+/// maps unless these stay. `None` if nothing is left of it.
+fn taken(value: &Value, nulls_stay: bool) -> Option<Value> {
     match value {
-        Value::Object(members) => Value::Object(without_directives(members)),
-        Value::Array(items) => Value::Array(plain_items(items)),
-        scalar => scalar.clone(),
+        Value::Object(members) => {
+            let stays = |value: &Value| nulls_stay || !value.is_null();
+            if members.get(PATCH).is_some_and(stays) {
+                return None;
+            }
+            let members = members.iter().filter(|(_, value)| stays(value));
+            let left =
+                members.filter_map(|(key, value)| Some((key.clone(), taken(value, nulls_stay)?)));
+            Some(Value::Object(left.collect()))
+        }
+        Value::Array(items) => {
+            let items = items.iter().filter_map(|item| taken(item, nulls_stay));
+            Some(Value::Array(items.collect()))
+        }
+        scalar => Some(scalar.clone()),
     }
 }
 
-/// Returns a map without directives and nulls.
-fn without_directives(members: &Map<String, Value>) -> Map<String, Value> {
-    let kept = members
-        .iter()
-        .filter(|(key, value)| !key.starts_with('$') && !value.is_null());
-    kept.map(|(key, value)| (key.clone(), plain(value)))
-        .collect()
+/// Returns the type that Go has for a value; types are merged with none but themselves.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
 }
 
-#[cfg(test)]
-mod model_tests;
+fn bad(why: &str) -> Error {
+    Error::BadRequest(why.to_owned())
+}
 
 #[cfg(test)]
 mod tests {
@@ -557,9 +354,18 @@ mod tests {
             json!({"spec": {"$setElementOrder/containers": [{"name": "a"}, {"name": "b"}],
                 "containers": [{"name": "b"}, {"name": "a"}]}}),
             json!({"spec": {"$setElementOrder/containers": [{"name": "b"}], "containers": [{"name": "a"}]}}),
+            json!({"spec": {"$setElementOrder/containers": [{"name": "a"}],
+                "containers": [{"name": "a"}, {"$patch": "replace"}]}}),
+            json!({"spec": {"$setElementOrder/containers": [{"image": "x"}]}}),
+            json!({"spec": {"$setElementOrder": [{"name": "a"}]}}),
+            json!({"spec": {"$deleteFromPrimitiveList": ["a"]}}),
+            json!({"spec": {"$retainKeys": ["a"], "$other": 1}}),
             json!({"metadata": {"$setElementOrder/finalizers": ["a", "b"], "finalizers": ["b", "a"]}}),
+            json!({"metadata": {"finalizers": [1]}}),
+            json!({"metadata": {"finalizers": [["a"]]}}),
         ] {
-            let object = json!({"spec": {"containers": [{"name": "a"}]}});
+            let object =
+                json!({"metadata": {"finalizers": ["a"]}, "spec": {"containers": [{"name": "a"}]}});
             assert!(merge(&object, &patch).is_err(), "{patch}");
         }
     }
@@ -595,6 +401,100 @@ mod tests {
         assert_eq!(
             addresses(live(), json!([one, one, replace])),
             json!([one, one])
+        );
+    }
+
+    /// What the object does not have is not merged: its directives and nulls are those of its type's fields.
+    #[test]
+    fn new_items_and_replaced_maps_keep_their_directives() {
+        let object = json!({"spec": {"containers": [{"name": "a"}], "selector": {"a": "b"}}});
+        let items = json!([{"name": "b", "env": [{"name": "X", "$patch": "delete"}], "resources": {"limits": {"cpu": null}}}]);
+        let containers = |patch: Value| {
+            let patched = patched(object.clone(), json!({"spec": patch}));
+            patched["spec"]["containers"].clone()
+        };
+        assert_eq!(containers(json!({"containers": items}))[0], items[0]);
+        let replaced = json!([{"$patch": "replace"}, items[0]]);
+        assert_eq!(containers(json!({"containers": replaced})), items);
+        assert_eq!(
+            containers(json!({"$patch": "replace", "containers": items})),
+            items
+        );
+        // But of a list that is new nulls and items with directives are left out.
+        let patch =
+            json!({"spec": {"initContainers": [items[0], {"name": "c", "$patch": "delete"}]}});
+        let expected = json!([{"name": "b", "env": [], "resources": {"limits": {}}}]);
+        assert_eq!(patched(object, patch)["spec"]["initContainers"], expected);
+    }
+
+    #[test]
+    fn new_maps_are_taken_with_unknown_directives() {
+        let config = json!({"$setElementOrder/nameservers": ["1.2.3.4"], "nameservers": ["5.6.7.8"], "$retainKeys": []});
+        let object = json!({"spec": {}});
+        let patch = json!({"spec": {"dnsConfig": config}});
+        assert_eq!(patched(object, patch)["spec"]["dnsConfig"], config);
+    }
+
+    #[test]
+    fn a_dollar_makes_no_directive() {
+        let object = json!({"kind": "StorageClass", "parameters": {"a": "b"}});
+        let patch = json!({"parameters": {"$c": "d", "$delete": null}});
+        let expected = json!({"a": "b", "$c": "d"});
+        assert_eq!(patched(object, patch)["parameters"], expected);
+    }
+
+    #[test]
+    fn lists_that_are_replaced_keep_items_with_directives() {
+        let object = json!({"spec": {"tolerations": [{"key": "a"}]}});
+        let tolerations = json!([{"key": "a", "$patch": "delete"}, {"key": null}]);
+        let patch = json!({"spec": {"tolerations": tolerations}});
+        assert_eq!(patched(object, patch)["spec"]["tolerations"], tolerations);
+    }
+
+    #[test]
+    fn directives_to_delete_are_members_where_there_is_no_list_of_scalars() {
+        let object = json!({"metadata": {"finalizers": ["x"], "labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "args": ["1", "2"]}], "nodeName": "n"}});
+        let patch = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": null,
+                "$deleteFromPrimitiveList/labels": {"c": "d"}, "$deleteFromPrimitiveList/annotations": {"e": "f"}},
+            "spec": {"$deleteFromPrimitiveList/nodeName": "m", "$deleteFromPrimitiveList/containers":
+                [{"name": "c", "image": "i", "$deleteFromPrimitiveList/args": ["1"]}]}});
+        let expected = json!({"metadata": {"labels": {"a": "b", "c": "d"}},
+            "spec": {"containers": [{"name": "c", "image": "i", "args": ["2"]}], "nodeName": "m"}});
+        assert_eq!(patched(object, patch), expected);
+    }
+
+    #[test]
+    fn orders_are_of_all_lists_and_of_what_new_items_replace() {
+        let object = json!({"spec": {"containers": [{"name": "c", "args": ["1", "2", "3"]}, {"name": "d"}]}});
+        let patch =
+            json!({"spec": {"containers": [{"name": "c", "$setElementOrder/args": ["3", "1"]}]}});
+        let args = &patched(object.clone(), patch)["spec"]["containers"][0]["args"];
+        assert_eq!(*args, json!(["2", "3", "1"]));
+        let names = |patch: Value| {
+            let patched = patched(object.clone(), json!({"spec": patch}));
+            let containers = patched["spec"]["containers"].as_array().cloned();
+            let names = containers
+                .into_iter()
+                .flatten()
+                .map(|it| it["name"].clone());
+            names.collect::<Value>()
+        };
+        let items = json!([{"name": "d", "$patch": "delete"}, {"name": "n"}]);
+        assert_eq!(names(json!({"containers": items})), json!(["n", "c"]));
+        let in_order = json!({"$setElementOrder/containers": [{"name": "n"}], "containers": items});
+        assert_eq!(names(in_order), json!(["c", "n"]));
+        let unnamed = json!({"$setElementOrder/containers": [], "containers": [{"name": "n"}]});
+        assert_eq!(names(unnamed), json!(["c", "d", "n"]));
+    }
+
+    #[test]
+    fn sets_have_each_item_once() {
+        let object = json!({"metadata": {"finalizers": ["x", "y", "x"]}});
+        let patch = json!({"metadata": {"finalizers": ["z", "y", "z"]}});
+        assert_eq!(
+            patched(object, patch)["metadata"]["finalizers"],
+            json!(["z", "x", "y"])
         );
     }
 

@@ -222,7 +222,11 @@ impl Pod {
         }
         let order = patch.order.as_ref().unwrap_or(&named);
         let names: Vec<_> = all.iter().map(|it| it.name).collect();
-        let live: Vec<_> = self.containers.iter().map(|it| it.name).collect();
+        let mut live: Vec<_> = self.containers.iter().map(|it| it.name).collect();
+        if patch.order.is_some() && !patch.replaces {
+            // With an order, new ones take the places at the end that deleted ones leave.
+            live = names.iter().copied().take(live.len()).collect();
+        }
         in_order(&names, order, &live)
             .into_iter()
             .filter_map(|name| all.iter().find(|it| it.name == name).cloned())
@@ -288,8 +292,29 @@ fn in_order(
 }
 
 impl Patch {
+    /// Returns the patch without what is obeyed only where there is something to merge with: what new containers have
+    /// is taken as it is, and nothing is in no order.
+    fn fitting(mut self, pod: &Pod) -> Self {
+        let is_new = |name: &str| self.replaces || !pod.containers.iter().any(|it| it.name == name);
+        for (name, what) in &mut self.containers {
+            if let ToContainer::Merge { image, variables } = what
+                && is_new(name)
+            {
+                *image = image.flatten().map(Some);
+                variables.retain(|(_, what)| matches!(what, ToVariable::Set(_)));
+            }
+        }
+        if pod.containers.is_empty() && self.containers.is_empty() {
+            self.order = None;
+        }
+        self
+    }
+
     fn json(&self) -> Value {
         let mut containers: Vec<Value> = Vec::new();
+        if self.replaces {
+            containers.push(json!({"$patch": "replace"}));
+        }
         for (name, what) in &self.containers {
             let ToContainer::Merge { image, variables } = what else {
                 containers.push(json!({"name": name, "$patch": "delete"}));
@@ -304,9 +329,6 @@ impl Patch {
                 container["image"] = json!(image);
             }
             containers.push(container);
-        }
-        if self.replaces {
-            containers.push(json!({"$patch": "replace"}));
         }
         let mut spec = json!({"containers": containers});
         if let Some(order) = &self.order {
@@ -332,6 +354,7 @@ proptest! {
 
     #[test]
     fn patches_mean_what_the_model_says(pod in pod(), patch in patch()) {
+        let patch = patch.fitting(&pod);
         let (object, sent) = (pod.json(), patch.json());
         let patched = merge(&object, &sent).map_err(|error| error.to_string());
         let expected = pod.patched(&patch).json();
