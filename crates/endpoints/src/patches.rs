@@ -1,16 +1,21 @@
 //! Patches: parses them and applies them to objects.
 
 mod json;
+mod merge;
 mod shown_object;
 mod strategic;
 mod strategic_keys;
 
-use ringwatch_apimachinery::{Error, go_json};
+use ringwatch_apimachinery::{Error, FieldError, go_json};
 use serde_json::{Map, Value};
 
 use self::json::JsonPatch;
 use super::errors::Failure;
 use super::params::FieldValidation;
+
+/// The type into which Go first reads an object.
+const GO_TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                            Kind string \"json:\\\"kind,omitempty\\\"\" }";
 
 /// A parsed patch, which can be applied several times when a write is retried.
 #[derive(Clone, Debug)]
@@ -33,7 +38,7 @@ enum PatchForm {
     /// A JSON patch (RFC 6902).
     Json(JsonPatch),
     /// A JSON merge patch (RFC 7386).
-    Merge(Value),
+    Merge(Map<String, Value>),
     /// A strategic merge patch: lists of objects are merged by their keys.
     Strategic(Value),
 }
@@ -79,16 +84,20 @@ impl Patch {
         mut complaints: Vec<String>,
         validation: FieldValidation,
     ) -> Result<Self, Failure> {
-        let form = match (syntax, &value) {
-            (Syntax::Json, Value::Array(_) | Value::Null) => {
-                PatchForm::Json(JsonPatch::read(value)?)
+        let form = match (syntax, value) {
+            (Syntax::Json, value @ (Value::Array(_) | Value::Null)) => {
+                PatchForm::Json(JsonPatch::read(value, validation)?)
             }
-            (Syntax::Json, _) => {
+            (Syntax::Json, value) if validation == FieldValidation::Ignore => {
+                let why = go_json::not_of_type(&value, "jsonpatch.Patch");
+                return Err(Failure::bad_request(why));
+            }
+            (Syntax::Json, value) => {
                 let go_type = "[]handlers.jsonPatchOp";
                 return Err(syntax.undecodable(&go_json::not_of_type(&value, go_type)));
             }
-            (Syntax::Merge, Value::Object(_)) => PatchForm::Merge(value),
-            (Syntax::Strategic, Value::Object(_)) => PatchForm::Strategic(value),
+            (Syntax::Merge, Value::Object(patch)) => PatchForm::Merge(patch),
+            (Syntax::Strategic, value @ Value::Object(_)) => PatchForm::Strategic(value),
             // Go's decoder makes an empty map of it.
             (Syntax::Strategic, Value::Null) => PatchForm::Strategic(Value::Object(Map::new())),
             (Syntax::Merge, Value::Null) => {
@@ -97,7 +106,7 @@ impl Patch {
             (Syntax::Merge, _) if validation == FieldValidation::Ignore => {
                 return Err(Failure::bad_request("Invalid JSON Patch"));
             }
-            (Syntax::Merge | Syntax::Strategic, _) => {
+            (Syntax::Merge | Syntax::Strategic, value) => {
                 let go_type = "map[string]interface {}";
                 return Err(syntax.undecodable(&go_json::not_of_type(&value, go_type)));
             }
@@ -118,9 +127,9 @@ impl Patch {
         let patched = match &self.form {
             PatchForm::Json(patch) => patch.apply(object)?,
             PatchForm::Merge(patch) => {
-                let mut object = object.clone();
-                json_patch::merge(&mut object, patch);
-                object
+                let mut object = object.as_object().cloned().unwrap_or_default();
+                merge::merge(&mut object, patch);
+                Value::Object(object)
             }
             PatchForm::Strategic(patch) => {
                 let mut patched = strategic::merge(object, patch)?;
@@ -137,10 +146,19 @@ impl Patch {
             }
         };
         if patched.is_object() {
-            Ok(patched)
-        } else {
-            Err(Error::Unprocessable)
+            return Ok(patched);
         }
+        // A JSON patch can put something else in place of the object.
+        let why = go_json::not_of_type(&patched, GO_TYPE_META);
+        Err(Error::Invalid {
+            kind: String::new(),
+            name: String::new(),
+            errors: vec![FieldError::invalid(
+                "patch",
+                &Value::String(patched.to_string()),
+                &format!("couldn't get version/kind; json parse error: {why}"),
+            )],
+        })
     }
 
     /// Returns the value that errors about the patched object show, as kube-apiserver does: a strategic merge patch
@@ -213,10 +231,37 @@ mod tests {
     }
 
     #[test]
+    fn merge_patches_leave_no_nulls_in_new_lists() {
+        let patch = read(
+            Syntax::Merge,
+            r#"{"a": [{"b": null, "c": [null]}], "d": [{"e": null}]}"#,
+        );
+        let patched = patch.expect("a patch").apply(&json!({"d": {"f": 1}}));
+        let expected = json!({"a": [{"c": [null]}], "d": [{"e": null}]});
+        assert_eq!(patched.expect("an object"), expected);
+    }
+
+    #[test]
     fn a_json_patch_of_null_has_no_operations() {
         let patch = read(Syntax::Json, "null").expect("a patch");
         let object = json!({"a": 1});
         assert_eq!(patch.apply(&object).expect("patched"), object);
+    }
+
+    #[test]
+    fn what_takes_the_place_of_an_object_is_no_list() {
+        let patch = read(
+            Syntax::Json,
+            r#"[{"op": "replace", "path": "", "value": [1]}]"#,
+        );
+        let refused = patch.expect("a patch").apply(&json!({"a": 1}));
+        let Err(Error::Invalid { errors, .. }) = refused else {
+            panic!("not refused: {refused:?}");
+        };
+        let detail = "\"[1]\": couldn't get version/kind; json parse error: json: cannot \
+                       unmarshal array into Go value of type struct { APIVersion string \
+                       \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+        assert_eq!(errors[0].detail, detail);
     }
 
     #[test]
@@ -261,5 +306,8 @@ mod tests {
             FieldValidation::Ignore,
         );
         assert_eq!(lax.expect_err("bad").status().message, "Invalid JSON Patch");
+        let lax = Patch::read(Syntax::Json, json!({}), Vec::new(), FieldValidation::Ignore);
+        let message = "json: cannot unmarshal object into Go value of type jsonpatch.Patch";
+        assert_eq!(lax.expect_err("bad").status().message, message);
     }
 }

@@ -1,5 +1,8 @@
 //! JSON patches (RFC 6902), with kube-apiserver's limits.
 
+#[cfg(test)]
+mod model_tests;
+
 use ringwatch_apimachinery::bounds::{Growth, LEVELS_MAX, too_deep};
 use ringwatch_apimachinery::json_patch::Operation;
 use ringwatch_apimachinery::{Error, go_json};
@@ -7,6 +10,7 @@ use ringwatch_offload::is_abandoned;
 use serde_json::Value;
 
 use crate::errors::Failure;
+use crate::params::FieldValidation;
 
 /// Maximum number of operations of a patch.
 const OPERATIONS_MAX: usize = 10_000;
@@ -22,21 +26,25 @@ const SHIFTED_ITEMS_MAX: usize = 50_000_000;
 pub(crate) struct JsonPatch(Vec<Operation>);
 
 impl JsonPatch {
-    /// Parses a JSON patch of at most [`OPERATIONS_MAX`] operations.
+    /// Parses a JSON patch of at most [`OPERATIONS_MAX`] operations. Unless fields are validated the library reads it
+    /// alone, for which words may be anything until they are looked at.
     ///
     /// # Errors
     /// 400 when an operation is no object or its words are none, 413 when there are too many.
-    pub(super) fn read(value: Value) -> Result<Self, Failure> {
+    pub(super) fn read(value: Value, validation: FieldValidation) -> Result<Self, Failure> {
         let operations = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        for operation in operations.iter().filter(|it| !it.is_null()) {
+            match validation {
+                FieldValidation::Ignore => check_is_map(operation)?,
+                FieldValidation::Warn | FieldValidation::Strict => check_types(operation)?,
+            }
+        }
         if operations.len() > OPERATIONS_MAX {
             return Err(Failure::too_large(format!(
                 "Request entity too large: The allowed maximum operations in a JSON patch is \
                  {OPERATIONS_MAX}, got {}",
                 operations.len()
             )));
-        }
-        for operation in operations.iter().filter(|it| !it.is_null()) {
-            check_types(operation)?;
         }
         Ok(Self(Operation::read_all(value).unwrap_or_default()))
     }
@@ -69,6 +77,17 @@ impl JsonPatch {
     }
 }
 
+/// Checks that an operation is an object.
+fn check_is_map(operation: &Value) -> Result<(), Failure> {
+    match operation.is_object() {
+        true => Ok(()),
+        false => Err(Failure::bad_request(go_json::not_of_type(
+            operation,
+            "jsonpatch.Operation",
+        ))),
+    }
+}
+
 /// Checks that an operation is an object, and that its words are text.
 fn check_types(operation: &Value) -> Result<(), Failure> {
     let wrong = |why: String| Failure::bad_request(format!("error decoding patch: {why}"));
@@ -95,7 +114,7 @@ mod tests {
     use super::*;
 
     fn apply(patch: &Value, object: &Value) -> Result<Value, Error> {
-        let patch = JsonPatch::read(patch.clone()).expect("a patch");
+        let patch = JsonPatch::read(patch.clone(), FieldValidation::Warn).expect("a patch");
         patch.apply(object)
     }
 
@@ -124,8 +143,15 @@ mod tests {
             assert!(matches!(refused, Err(Error::Unprocessable)), "{patch}");
         }
         for patch in [json!([5]), json!([{"op": 5}])] {
-            assert_eq!(JsonPatch::read(patch).expect_err("bad").code(), 400);
+            let read = JsonPatch::read(patch, FieldValidation::Strict);
+            assert_eq!(read.expect_err("bad").code(), 400);
         }
+        // The library reads what is a map.
+        let lax = |patch| JsonPatch::read(patch, FieldValidation::Ignore);
+        let message = "json: cannot unmarshal number into Go value of type jsonpatch.Operation";
+        assert_eq!(lax(json!([5])).expect_err("bad").status().message, message);
+        let patch = lax(json!([{"op": 5}])).expect("a patch");
+        assert!(matches!(patch.apply(&json!({})), Err(Error::Unprocessable)));
     }
 
     #[test]
@@ -182,7 +208,7 @@ mod tests {
     fn operations_are_counted() {
         let operation = json!({"op": "remove", "path": "/a"});
         let patch = Value::Array(vec![operation; OPERATIONS_MAX + 1]);
-        let failure = JsonPatch::read(patch).expect_err("too many");
+        let failure = JsonPatch::read(patch, FieldValidation::Warn).expect_err("too many");
         assert_eq!(failure.code(), 413);
     }
 }
