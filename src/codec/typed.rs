@@ -57,8 +57,8 @@ pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<St
     Ok(walk.unknown)
 }
 
-/// Checks the types of an object that has been merged and not decoded, as [`check_types`] does. There a whole number may
-/// be written with a decimal point, which is removed.
+/// Checks the types of an object that has been merged and not decoded, as [`check_types`] does. There a whole number
+/// may be written with a decimal point, which is removed.
 ///
 /// # Errors
 /// [`TypeError`] for the first value that its field cannot have.

@@ -1,7 +1,7 @@
 //! Checks the expressions of webhooks and policies when they are written.
 //!
-//! Follows pkg/apis/admissionregistration/validation/validation.go of Kubernetes 1.36. The fields beside the expressions
-//! are checked by whoever asks for these.
+//! Follows pkg/apis/admissionregistration/validation/validation.go of Kubernetes 1.36. The fields beside the
+//! expressions are checked by whoever asks for these.
 
 use std::collections::BTreeSet;
 
@@ -33,13 +33,13 @@ const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
 /// The names that an expression may use.
 #[derive(Clone, Copy, Debug)]
 enum Sees {
-    /// Those of match conditions, which see no variables.
+    /// The names of match conditions, which see no variables.
     Conditions,
-    /// Those of variables, validations and audit annotations.
+    /// The names of variables, validations and audit annotations.
     Variables,
-    /// Those of mutations, which make objects and patches.
+    /// The names of mutations, which make objects and patches.
     Mutations,
-    /// Those of messages, which ask no authorizer.
+    /// The names of messages, which ask no authorizer.
     Messages,
 }
 

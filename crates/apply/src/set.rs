@@ -93,8 +93,8 @@ impl FieldSet {
         node.member = !path.is_empty();
     }
 
-    /// Puts the path to a step in place of all paths below it, wherever `is_whole` says so of the path and of whether the
-    /// steps from it lead to items of a list.
+    /// Puts the path to a step in place of all paths below it, wherever `is_whole` says so of the path and of whether
+    /// the steps from it lead to items of a list.
     pub(super) fn join_below(
         &mut self,
         path: &mut Vec<PathElement>,

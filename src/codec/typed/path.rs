@@ -78,8 +78,8 @@ impl Path<'_> {
         }
     }
 
-    /// Adds the names of the fields of the path, with those of embedded structs, and returns the name of the struct that errors name: the last one's,
-    /// if nothing around is read apart.
+    /// Adds the names of the fields of the path, with those of embedded structs, and returns the name of the struct
+    /// that errors name: the last one's, if nothing around is read apart.
     fn fields<'a>(&'a self, names: &mut Vec<&'a str>) -> &'static str {
         match self {
             Self::Root => "",

@@ -1,9 +1,9 @@
 //! Patches of all syntaxes, applied to an object. The first byte is the syntax; the patch follows to the first zero
 //! byte, and then the object, in JSON.
 //!
-//! A merge patch does what RFC 7386 says, but for nulls in lists, also when it is applied again. A strategic merge patch leaves
-//! kind and version, but for what is no text, with which no object is read. No patch takes more memory than the limits
-//! of `patches` allow for.
+//! A merge patch does what RFC 7386 says, but for nulls in lists, also when it is applied again. A strategic merge
+//! patch leaves kind and version, but for what is no text, with which no object is read. No patch takes more memory
+//! than the limits of `patches` allow for.
 
 use ringwatch_endpoints::parsers;
 use serde_json::{Map, Value};

@@ -127,7 +127,7 @@ struct RuleWalk<'w> {
 struct RulePlace<'s> {
     /// The schema as it is written.
     said: &'s Value,
-    /// How many such values there may be, if lists and maps around are bounded.
+    /// The number of such values that there may be, if lists and maps around are bounded.
     count: Option<u64>,
     /// The bytes of the path of the first schema around whose parts have no older values, if there is one.
     uncorrelatable: Option<usize>,

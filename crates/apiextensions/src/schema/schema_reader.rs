@@ -39,7 +39,7 @@ pub(super) enum NestedExceptions {
 /// The kinds of errors of a schema, of which later ones are told only if there are no earlier ones that forbid to look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ErrorStage {
-    /// What nothing can be made of. It is told beside all others.
+    /// An error after which nothing can be made of the schema. It is told beside all others.
     #[default]
     Limits,
     /// Parts that are not structural. They are told if all members can be read at all.

@@ -101,25 +101,25 @@ const RULE: [(&str, &str, MemberForm); 6] = [
 
 /// Returns a schema in JSON, as much of it as is told.
 pub(super) fn schema(schema: &Value) -> String {
-    let mut writer = Writer::default();
+    let mut writer = DefinitionWriter::default();
     writer.schema(schema);
     writer.text
 }
 
 /// Returns the versions of a definition in JSON, as much of them as is told.
 pub(super) fn versions(versions: &[Value]) -> String {
-    let mut writer = Writer::default();
-    writer.list(versions, Writer::version);
+    let mut writer = DefinitionWriter::default();
+    writer.list(versions, DefinitionWriter::version);
     writer.text
 }
 
-/// What is written so far. Beyond the bound of errors nothing more is.
+/// The text that is written so far. Beyond the bound of errors nothing more is.
 #[derive(Default)]
-struct Writer {
+struct DefinitionWriter {
     text: String,
 }
 
-impl Writer {
+impl DefinitionWriter {
     fn write(&mut self, text: &str) {
         if self.text.len() < ERROR_BYTES_MAX {
             self.text.push_str(text);

@@ -130,7 +130,7 @@ fn has_status(holder: &Value) -> bool {
     get(holder, "subresources.status").is_some_and(|it| !it.is_null())
 }
 
-/// What says which versions have objects with a status of their own. Follows `getSubresourcesForVersion`.
+/// The versions that have objects with a status of their own. Follows `getSubresourcesForVersion`.
 enum VersionStatuses<'o> {
     /// All, or none.
     Shared(bool),

@@ -150,7 +150,7 @@ pub(super) fn check_certificates(pem: &[u8]) -> Result<(), String> {
 /// Checks that a PEM text has a certificate that can be read, as those have by which servers are known.
 ///
 /// # Errors
-/// What is wrong with the first certificate, or that there is none.
+/// The words about the first certificate that is wrong, or that there is none.
 pub(crate) fn check_authorities(pem: &[u8]) -> Result<(), &'static str> {
     let (mut has_blocks, mut is_malformed) = (false, false);
     for block in blocks(pem).take(CERTIFICATES_MAX) {

@@ -280,7 +280,7 @@ fn errors_max(shown: &Value) -> usize {
     1 + ERROR_BYTES_MAX / shown.to_string().len()
 }
 
-/// How many of a quota's resources objects of each scope do not have.
+/// The numbers of a quota's resources that objects of each scope do not have.
 struct UnfitResources(Vec<(&'static str, usize)>);
 
 impl UnfitResources {

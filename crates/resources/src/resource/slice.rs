@@ -19,8 +19,8 @@ const MAPPINGS: &str = "nodeAllocatableResourceMappings";
 pub(super) struct ResourceSlices;
 
 impl KindHooks for ResourceSlices {
-    /// Completes devices, and drops an empty list of devices or counters. Only where both are there it is told that they are, since one slice
-    /// has one of both.
+    /// Completes devices, and drops an empty list of devices or counters. Only where both are there it is told that
+    /// they are, since one slice has one of both.
     fn default(&self, object: &mut Value) {
         multiply_by_one(object);
         let lists = ["devices", "sharedCounters"].map(|name| &object["spec"][name]);

@@ -1,8 +1,8 @@
 //! The difference of two values, as errors show it whose reason is a forbidden change.
 //!
 //! kube-apiserver takes the way of Python's difflib: the longest common run of lines, and the same again before and
-//! behind it. Diffs that are as short as possible, which libraries make, are others where lines come more than once, and
-//! the `null` of an empty field does.
+//! behind it. Diffs that are as short as possible, which libraries make, are others where lines come more than once,
+//! and the `null` of an empty field does.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -55,7 +55,7 @@ pub(crate) fn difference(shape: Shape, old: &Value, new: &Value) -> String {
 
 /// Lines of both values that are the same, or have come in place of each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Part {
+struct LineRun {
     old: Range<usize>,
     new: Range<usize>,
     is_same: bool,
@@ -82,7 +82,7 @@ impl<'t> Lines<'t> {
     }
 
     /// Returns both values in parts, in their order.
-    fn parts(&self) -> Vec<Part> {
+    fn parts(&self) -> Vec<LineRun> {
         let mut runs = Vec::new();
         let mut left = vec![(0..self.old.len(), 0..self.new.len())];
         while let Some((old, new)) = left.pop() {
@@ -95,15 +95,15 @@ impl<'t> Lines<'t> {
         }
         runs.sort_by_key(|run| run.old.start);
         let end = (self.old.len(), self.new.len());
-        runs.push(Part {
+        runs.push(LineRun {
             old: end.0..end.0,
             new: end.1..end.1,
             is_same: true,
         });
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<LineRun> = Vec::new();
         let mut at = (0, 0);
         for run in runs {
-            let between = Part {
+            let between = LineRun {
                 old: at.0..run.old.start,
                 new: at.1..run.new.start,
                 is_same: false,
@@ -124,7 +124,7 @@ impl<'t> Lines<'t> {
     }
 
     /// Returns the longest run of common lines in two ranges, the first of several; an empty one if there is none.
-    fn longest_run(&self, old: Range<usize>, new: Range<usize>) -> Part {
+    fn longest_run(&self, old: Range<usize>, new: Range<usize>) -> LineRun {
         let (mut best_old, mut best_new, mut length) = (old.start, new.start, 0);
         // The lengths of the runs that end with the line before, by their end in the new value.
         let mut lengths: HashMap<usize, usize> = HashMap::new();
@@ -154,7 +154,7 @@ impl<'t> Lines<'t> {
         {
             length += 1;
         }
-        Part {
+        LineRun {
             old: best_old..best_old + length,
             new: best_new..best_new + length,
             is_same: true,
@@ -163,9 +163,9 @@ impl<'t> Lines<'t> {
 }
 
 /// Brings changes together that have few unchanged lines between them, and leaves all other unchanged lines out.
-fn hunks(parts: Vec<Part>) -> Vec<Vec<Part>> {
+fn hunks(parts: Vec<LineRun>) -> Vec<Vec<LineRun>> {
     let mut hunks = Vec::new();
-    let mut hunk: Vec<Part> = Vec::new();
+    let mut hunk: Vec<LineRun> = Vec::new();
     let count = parts.len();
     for (number, part) in parts.into_iter().enumerate() {
         let length = part.old.len();
@@ -176,7 +176,7 @@ fn hunks(parts: Vec<Part>) -> Vec<Vec<Part>> {
         }
         let context = length.min(CONTEXT);
         if !is_first {
-            hunk.push(Part {
+            hunk.push(LineRun {
                 old: part.old.start..part.old.start + context,
                 new: part.new.start..part.new.start + context,
                 is_same: true,
@@ -184,7 +184,7 @@ fn hunks(parts: Vec<Part>) -> Vec<Vec<Part>> {
             hunks.push(mem::take(&mut hunk));
         }
         if !is_last {
-            hunk.push(Part {
+            hunk.push(LineRun {
                 old: part.old.end - context..part.old.end,
                 new: part.new.end - context..part.new.end,
                 is_same: true,

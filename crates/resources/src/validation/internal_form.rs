@@ -14,8 +14,8 @@
 //! | `any` | what is written as it was sent |
 //!
 //! A field after `?` is left out while it is empty. The members of one after `+` are written in place of the field. A
-//! name after `^` is that of a field beside the value in requests, one step higher. The name `-` stands for a field that
-//! requests do not have.
+//! name after `^` is that of a field beside the value in requests, one step higher. The name `-` stands for a field
+//! that requests do not have.
 
 use std::collections::HashMap;
 use std::io;
@@ -120,14 +120,14 @@ impl Shape {
         self.write_with(value, CompactFormatter)
     }
 
-    /// Writes a value of the shape in lines that are indented by a space a level; `None` if that is longer than an error
-    /// may be.
+    /// Writes a value of the shape in lines that are indented by a space a level; `None` if that is longer than an
+    /// error may be.
     pub(crate) fn write_indented(self, value: &Value) -> Option<String> {
         self.write_with(value, PrettyFormatter::with_indent(b" "))
     }
 
     fn write_with(self, value: &Value, formatter: impl Formatter) -> Option<String> {
-        let mut written = Bounded(Vec::new());
+        let mut written = BoundedText(Vec::new());
         let mut serializer = serde_json::Serializer::with_formatter(&mut written, formatter);
         let internal = Internal {
             shape: self.0,
@@ -141,9 +141,9 @@ impl Shape {
 }
 
 /// A writer that fails at [`BYTES_MAX`].
-struct Bounded(Vec<u8>);
+struct BoundedText(Vec<u8>);
 
-impl io::Write for Bounded {
+impl io::Write for BoundedText {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() + bytes.len() > BYTES_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());

@@ -1,5 +1,5 @@
-//! Random JSON patches against the text of RFC 6902, with what kube-apiserver's library takes beyond it: missing members
-//! of maps are null, indexes may count from the end.
+//! Random JSON patches against the text of RFC 6902, with what kube-apiserver's library takes beyond it: missing
+//! members of maps are null, indexes may count from the end.
 //!
 //! The model knows paths by their keys, and builds each value anew; only the patch that is sent has them as texts.
 

@@ -195,8 +195,8 @@ fn removed(after: &Value, before: &Value, field: &str, what: &str) -> Vec<FieldE
     errors
 }
 
-/// Returns true if two containers differ in nothing but requests and limits of [`MUTABLE`] resources, and use no claims,
-/// which kube-apiserver takes away from the new one before it compares them.
+/// Returns true if two containers differ in nothing but requests and limits of [`MUTABLE`] resources, and use no
+/// claims, which kube-apiserver takes away from the new one before it compares them.
 fn differs_as_it_may(after: &Value, before: &Value) -> bool {
     let rest = |container: &Value| {
         let mut rest = container.clone();

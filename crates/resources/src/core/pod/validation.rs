@@ -136,7 +136,7 @@ enum SpecOf<'v> {
     /// A pod.
     Pod {
         name: &'v str,
-        /// Whether it stands for a static pod of a node.
+        /// True if it stands for a static pod of a node.
         is_mirror: bool,
     },
     /// A template, with the claims that come with it.

@@ -18,7 +18,7 @@ pub(crate) enum Owner<'v> {
     /// A PersistentVolume.
     PersistentVolume {
         name: &'v str,
-        /// Whether it says on which nodes it is.
+        /// True if it says on which nodes it is.
         has_affinity: bool,
     },
 }

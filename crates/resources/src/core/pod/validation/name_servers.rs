@@ -1,4 +1,4 @@
-//! What a pod sees of names in its network: name servers, domains in which names are looked up, and aliases of hosts.
+//! Checks of the names that a pod sees in its network: name servers, domains in which names are looked up, and aliases of hosts.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
