@@ -2,6 +2,7 @@
 
 mod changes;
 mod families;
+mod source_ranges;
 pub(crate) mod table;
 pub(crate) mod validation;
 pub(crate) mod warnings;

@@ -8,11 +8,10 @@ use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
+use super::source_ranges::{LOAD_BALANCERS_ALONE, source_ranges};
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::labels;
-use crate::validation::values::{
-    PROTOCOLS, address, cidr, has_both_families, ip, ordinary_address,
-};
+use crate::validation::values::{PROTOCOLS, address, has_both_families, ip, ordinary_address};
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const AFFINITIES: &[&str] = &["ClientIP", "None"];
@@ -22,14 +21,10 @@ const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const FAMILY_POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
 /// Maximum time for which a client may stay with a pod, in seconds: a day.
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
-const LOAD_BALANCERS_ALONE: &str = "may only be used when `type` is 'LoadBalancer'";
 
 /// The annotation that says how traffic follows the topology of the cluster, and its former name.
 pub(super) const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 pub(super) const OLD_TOPOLOGY: &str = "service.kubernetes.io/topology-aware-hints";
-
-/// The annotation with the addresses from which a load balancer takes traffic, which was there before the field.
-const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 
 /// Checks a new Service. Follows `ValidateServiceCreate`.
 pub(crate) fn new_service(object: &Field<'_, '_>, errors: &mut Errors) {
@@ -280,60 +275,6 @@ fn topology(object: &Field<'_, '_>, errors: &mut Errors) {
         let field = format!("{}[{TOPOLOGY_MODE}]", annotations.field());
         let why = format!("must match annotations[{OLD_TOPOLOGY}] when both are specified");
         errors.push(FieldError::invalid(field, mode, why));
-    }
-}
-
-/// Checks the networks from which a load balancer takes traffic, in the field or else in the annotation.
-fn source_ranges(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
-    let balanced = object.at("spec.type").text() == "LoadBalancer";
-    let (spec, was) = (object.at("spec"), old.at("spec"));
-    let ranges = spec.at("loadBalancerSourceRanges");
-    if ranges.is_empty() {
-        source_ranges_in_annotation(object, old, balanced, errors);
-        return;
-    }
-    // Kubernetes begins this field's name with a capital letter.
-    let blamed = spec.at("LoadBalancerSourceRanges");
-    if !balanced {
-        errors.push(blamed.forbidden(LOAD_BALANCERS_ALONE));
-    }
-    let known = was.items("loadBalancerSourceRanges");
-    let known: HashSet<&str> = known.map(|one| one.text().trim()).collect();
-    for (index, range) in ranges.items("").enumerate() {
-        let text = range.text().trim();
-        for why in cidr(text).into_iter().filter(|_| !known.contains(text)) {
-            let mut error = range.invalid_value(text, why);
-            error.field = format!("{}[{index}]", blamed.field());
-            errors.push(error);
-        }
-    }
-}
-
-fn source_ranges_in_annotation(
-    object: &Field<'_, '_>,
-    old: &Field<'_, '_>,
-    balanced: bool,
-    errors: &mut Errors,
-) {
-    let in_annotation = |object: &Field<'_, '_>| {
-        let annotations = object.at("metadata.annotations");
-        annotations.value().get(SOURCE_RANGES).cloned()
-    };
-    let Some(ranges) = in_annotation(object) else {
-        return;
-    };
-    let annotations = object.at("metadata.annotations");
-    let field = format!("{}[{SOURCE_RANGES}]", annotations.field());
-    if !balanced {
-        errors.push(FieldError::forbidden(field.clone(), LOAD_BALANCERS_ALONE));
-    }
-    let text = ranges.as_str().unwrap_or_default().trim();
-    if text.is_empty() || in_annotation(old).as_ref() == Some(&ranges) {
-        return;
-    }
-    for range in text.split(',').map(str::trim) {
-        let wrong = cidr(range).into_iter();
-        errors.extend(wrong.map(|why| FieldError::invalid(&field, &json!(range), why)));
     }
 }
 
