@@ -1,13 +1,11 @@
 //! Annotations of pods that mean something: those that are immutable, which are that of mirror pods and AppArmor
-//! profiles; tolerations; and the cost of a deletion.
+//! profiles; and the cost of a deletion.
 
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::get;
 use serde_json::{Map, Value};
 
 use super::profile_annotations::APP_ARMOR;
-use super::validation::scheduling;
-use crate::validation::annotation_json::{Member, structs};
 use crate::validation::field::{Errors, Field};
 use crate::validation::later_rules;
 
@@ -19,35 +17,6 @@ pub(super) const NO_PATH: &str = "[]";
 
 /// Annotation of pods that tells controllers which ones to delete first.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-
-/// Annotation of pods with their tolerations, where they were before there was a field.
-const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
-
-/// The members of a toleration, with their types in Go.
-const OF_TOLERATIONS: &[Member] = &[
-    ("key", "string"),
-    ("operator", "core.TolerationOperator"),
-    ("value", "string"),
-    ("effect", "core.TaintEffect"),
-    ("tolerationSeconds", "int64"),
-];
-
-/// Checks the tolerations in the annotations of a pod or template, which errors name by `path`. Follows
-/// `ValidateTolerationsInPodAnnotations`.
-pub(super) fn tolerations(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
-    let annotations = pod.at("metadata.annotations").value();
-    let text = annotations.get(TOLERATIONS).and_then(Value::as_str);
-    let Some(text) = text.filter(|it| !it.is_empty()) else {
-        return;
-    };
-    match structs(text, "core.Toleration", OF_TOLERATIONS) {
-        Ok(list) => {
-            let path = format!("{path}.{TOLERATIONS}");
-            scheduling::tolerations(&Field::named(&list, &path), errors);
-        }
-        Err(why) => errors.push(FieldError::invalid(path, &TOLERATIONS.into(), why)),
-    }
-}
 
 /// Adds the error of a deletion cost that is no integer of 32 bits without a plus and leading zeros; errors name the
 /// annotations by `path`. Follows `GetDeletionCostFromPodAnnotations`.

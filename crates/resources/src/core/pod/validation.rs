@@ -120,7 +120,7 @@ fn specific_annotations(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
         let why = "must set spec.nodeName if mirror pod annotation is set";
         errors.push(FieldError::invalid(format!("{path}[{MIRROR}]"), value, why));
     }
-    annotations::tolerations(pod, path, errors);
+    scheduling::annotated_tolerations(pod, path, errors);
     annotations::deletion_cost(pod, path, errors);
     profile_annotations::check(pod, path, errors);
 }

@@ -8,7 +8,6 @@ use ringwatch_apimachinery::validation::formats;
 
 use super::TemplateClaims;
 use super::claims::{self, OwnClaims};
-use super::host_namespaces::has_host_users;
 use super::mounts::mounts;
 use super::probes::{no_probes, probes};
 use super::{env, security};
@@ -39,6 +38,12 @@ pub(super) fn all_containers<'v, 's>(
 ) -> impl Iterator<Item = Field<'v, 's>> {
     let lists = ["initContainers", "containers", "ephemeralContainers"];
     lists.into_iter().flat_map(|list| spec.items(list))
+}
+
+/// Returns true if the users of a pod are those of the host.
+pub(super) fn has_host_users(spec: &Field<'_, '_>) -> bool {
+    let switch = spec.at("hostUsers");
+    !switch.is_set() || switch.is_true()
 }
 
 /// Checks the containers of a pod. Follows `validateContainers`.

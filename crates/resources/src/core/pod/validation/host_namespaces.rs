@@ -2,7 +2,7 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
-use super::container::all_containers;
+use super::container::{all_containers, has_host_users};
 use crate::validation::field::{Errors, Field};
 use crate::validation::later_rules::{DEVICES_OF_USERS, NETWORK_OF_USERS};
 
@@ -46,10 +46,4 @@ pub(super) fn host_users(spec: &Field<'_, '_>, errors: &mut Errors) {
             errors.push(devices.forbidden(WHY).by_later_rule(DEVICES_OF_USERS));
         }
     }
-}
-
-/// Returns true if the users of a pod are those of the host.
-pub(super) fn has_host_users(spec: &Field<'_, '_>) -> bool {
-    let switch = spec.at("hostUsers");
-    !switch.is_set() || switch.is_true()
 }

@@ -4,8 +4,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::validation::formats;
+use serde_json::Value;
 
+use crate::validation::annotation_json::{Member, structs};
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::{
     node_selector, node_selector_term, selector, selector_by_later_rule,
@@ -17,6 +20,18 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 /// The effects that taints and tolerations may have.
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+/// Annotation of pods with their tolerations, where they were before there was a field.
+const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
+
+/// The members of a toleration, with their types in Go.
+const OF_TOLERATIONS: &[Member] = &[
+    ("key", "string"),
+    ("operator", "core.TolerationOperator"),
+    ("value", "string"),
+    ("effect", "core.TaintEffect"),
+    ("tolerationSeconds", "int64"),
+];
 
 /// Checks the affinity of a pod. Follows `validateAffinity`.
 pub(super) fn affinity(at: &Field<'_, '_>, errors: &mut Errors) {
@@ -140,6 +155,23 @@ pub(crate) fn tolerations(at: &Field<'_, '_>, errors: &mut Errors) {
         if !effect.is_empty() {
             effect.may_be_one_of(EFFECTS, errors);
         }
+    }
+}
+
+/// Checks the tolerations in the annotations of a pod or template, which errors name by `path`. Follows
+/// `ValidateTolerationsInPodAnnotations`.
+pub(super) fn annotated_tolerations(pod: &Field<'_, '_>, path: &str, errors: &mut Errors) {
+    let annotations = pod.at("metadata.annotations").value();
+    let text = annotations.get(TOLERATIONS).and_then(Value::as_str);
+    let Some(text) = text.filter(|it| !it.is_empty()) else {
+        return;
+    };
+    match structs(text, "core.Toleration", OF_TOLERATIONS) {
+        Ok(list) => {
+            let path = format!("{path}.{TOLERATIONS}");
+            tolerations(&Field::named(&list, &path), errors);
+        }
+        Err(why) => errors.push(FieldError::invalid(path, &TOLERATIONS.into(), why)),
     }
 }
 
