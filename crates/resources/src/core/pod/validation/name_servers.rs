@@ -1,4 +1,4 @@
-//! Checks of the names that a pod sees in its network: name servers, domains in which names are looked up, and aliases of hosts.
+//! The names in a pod's network: name servers, domains in which names are looked up, and aliases of hosts.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
