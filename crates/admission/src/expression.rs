@@ -19,7 +19,7 @@ pub(super) type PolicyExpression = Result<Program, String>;
 /// # Errors
 /// A message with the places in the text that are wrong.
 pub(super) fn compile(text: &str) -> PolicyExpression {
-    ringwatch_cel::compile(text.trim()).map_err(|error| format!("compilation failed: {error}"))
+    ringwatch_cel::compile(text.trim()).map_err(|error| error.detail())
 }
 
 /// The variables that expressions see on one request, and the cost that all of them together may still have.

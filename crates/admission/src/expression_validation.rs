@@ -425,7 +425,7 @@ impl ExpressionChecks<'_> {
                 self.errors.push(too_large(field));
                 return Type::Dyn;
             }
-            Err(error) => format!("compilation failed: {error}"),
+            Err(error) => error.detail(),
         };
         if !self.known.contains(written) && !self.known.contains(source) {
             self.errors

@@ -12,6 +12,10 @@ use super::meter::Meter;
 /// Cost of an authorization check: an expression affords two.
 const CHECK_COST: u64 = 350_000;
 
+/// The costs of a selector of labels or fields: of its list, and of each requirement.
+const SELECTOR_COST: u64 = 10;
+const REQUIREMENT_COST: u64 = 50;
+
 /// Decides permission checks that expressions make by `authorizer`.
 pub trait AuthorizerCheck: Send + Sync + Debug {
     /// Returns true if the request would be allowed, and the reason.
@@ -120,10 +124,18 @@ pub(super) fn call(
     };
     Some(match (name, texts.as_slice()) {
         ("check", [verb]) => decide(authorizer, meter, partial, verb),
+        ("fieldSelector" | "labelSelector", [selector]) => meter
+            .charge(selector_cost(selector.chars().count() as u64))
+            .and_then(|()| extended(partial, name, &texts)),
         _ => meter
             .charge(1)
             .and_then(|()| extended(partial, name, &texts)),
     })
+}
+
+/// Returns the cost of a selector of so many characters, which may have a requirement in each two of them.
+fn selector_cost(length: u64) -> u64 {
+    SELECTOR_COST + length.div_ceil(10) + length.div_ceil(2).saturating_mul(REQUIREMENT_COST)
 }
 
 fn text(value: &CelValue) -> Option<&str> {

@@ -11,7 +11,10 @@ use super::meter::{Extent, Meter, PARTS_MAX, size};
 use super::optional;
 use super::scope::Scope;
 use super::signatures::is_function;
-use super::{authorizer, conversions, formats, lists, patterns, urls};
+use super::{
+    authorizer, conversions, formats, lists, overloads, patterns, quantities, sets, strings, times,
+    type_values, urls,
+};
 
 /// Bytes that are charged for a number in a string, with quotes and commas around it.
 const NUMBER_BYTES: u64 = 80;
@@ -26,7 +29,10 @@ pub(super) fn call(
 ) -> ValueResult {
     if let Some(made) = optional::call(name, target.as_ref(), &arguments) {
         meter.charge(1)?;
-        return made;
+        return made.map_err(|failure| match failure {
+            Failure::NoOverload => overloads::none(name, target.iter().chain(&arguments)),
+            failure => failure,
+        });
     }
     if let Some(target) = &target
         && let Some(made) =
@@ -34,10 +40,25 @@ pub(super) fn call(
     {
         return made;
     }
+    let values: Vec<&CelValue> = target.iter().chain(&arguments).collect();
+    if let Some(failure) = overloads::none_for(name, target.is_some(), &values) {
+        return Err(failure);
+    }
     if let Some(made) = lists::call(meter, name, target.as_ref(), &arguments) {
         return made;
     }
-    let values: Vec<&CelValue> = target.iter().chain(&arguments).collect();
+    of_values(scope, meter, name, target.as_ref(), &arguments)
+}
+
+/// Calls a function that has an overload for its values.
+fn of_values(
+    scope: &Scope,
+    meter: &mut Meter,
+    name: &str,
+    target: Option<&CelValue>,
+    arguments: &[CelValue],
+) -> ValueResult {
+    let values: Vec<&CelValue> = target.into_iter().chain(arguments).collect();
     match (name, values.as_slice()) {
         (
             "size",
@@ -53,7 +74,11 @@ pub(super) fn call(
         }
         ("bool" | "string", [CelValue::Bool(_)]) | ("bool", [CelValue::String(_)]) => {
             meter.charge(1)?;
-            of_truth(name, values[0])
+            conversions::call(name, &values).unwrap_or(Err(Failure::NoOverload))
+        }
+        ("type", [it]) => {
+            meter.charge(1)?;
+            Ok(type_values::of(it))
         }
         ("dyn", [it]) => {
             meter.charge(1)?;
@@ -86,26 +111,12 @@ pub(super) fn call(
         _ if !is_function(name) => Err(Failure::Other(format!("no such function: {name}").into())),
         _ => {
             charge(meter, name, &values)?;
-            let made = urls::call(name, &values).or_else(|| formats::call(name, &values));
-            let result = made.unwrap_or_else(|| converted(name, target, arguments))?;
+            let made = by_us(name, &values);
+            let result =
+                made.unwrap_or_else(|| by_library(name, target.cloned(), arguments.to_vec()))?;
             meter.charge_value(&result)?;
             Ok(result)
         }
-    }
-}
-
-/// Evaluates `bool(string)` and `string(bool)`.
-fn of_truth(name: &str, value: &CelValue) -> ValueResult {
-    match value {
-        CelValue::Bool(flag) if name == "string" => Ok(CelValue::from(flag.to_string())),
-        CelValue::String(text) => match text.as_str() {
-            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(CelValue::Bool(true)),
-            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(CelValue::Bool(false)),
-            _ => Err(Failure::Other(
-                "type conversion error from 'string' to 'bool'".into(),
-            )),
-        },
-        other => Ok(other.clone()),
     }
 }
 
@@ -162,10 +173,14 @@ fn charge(meter: &mut Meter, name: &str, values: &[&CelValue]) -> Result<(), Fai
         ("strings.quote" | "base64.encode" | "base64.decode" | "string" | "bytes", _)
         | ("url" | "isURL" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "charAt", _)
         | ("startsWith" | "endsWith" | "cidr" | "isIP" | "isCIDR" | "ip" | "quantity", _)
-        | ("isQuantity" | "semver" | "isSemver" | "validate", _) => text.max(1),
+        | ("isQuantity" | "semver" | "isSemver" | "jsonpatch.escapeKey", _) => text.max(1),
+        ("validate", [format, text]) => formats::cost(format, size(text)),
         ("ip.isCanonical", _) => 2 * text,
-        ("sets.contains" | "sets.equivalent" | "sets.intersects", _) => {
-            all.units().saturating_mul(all.parts) / 10 + 1
+        ("sets.contains" | "sets.equivalent" | "sets.intersects", [_, other]) => {
+            let pairs = first.saturating_mul(size(other));
+            let ways = if name == "sets.equivalent" { 2 } else { 1 };
+            let work = all.units().saturating_mul(all.parts) / 10;
+            work.max(pairs.saturating_mul(ways)).saturating_add(1)
         }
         _ => 1,
     };
@@ -190,30 +205,33 @@ fn precisions(format: &str) -> u64 {
     sum
 }
 
+/// Calls a function that we have; `None` if it is the library's.
+fn by_us(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
+    strings::call(name, values)
+        .or_else(|| conversions::call(name, values))
+        .or_else(|| times::call(name, values))
+        .or_else(|| quantities::call(name, values))
+        .or_else(|| sets::call(name, values))
+        .or_else(|| lists::of_items(name, values))
+        .or_else(|| urls::call(name, values))
+        .or_else(|| formats::call(name, values))
+}
+
 /// Calls a function of the library, which takes and refuses texts as Go does if it converts them.
-fn converted(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) -> ValueResult {
+fn by_library(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) -> ValueResult {
     let values: Vec<CelValue> = target.iter().chain(&arguments).cloned().collect();
     let values: Vec<&CelValue> = values.iter().collect();
     if let Some(made) = conversions::of_go(name, &values) {
         return made;
     }
     let arguments = conversions::spelled(name, arguments);
-    match in_library(name, target, arguments) {
-        Err(other) => conversions::failure(name, &values, Some(other)),
-        Ok(made) if name == "timestamp" => conversions::in_range(made),
-        made => made,
-    }
+    in_library(name, target, arguments)
 }
 
-/// Converts a string by a conversion function of the library; `None` if it cannot be converted.
+/// Converts a string by a conversion function; `None` if it cannot be converted.
 pub fn convert(name: &str, text: &str) -> Option<CelValue> {
-    converted(name, None, vec![CelValue::from(text)]).ok()
-}
-
-/// Returns a timestamp or a duration as a string.
-pub(super) fn as_text(value: &CelValue) -> Option<String> {
-    match in_library("string", None, vec![value.clone()]).ok()? {
-        CelValue::String(text) => Some(text.to_string()),
-        _ => None,
-    }
+    let text = CelValue::from(text);
+    let made = by_us(name, &[&text]);
+    let made = made.unwrap_or_else(|| by_library(name, None, vec![text.clone()]));
+    made.ok()
 }

@@ -10,10 +10,13 @@
 mod call;
 mod calls;
 mod checker;
+mod constants;
+mod constructions;
 #[cfg(test)]
 mod cost_tests;
 mod estimate;
 mod field_path;
+mod format_calls;
 mod library;
 mod literals;
 mod part_estimate;
@@ -25,7 +28,6 @@ mod unify;
 use std::collections::BTreeMap;
 
 use imbl::OrdMap;
-use kube_cel::cel::common::ast::IdedExpr;
 
 use super::compile::{CompileError, Program, compile};
 use super::execute::on_large_stack;
@@ -77,23 +79,6 @@ pub struct CheckedExpression {
     pub cost: u64,
 }
 
-/// An error in a part of an expression.
-#[derive(Debug)]
-struct CheckError {
-    id: u64,
-    why: String,
-}
-
-impl CheckError {
-    fn at(part: &IdedExpr, why: String) -> Self {
-        Self::at_id(part.id, why)
-    }
-
-    fn at_id(id: u64, why: String) -> Self {
-        Self { id, why }
-    }
-}
-
 /// Compiles and checks an expression.
 ///
 /// # Errors
@@ -122,13 +107,13 @@ fn check_types(
     let mut checker = Checker::new(names);
     let gives = checker.check(&program.expression);
     let gives = checker.bindings.resolve_or_dyn(&gives);
-    if checker.errors.is_empty() {
-        let cost = estimate::cost(&program.expression, &checker, names).max;
-        return Ok(CheckedExpression { gives, cost });
+    for errors in [&checker.errors, &checker.wrong_literals] {
+        if !errors.is_empty() {
+            let why = source_errors::describe_parts(source, errors);
+            return Err(CompileError::Wrong(why));
+        }
     }
-    let errors = checker.errors.iter();
-    let errors = errors.map(|error| (error.id, error.why.as_str()));
-    Err(CompileError::Wrong(source_errors::describe_parts(
-        source, errors,
-    )))
+    constants::check(&program.expression).map_err(CompileError::Instantiation)?;
+    let cost = estimate::cost(&program.expression, &checker, names).max;
+    Ok(CheckedExpression { gives, cost })
 }

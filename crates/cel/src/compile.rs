@@ -3,10 +3,12 @@
 use std::panic::catch_unwind;
 
 use kube_cel::cel::common::ast::IdedExpr;
-use kube_cel::cel::parser::{ParseErrors, Parser};
+use kube_cel::cel::parser::{ParseError, ParseErrors, Parser};
 
-use super::macros;
+use super::quoted::{QuotedText, quoted};
 use super::source_errors::{self, SourcePosition};
+use super::spelling::{self, SpelledSource};
+use super::{expectation, macros, names};
 
 /// Maximum number of bytes of an expression.
 const EXPRESSION_BYTES_MAX: usize = 16 << 10;
@@ -52,6 +54,27 @@ pub enum CompileError {
     /// The types of its parts do not fit; the message shows the places.
     #[error("{0}")]
     Wrong(String),
+    /// A constant in it has no value, such as a conversion of a literal that fails.
+    #[error("{0}")]
+    Instantiation(String),
+}
+
+impl CompileError {
+    /// Returns what kube-apiserver calls the step that failed.
+    pub fn step(&self) -> &'static str {
+        match self {
+            Self::Instantiation(_) => "instantiation",
+            _ => "compilation",
+        }
+    }
+
+    /// Returns the error as kube-apiserver words it, with the step that failed.
+    pub fn detail(&self) -> String {
+        match self {
+            Self::Instantiation(why) => format!("program instantiation failed: {why}"),
+            other => format!("compilation failed: {other}"),
+        }
+    }
 }
 
 /// Compiles an expression. Unknown names are not errors here: they are found when the expression is checked, or when it
@@ -72,46 +95,65 @@ pub fn compile_binding(source: &str) -> Result<Program, CompileError> {
 }
 
 fn compile_with(source: &str, binds: bool) -> Result<Program, CompileError> {
-    if source.len() > EXPRESSION_BYTES_MAX || levels(source)? > LEVELS_MAX {
+    if source.len() > EXPRESSION_BYTES_MAX {
+        return Err(CompileError::TooLarge);
+    }
+    let spelled = spelling::spell(source);
+    if levels(&spelled.text)? > LEVELS_MAX {
         return Err(CompileError::TooLarge);
     }
     // The parser panics at some limits of its own; that is an error of the expression.
     let parser = || Parser::new().enable_optional_syntax(true);
     let parse = || {
-        let mut parsed = catch_unwind(|| parser().parse(source));
-        let unnamed = match &mut parsed {
-            Ok(Ok(expression)) => macros::expand(expression, binds),
+        let mut parsed = catch_unwind(|| parser().parse(&spelled.text));
+        let wrong = match &mut parsed {
+            Ok(Ok(expression)) => {
+                let mut wrong = spelled.restore(expression);
+                wrong.extend(names::check(expression));
+                wrong.extend(macros::expand(expression, binds));
+                wrong
+            }
             _ => Vec::new(),
         };
-        (parsed, unnamed)
+        (parsed, wrong)
     };
     let expression = match stacker::grow(PARSER_STACK_BYTES, parse) {
-        (Ok(Ok(expression)), unnamed) if unnamed.is_empty() => expression,
-        (Ok(Ok(_)), unnamed) => {
-            let why = "argument must be a simple name";
-            let wrong = unnamed.into_iter().map(|part| (part, why));
-            return Err(CompileError::Syntax(source_errors::describe_parts(
-                source, wrong,
-            )));
+        (Ok(Ok(expression)), wrong) if wrong.is_empty() => expression,
+        (Ok(Ok(_)), wrong) => {
+            let why = source_errors::describe_parts(source, &wrong);
+            return Err(CompileError::Syntax(why));
         }
         (Ok(Err(errors)), _) => {
-            return Err(CompileError::Syntax(describe_syntax_errors(
-                source, &errors,
-            )));
+            let why = describe_syntax_errors(source, &spelled, &errors);
+            return Err(CompileError::Syntax(why));
         }
         (Err(_), _) => return Err(CompileError::TooLarge),
     };
     Ok(Program { expression })
 }
 
-fn describe_syntax_errors(source: &str, errors: &ParseErrors) -> String {
-    let wrong = errors.errors.iter().map(|error| {
+fn describe_syntax_errors(source: &str, spelled: &SpelledSource, errors: &ParseErrors) -> String {
+    let is_ours = |error: &&ParseError| !error.msg.contains('`') || error.msg.contains("Syntax");
+    let errors: Vec<&ParseError> = match errors.errors.iter().filter(is_ours).collect::<Vec<_>>() {
+        // There is no other about what the parser made of the expression.
+        none if none.is_empty() => errors.errors.iter().collect(),
+        some => some,
+    };
+    let words: Vec<_> = errors
+        .iter()
+        .map(|error| {
+            spelled
+                .in_original(&expectation::shortened(&error.msg))
+                .into_owned()
+        })
+        .collect();
+    let wrong = errors.iter().zip(&words).map(|(error, words)| {
         let at = |place: isize| usize::try_from(place - 1).unwrap_or_default();
         let position = SourcePosition {
             line: at(error.pos.0),
             column: at(error.pos.1),
         };
-        (position, error.msg.as_str())
+        (position, words.as_str())
     });
     source_errors::describe(source, wrong)
 }
@@ -120,8 +162,8 @@ fn describe_syntax_errors(source: &str, errors: &ParseErrors) -> String {
 /// between `&&`, `||` and commas stands side by side.
 ///
 /// # Errors
-/// [`CompileError::Syntax`] where what is quoted has no end that is sure: the parser might take for operators what
-/// is not counted here.
+/// [`CompileError::Syntax`] where it is not sure what is quoted: the parser might take for operators what is not
+/// counted here.
 fn levels(source: &str) -> Result<usize, CompileError> {
     let source = source.as_bytes();
     let mut open = Vec::new();
@@ -136,7 +178,12 @@ fn levels(source: &str) -> Result<usize, CompileError> {
             before = Some(letter);
         }
         match letter {
-            b'\'' | b'"' => at = end_of_text(source, at - 1).ok_or_else(unclear_text)?,
+            b'\'' | b'"' => {
+                at = match quoted(source, at - 1) {
+                    QuotedText::Closed(end) | QuotedText::Broken(end) => end,
+                    QuotedText::Unclear => return Err(unclear_text()),
+                }
+            }
             b'/' if is_comment => at = end_of_line(source, at),
             b'(' | b'[' | b'{' => {
                 open.push((closer(*letter), run));
@@ -188,58 +235,6 @@ fn end_of_line(source: &[u8], at: usize) -> usize {
     at + length.count()
 }
 
-/// Returns where what is quoted from here on ends; `None` if it does not, or not surely.
-fn end_of_text(source: &[u8], at: usize) -> Option<usize> {
-    let raw = is_raw(&source[..at])?;
-    let quote = [source[at]; 3];
-    let closing = if source[at..].starts_with(&quote) {
-        &quote[..]
-    } else {
-        &quote[..1]
-    };
-    let mut end = at + closing.len();
-    loop {
-        let rest = source.get(end..).filter(|rest| !rest.is_empty())?;
-        if rest.starts_with(closing) {
-            return Some(end + closing.len());
-        }
-        end += match rest[0] {
-            b'\\' if !raw => escape_length(rest)?,
-            b'\n' | b'\r' if closing.len() == 1 => return None,
-            _ => 1,
-        };
-    }
-}
-
-/// Returns true if the string that is quoted after this has no escapes; `None` after a prefix that can only be an
-/// error.
-fn is_raw(before: &[u8]) -> Option<bool> {
-    let word = before.iter().rev();
-    let word = word.take_while(|letter| letter.is_ascii_alphanumeric() || **letter == b'_');
-    let word: Vec<u8> = word.map(u8::to_ascii_lowercase).collect();
-    match word.as_slice() {
-        b"r" | b"rb" => Some(true),
-        [b'r', ..] => None,
-        _ => Some(false),
-    }
-}
-
-/// Returns how long an escape is; `None` if it is none.
-fn escape_length(rest: &[u8]) -> Option<usize> {
-    let is_octal = |letter: &u8| (b'0'..=b'7').contains(letter);
-    let (length, fits): (usize, fn(&u8) -> bool) = match rest.get(1)? {
-        b'a' | b'b' | b'f' | b'n' | b'r' | b't' | b'v' | b'\\' | b'?' | b'\'' | b'"' | b'`' => {
-            return Some(2);
-        }
-        b'x' | b'X' => (4, u8::is_ascii_hexdigit),
-        b'u' => (6, u8::is_ascii_hexdigit),
-        b'U' => (10, u8::is_ascii_hexdigit),
-        b'0'..=b'3' => (4, is_octal),
-        _ => return None,
-    };
-    rest.get(2..length)?.iter().all(fits).then_some(length)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,10 +258,7 @@ mod tests {
         }
         for unclear in ["'", r"'\q'", "'a\n'", "''''", "xr''", r"'\x4'", "1r''"] {
             let found = compile(&format!("{unclear}{deep}")).map(|_| ());
-            assert!(
-                matches!(found, Err(CompileError::Syntax(_))),
-                "{unclear}: {found:?}"
-            );
+            assert!(found.is_err(), "{unclear}: {found:?}");
         }
     }
 

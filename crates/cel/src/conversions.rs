@@ -1,67 +1,188 @@
-//! The conversions of texts to numbers, times, quantities and addresses, which fail in the words of kube-apiserver.
-//!
-//! The library's own take some texts that Go does not, and name what is wrong by its parsers.
+//! The conversions of values to other types, and of texts to addresses, which fail in the words of kube-apiserver.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use chrono::DateTime;
 use kube_cel::cel::Value as CelValue;
 use ringwatch_apimachinery::go_address::{Address, parse_prefix};
-use ringwatch_apimachinery::go_text::quoted;
+use ringwatch_apimachinery::go_text::{self, quoted};
 
+use super::arithmetic::{INT_OVERFLOW, UINT_OVERFLOW};
 use super::failure::{Failure, ValueResult};
-use super::versions;
-
-/// The conversions of texts, each with the type that it gives. Follows `String.ConvertToType` of cel-go.
-const CONVERSIONS: [(&str, &str); 5] = [
-    ("int", "int"),
-    ("uint", "uint"),
-    ("double", "double"),
-    ("duration", "google.protobuf.Duration"),
-    ("timestamp", "google.protobuf.Timestamp"),
-];
-
-/// The error of texts that have not the form of a quantity. Follows `resource.ErrFormatWrong`.
-const NO_QUANTITY: &str =
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-
-/// The error of quantities with a suffix that there is not. Follows `resource.ErrSuffix`.
-const NO_SUFFIX: &str = "unable to parse quantity's suffix";
+use super::{arithmetic, times, type_values, versions};
 
 /// The beginning of the error of texts that are no network.
 const NO_NETWORK: &str = "network address parse error during conversion from string";
 
-/// The suffixes of quantities, beside exponents.
-const SUFFIXES: [&str; 16] = [
-    "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
-];
+/// The first numbers that are too large for an integer and an unsigned one, as doubles.
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
-/// The first second of the year 1, and the last one of the year 9999: `minUnixTime` and `maxUnixTime` of cel-go.
-const SECONDS: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+/// Converts a value to the type that a function is named after; `None` if it is no conversion.
+pub(super) fn call(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
+    let [value] = values else { return None };
+    Some(match name {
+        "int" => to_int(value),
+        "uint" => to_uint(value),
+        "double" => to_double(value),
+        "bool" => to_bool(value),
+        "bytes" => match value {
+            CelValue::Bytes(_) => Ok((*value).clone()),
+            CelValue::String(text) => Ok(CelValue::Bytes(Arc::new(text.as_bytes().to_vec()))),
+            _ => Err(Failure::NoOverload),
+        },
+        // That of addresses is the library's.
+        "string" if !matches!(value, CelValue::Opaque(_)) => as_text(value).map(CelValue::from),
+        "timestamp" => to_time(value),
+        "duration" => to_duration(value),
+        _ => return None,
+    })
+}
 
-/// Returns the value of a function of addresses or conversion where it differs from the library's: for values that Go's
+fn refuse<T>(why: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Other(why.into().into()))
+}
+
+/// Returns the error of a value that cannot be converted. Follows `ConvertToType` of cel-go.
+fn no_conversion<T>(value: &CelValue, to: &str) -> Result<T, Failure> {
+    let from = type_values::name_of(value);
+    refuse(format!("type conversion error from '{from}' to '{to}'"))
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the number fits")]
+fn to_int(value: &CelValue) -> ValueResult {
+    let number = match value {
+        CelValue::Int(number) => Some(*number),
+        CelValue::UInt(number) => i64::try_from(*number).ok(),
+        CelValue::Float(number) => {
+            let fits = *number > -TWO_TO_63 && *number < TWO_TO_63;
+            fits.then_some(*number as i64)
+        }
+        CelValue::String(text) => match text.parse() {
+            Ok(number) => Some(number),
+            Err(_) => return no_conversion(value, "int"),
+        },
+        CelValue::Timestamp(time) => Some(time.timestamp()),
+        CelValue::Duration(duration) => duration.num_nanoseconds(),
+        _ => return Err(Failure::NoOverload),
+    };
+    number.map_or_else(|| refuse(INT_OVERFLOW), |it| Ok(CelValue::Int(it)))
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the number fits"
+)]
+fn to_uint(value: &CelValue) -> ValueResult {
+    let number = match value {
+        CelValue::UInt(number) => Some(*number),
+        CelValue::Int(number) => u64::try_from(*number).ok(),
+        CelValue::Float(number) => {
+            let fits = *number >= 0.0 && *number < TWO_TO_64;
+            fits.then_some(*number as u64)
+        }
+        CelValue::String(text) if text.starts_with('+') => return no_conversion(value, "uint"),
+        CelValue::String(text) => match text.parse() {
+            Ok(number) => Some(number),
+            Err(_) => return no_conversion(value, "uint"),
+        },
+        _ => return Err(Failure::NoOverload),
+    };
+    number.map_or_else(|| refuse(UINT_OVERFLOW), |it| Ok(CelValue::UInt(it)))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "Go rounds in the same way")]
+fn to_double(value: &CelValue) -> ValueResult {
+    Ok(CelValue::Float(match value {
+        CelValue::Float(number) => *number,
+        CelValue::Int(number) => *number as f64,
+        CelValue::UInt(number) => *number as f64,
+        CelValue::String(text) => match read_double(text) {
+            Some(number) => number,
+            None => return no_conversion(value, "double"),
+        },
+        _ => return Err(Failure::NoOverload),
+    }))
+}
+
+fn to_bool(value: &CelValue) -> ValueResult {
+    match value {
+        CelValue::Bool(flag) => Ok(CelValue::Bool(*flag)),
+        CelValue::String(text) => match text.as_str() {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(CelValue::Bool(true)),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(CelValue::Bool(false)),
+            _ => no_conversion(value, "bool"),
+        },
+        _ => Err(Failure::NoOverload),
+    }
+}
+
+/// Returns a value as a string.
+pub(super) fn as_text(value: &CelValue) -> Result<String, Failure> {
+    Ok(match value {
+        CelValue::String(text) => text.to_string(),
+        CelValue::Bool(flag) => flag.to_string(),
+        CelValue::Int(number) => number.to_string(),
+        CelValue::UInt(number) => number.to_string(),
+        CelValue::Float(number) => match *number {
+            it if it.is_nan() => "NaN".to_owned(),
+            f64::INFINITY => "+Inf".to_owned(),
+            f64::NEG_INFINITY => "-Inf".to_owned(),
+            it => go_text::float(it),
+        },
+        CelValue::Bytes(bytes) => match String::from_utf8(bytes.to_vec()) {
+            Ok(text) => text,
+            Err(_) => return refuse("invalid UTF-8 in bytes, cannot convert to string"),
+        },
+        CelValue::Timestamp(time) => times::write_time(*time),
+        CelValue::Duration(duration) => times::write_duration(*duration),
+        _ => return Err(Failure::NoOverload),
+    })
+}
+
+fn to_time(value: &CelValue) -> ValueResult {
+    match value {
+        CelValue::Timestamp(_) => Ok(value.clone()),
+        CelValue::String(text) => match times::read_time(text) {
+            Ok(time) => arithmetic::time(Some(time)),
+            Err(_) => no_conversion(value, "google.protobuf.Timestamp"),
+        },
+        CelValue::Int(seconds) => {
+            let time = DateTime::from_timestamp(*seconds, 0);
+            arithmetic::time(time.map(|it| it.fixed_offset()))
+        }
+        _ => Err(Failure::NoOverload),
+    }
+}
+
+fn to_duration(value: &CelValue) -> ValueResult {
+    match value {
+        CelValue::Duration(_) => Ok(value.clone()),
+        CelValue::String(text) => match times::read_duration(text) {
+            Some(duration) => Ok(CelValue::Duration(duration)),
+            None => no_conversion(value, "google.protobuf.Duration"),
+        },
+        // It is declared, and always fails.
+        CelValue::Int(_) => no_conversion(value, "google.protobuf.Duration"),
+        _ => Err(Failure::NoOverload),
+    }
+}
+
+/// Returns the value of a function of addresses or versions where it differs from the library's: for texts that Go's
 /// parsers do not take, though those of the library do, and for those about which they have words of their own.
 pub(super) fn of_go(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
     let text: &str = match values {
         [CelValue::String(text)] => text,
         [CelValue::Opaque(_), CelValue::String(text)] if name.starts_with("contains") => text,
         [CelValue::String(text), CelValue::Bool(_)] if name.ends_with("emver") => text,
-        [CelValue::Bytes(bytes)] if name == "string" && std::str::from_utf8(bytes).is_err() => {
-            let why = "invalid UTF-8 in bytes, cannot convert to string";
-            return Some(refuse(why));
-        }
         _ => return None,
     };
     let is_lenient = matches!(values, [_, CelValue::Bool(true)]);
     let why = match name {
-        "uint" if text.starts_with('+') => return Some(failure(name, values, None)),
-        "double" if !is_double(text) => return Some(failure(name, values, None)),
-        "duration" if !is_duration(text) => return Some(failure(name, values, None)),
         "isIP" => return Some(Ok(CelValue::Bool(address(text).is_ok()))),
         "isCIDR" => return Some(Ok(CelValue::Bool(network(text).is_ok()))),
-        "isQuantity" => return Some(Ok(CelValue::Bool(wrong_quantity(text).is_none()))),
         "isSemver" => {
             let version = versions::spelled(text, is_lenient);
             return Some(Ok(CelValue::Bool(version.is_ok())));
@@ -72,15 +193,10 @@ pub(super) fn of_go(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
         "cidr" | "containsCIDR" => network(text)
             .err()
             .map(|why| format!("{NO_NETWORK}: {why}")),
-        "quantity" => wrong_quantity(text).map(str::to_owned),
         "semver" => versions::spelled(text, is_lenient).err(),
         _ => None,
     };
     why.map(refuse)
-}
-
-fn refuse(why: impl Into<String>) -> ValueResult {
-    Err(Failure::Other(why.into().into()))
 }
 
 /// Reads an address without zone that is not one of IPv4 within IPv6; the error is in the words of Kubernetes. Follows
@@ -111,128 +227,68 @@ fn not_mapped(address: IpAddr, shown: &str) -> Result<IpAddr, String> {
     }
 }
 
-/// Returns what is wrong with a quantity. Follows `ParseQuantity`, for which digits may be missing.
-fn wrong_quantity(text: &str) -> Option<&'static str> {
-    let suffix = after_digits(text.strip_prefix(['+', '-']).unwrap_or(text));
-    let suffix = suffix.strip_prefix('.').map_or(suffix, after_digits);
-    let exponent = suffix.trim_start_matches(|it: char| "eEinumkKMGTP".contains(it));
-    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-    if text.is_empty() || !after_digits(exponent).is_empty() {
-        return Some(NO_QUANTITY);
-    }
-    let exponent = suffix.strip_prefix(['e', 'E']);
-    let is_known = SUFFIXES.contains(&suffix)
-        || exponent.is_some_and(|exponent| exponent.parse::<i64>().is_ok());
-    (!is_known).then_some(NO_SUFFIX)
-}
-
-fn after_digits(text: &str) -> &str {
-    text.trim_start_matches(|it: char| it.is_ascii_digit())
-}
-
-/// Spells arguments as the library reads them: the unit of microseconds, versions, and quantities without digits.
+/// Spells versions as the library reads them.
 pub(super) fn spelled(name: &str, mut arguments: Vec<CelValue>) -> Vec<CelValue> {
     let is_lenient = matches!(arguments.as_slice(), [_, CelValue::Bool(true)]);
-    let Some(CelValue::String(text)) = arguments.first_mut() else {
-        return arguments;
-    };
-    match name {
-        "duration" if text.contains(['µ', 'μ']) => {
-            *text = Arc::new(text.replace(['µ', 'μ'], "u"));
-        }
-        "quantity" if !text.contains(|it: char| it.is_ascii_digit()) => {
-            *text = Arc::new("0".to_owned());
-        }
-        "semver" => {
-            if let Ok(version) = versions::spelled(text, is_lenient) {
-                arguments = vec![CelValue::from(version)];
-            }
-        }
-        _ => {}
+    if let Some(CelValue::String(text)) = arguments.first()
+        && name == "semver"
+        && let Ok(version) = versions::spelled(text, is_lenient)
+    {
+        arguments = vec![CelValue::from(version)];
     }
     arguments
 }
 
-/// Returns the value of a conversion by the library, unless kube-apiserver has no such value.
-pub(super) fn in_range(value: CelValue) -> ValueResult {
-    match value {
-        CelValue::Timestamp(time) if !SECONDS.contains(&time.timestamp()) => {
-            refuse("timestamp overflow")
-        }
-        other => Ok(other),
-    }
-}
-
-/// Returns the failure of a function, which is that of a conversion if it is one.
-pub(super) fn failure<T>(
-    name: &str,
-    values: &[&CelValue],
-    other: Option<Failure>,
-) -> Result<T, Failure> {
-    let conversion = CONVERSIONS.iter().find(|(known, _)| *known == name);
-    let why: Cow<'static, str> = match (values, conversion) {
-        ([CelValue::String(_)], Some((_, kind))) => {
-            format!("type conversion error from 'string' to '{kind}'").into()
-        }
-        ([CelValue::String(_)], None) if name == "quantity" => NO_QUANTITY.into(),
-        ([CelValue::Opaque(_)], None) if name == "asInteger" => {
-            "cannot convert value to integer".into()
-        }
-        _ => return Err(other.unwrap_or(Failure::NoOverload)),
-    };
-    Err(Failure::Other(why))
-}
-
-/// Returns true if `strconv.ParseFloat` takes a decimal number.
-fn is_double(text: &str) -> bool {
-    let unsigned = text.trim_start_matches(['+', '-']);
-    let is_finite = text.parse::<f64>().is_ok_and(f64::is_finite);
+/// Reads a decimal number. Follows `strconv.ParseFloat`.
+fn read_double(text: &str) -> Option<f64> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_infinite = ["inf", "infinity"]
         .iter()
         .any(|it| unsigned.eq_ignore_ascii_case(it));
-    is_finite || is_infinite || text.eq_ignore_ascii_case("nan")
+    if is_infinite || text.eq_ignore_ascii_case("nan") {
+        return text.parse().ok();
+    }
+    let digits = without_underscores(unsigned)?;
+    let number = match digits
+        .strip_prefix("0x")
+        .or_else(|| digits.strip_prefix("0X"))
+    {
+        Some(hexadecimal) => read_hexadecimal(hexadecimal)?,
+        None => digits.parse().ok()?,
+    };
+    let signed = if text.starts_with('-') {
+        -number
+    } else {
+        number
+    };
+    signed.is_finite().then_some(signed)
 }
 
-/// Returns true if `time.ParseDuration` takes a text.
-fn is_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest == "0" {
-        return true;
+/// Leaves out the underscores of a number, which may stand between digits.
+fn without_underscores(text: &str) -> Option<String> {
+    if text.starts_with(['+', '-']) {
+        return None;
     }
-    let mut nanoseconds = 0.0;
-    let mut parts = 0;
-    while !rest.is_empty() {
-        let is_number = |it: char| it.is_ascii_digit() || it == '.';
-        let end = rest.find(|it| !is_number(it)).unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(end);
-        let end = tail.find(is_number).unwrap_or(tail.len());
-        let (unit, after) = tail.split_at(end);
-        let has_digit = number.contains(|it: char| it.is_ascii_digit());
-        let (true, Some(unit), Ok(number)) =
-            (has_digit, unit_nanoseconds(unit), number.parse::<f64>())
-        else {
-            return false;
-        };
-        nanoseconds += number * unit;
-        parts += 1;
-        rest = after;
-    }
-    parts > 0 && nanoseconds <= DURATION_NANOSECONDS_MAX
+    let is_apart = text
+        .split('_')
+        .skip(1)
+        .all(|it| it.starts_with(|it: char| it.is_ascii_hexdigit()));
+    let before = text
+        .rsplit('_')
+        .skip(1)
+        .all(|it| it.ends_with(|it: char| it.is_ascii_hexdigit()) || matches!(it, "0x" | "0X"));
+    (is_apart && before).then(|| text.replace('_', ""))
 }
 
-/// The longest duration, in nanoseconds: 2^63.
-const DURATION_NANOSECONDS_MAX: f64 = 9_223_372_036_854_775_808.0;
-
-fn unit_nanoseconds(unit: &str) -> Option<f64> {
-    Some(match unit {
-        "ns" => 1.0,
-        "us" | "µs" | "μs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "m" => 60e9,
-        "h" => 3_600e9,
-        _ => return None,
-    })
+/// Reads a hexadecimal number with a power of two, without the prefix.
+#[allow(clippy::cast_precision_loss, reason = "what does not fit is refused")]
+fn read_hexadecimal(text: &str) -> Option<f64> {
+    let (digits, power) = text.split_once(['p', 'P'])?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let number = u64::from_str_radix(&format!("{whole}{fraction}"), 16).ok()?;
+    let power: i32 = power.parse().ok()?;
+    let places = i32::try_from(fraction.len()).ok()?;
+    Some(number as f64 * 2_f64.powi(power.checked_sub(places.checked_mul(4)?)?))
 }
 
 #[cfg(test)]

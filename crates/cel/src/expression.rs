@@ -41,7 +41,7 @@ impl Expression {
             let gives = check_program(text, &program, &known)?.gives;
             Ok((Self(program), gives))
         });
-        compiled.map_err(|error| format!("compilation failed: {error}"))
+        compiled.map_err(|error| error.detail())
     }
 }
 

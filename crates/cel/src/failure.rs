@@ -13,6 +13,9 @@ pub enum Failure {
     /// A function or an operator has no overload for the types of its arguments.
     #[error("no such overload")]
     NoOverload,
+    /// An operator or a function has none for the types of its arguments, and is named.
+    #[error("no such overload: {0}")]
+    NoOverloadOf(Cow<'static, str>),
     /// A value would exceed the maximum size of values.
     #[error("operation cancelled: a value is too large")]
     TooLarge,

@@ -9,12 +9,9 @@ use kube_cel::cel::{Context, Value as CelValue};
 
 use super::failure::{Failure, ValueResult};
 
-/// The functions that expressions may call. The interpreter has no types as values; their names stand for them.
-pub(super) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
-    let mut functions = Context::default().with_all();
-    functions.add_function("type", |value: CelValue| type_name(&value).to_owned());
-    functions
-});
+/// The functions that expressions may call.
+pub(super) static FUNCTIONS: LazyLock<Context<'static>> =
+    LazyLock::new(|| Context::default().with_all());
 
 /// Calls a function of the library. It is not ours, and values come from clients: if it panics, that is an error of the
 /// expression. Nothing is shared with it that could be left half-done.
@@ -50,35 +47,5 @@ pub(super) fn in_library(
     match catch_unwind(run) {
         Ok(outcome) => Ok(outcome?),
         Err(_) => Err(Failure::Other("internal error".into())),
-    }
-}
-
-/// The types that expressions may name.
-pub(super) const TYPES: [&str; 9] = [
-    "bool",
-    "bytes",
-    "double",
-    "int",
-    "list",
-    "map",
-    "null_type",
-    "string",
-    "uint",
-];
-
-fn type_name(value: &CelValue) -> &'static str {
-    match value {
-        CelValue::Bool(_) => "bool",
-        CelValue::Bytes(_) => "bytes",
-        CelValue::Float(_) => "double",
-        CelValue::Int(_) => "int",
-        CelValue::List(_) => "list",
-        CelValue::Map(_) => "map",
-        CelValue::Null => "null_type",
-        CelValue::String(_) => "string",
-        CelValue::UInt(_) => "uint",
-        CelValue::Duration(_) => "google.protobuf.Duration",
-        CelValue::Timestamp(_) => "google.protobuf.Timestamp",
-        CelValue::Function(..) | CelValue::Opaque(_) => "",
     }
 }

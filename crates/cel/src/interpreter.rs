@@ -8,8 +8,8 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapEntryExpr,
-    MapExpr, SelectExpr, StructExpr,
+    CallExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapEntryExpr, MapExpr, SelectExpr,
+    StructExpr,
 };
 use kube_cel::cel::objects::{Key, Map};
 
@@ -17,9 +17,10 @@ use super::failure::{Failure, ValueResult};
 use super::meter::Meter;
 use super::optional;
 use super::scope::Scope;
-use super::{calls, macros, operators};
+use super::{calls, equality, macros, operators, overloads, type_values};
 
 mod computed_members;
+mod loops;
 
 /// Costs of constructing a list, a map and a message.
 const LIST_COST: u64 = 10;
@@ -64,11 +65,21 @@ impl<'r> Interpreter<'r> {
     }
 
     fn named(&mut self, name: &str) -> ValueResult {
-        self.meter.charge(1)?;
         if let Some((_, value)) = self.local(name) {
-            return value.clone();
+            let value = value.clone();
+            self.meter.charge(1)?;
+            return value;
         }
-        self.scope.value(name)
+        let known = self.scope.value(name);
+        // The name of a type costs nothing.
+        if known.is_none()
+            && let Some(of) = type_values::named(name)
+        {
+            return Ok(of);
+        }
+        self.meter.charge(1)?;
+        let missing = || Failure::Other(format!("no such attribute(s): {name}").into());
+        known.ok_or_else(missing)
     }
 
     fn local(&self, name: &str) -> Option<&(&'r str, ValueResult)> {
@@ -88,12 +99,27 @@ impl<'r> Interpreter<'r> {
                 return Ok(value);
             }
         }
+        if let Some(of) = self.type_named(select) {
+            return Ok(of);
+        }
         let operand = self.value(&select.operand)?;
         if select.test {
             return operators::has(&operand, &select.field).map(CelValue::Bool);
         }
         self.meter.charge(1)?;
         operators::member(&operand, &select.field)
+    }
+
+    /// Returns the type that a name with points means.
+    fn type_named(&self, select: &SelectExpr) -> Option<CelValue> {
+        if !type_values::ends_in_type(&select.field) {
+            return None;
+        }
+        let (first, name) = type_values::qualified(select)?;
+        if self.local(first).is_some() || self.scope.has(first) {
+            return None;
+        }
+        type_values::named(&name)
     }
 
     fn call(&mut self, call: &'r CallExpr) -> ValueResult {
@@ -169,11 +195,14 @@ impl<'r> Interpreter<'r> {
             return Ok(CelValue::List(items));
         }
         let left = match gathered {
-            Some(value) => value?,
+            Some(value) => {
+                self.meter.charge(1)?;
+                value?
+            }
             None => self.value(left)?,
         };
         let right = self.value(right)?;
-        operators::add(left, right, self.meter)
+        operators::sum(left, right, self.meter)
     }
 
     /// Adds an entry, or the entries of a map, to the map in an accumulator.
@@ -190,14 +219,21 @@ impl<'r> Interpreter<'r> {
         match values.as_slice() {
             [key, value] => {
                 self.meter.charge_value(value)?;
-                operators::insert(members, operators::key(key)?, value.clone())?;
+                operators::insert(members, equality::key(key)?, value.clone())?;
             }
             [CelValue::Map(more)] => {
                 for (key, value) in more.map.iter() {
                     operators::insert(members, key.clone(), value.clone())?;
                 }
             }
-            _ => return Err(Failure::NoOverload),
+            other => {
+                let first =
+                    CelValue::Map(Map::from(std::collections::HashMap::<Key, CelValue>::new()));
+                return Err(overloads::none(
+                    macros::INSERT,
+                    [&first].into_iter().chain(other),
+                ));
+            }
         }
         Ok(CelValue::Map(map))
     }
@@ -263,10 +299,11 @@ impl<'r> Interpreter<'r> {
         self.meter.charge(1)?;
         let target = call.target.as_deref().ok_or(Failure::NoOverload)?;
         let target = self.value(target)?;
-        match optional::of_value(&target)? {
-            None => self.value(other),
-            Some(found) if call.func_name == "orValue" => Ok(found.clone()),
-            Some(_) => Ok(target),
+        match optional::of_value(&target) {
+            Ok(None) => self.value(other),
+            Ok(Some(found)) if call.func_name == "orValue" => Ok(found.clone()),
+            // What is no optional is itself.
+            _ => Ok(target),
         }
     }
 
@@ -296,10 +333,11 @@ impl<'r> Interpreter<'r> {
             else {
                 return Err(Failure::NoOverload);
             };
-            let key = operators::key(&self.value(key)?)?;
-            if let Some(value) = self.entry(value, *optional)? {
-                members.insert(key, value);
-            }
+            let key = equality::key(&self.value(key)?)?;
+            match self.entry(value, *optional)? {
+                Some(value) => members.insert(key, value),
+                None => members.remove(&key),
+            };
         }
         self.made_map(members)
     }
@@ -341,73 +379,6 @@ impl<'r> Interpreter<'r> {
     fn made(&mut self, value: CelValue) -> ValueResult {
         self.meter.charge_value(&value)?;
         Ok(value)
-    }
-
-    fn loops(&mut self, loops: &'r ComprehensionExpr) -> ValueResult {
-        let range = self.value(&loops.iter_range)?;
-        let gathered = self.value(&loops.accu_init);
-        let depth = self.locals.len();
-        self.locals.push((&loops.accu_var, gathered));
-        let outcome = self.each(loops, &range);
-        self.locals.truncate(depth + 1);
-        let outcome = outcome.and_then(|()| self.value(&loops.result));
-        self.locals.truncate(depth);
-        outcome
-    }
-
-    /// Runs a comprehension over a list or a map until its condition fails. Items behind that are not evaluated.
-    fn each(&mut self, loops: &'r ComprehensionExpr, range: &CelValue) -> Result<(), Failure> {
-        match range {
-            CelValue::List(items) => {
-                for (place, item) in items.iter().enumerate() {
-                    let place = CelValue::Int(i64::try_from(place).unwrap_or(i64::MAX));
-                    let (first, second) = match &loops.iter_var2 {
-                        Some(name) => (place, Some((name.as_str(), item))),
-                        None => (item.clone(), None),
-                    };
-                    if !self.turn(loops, first, second)? {
-                        break;
-                    }
-                }
-            }
-            CelValue::Map(map) => {
-                for (key, value) in map.map.iter() {
-                    let second = loops.iter_var2.as_deref().map(|name| (name, value));
-                    if !self.turn(loops, CelValue::from(key), second)? {
-                        break;
-                    }
-                }
-            }
-            _ => return Err(Failure::NoOverload),
-        }
-        Ok(())
-    }
-
-    /// Runs one step of a comprehension. Returns false if its condition fails before it.
-    fn turn(
-        &mut self,
-        loops: &'r ComprehensionExpr,
-        first: CelValue,
-        second: Option<(&'r str, &CelValue)>,
-    ) -> Result<bool, Failure> {
-        let around = self.locals.len();
-        self.locals.push((&loops.iter_var, Ok(first)));
-        if let Some((name, second)) = second {
-            self.locals.push((name, Ok(second.clone())));
-        }
-        if !self.truth(&loops.loop_cond)? {
-            self.locals.truncate(around);
-            return Ok(false);
-        }
-        let gathered = self.value(&loops.loop_step);
-        self.locals.truncate(around);
-        match gathered {
-            Err(error) if error.is_final() => Err(error),
-            gathered => {
-                self.locals[around - 1].1 = gathered;
-                Ok(true)
-            }
-        }
     }
 }
 

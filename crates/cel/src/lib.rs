@@ -10,29 +10,46 @@
 //! Expressions are compiled once and run on values of any size, so both steps are bounded: the length and depth of an
 //! expression, and its cost while it runs (`meter`).
 
+mod arithmetic;
 mod authorizer;
 mod calls;
 pub mod check;
 mod compile;
 mod conversions;
+mod equality;
 pub mod execute;
+mod expectation;
 mod expression;
+#[cfg(test)]
+mod fact_tests;
 mod failure;
 mod formats;
+mod formatting;
 mod functions;
 mod interpreter;
 mod lists;
 mod macros;
 mod meter;
+mod names;
 mod operators;
 mod optional;
+mod overloads;
+mod part_error;
+mod parts;
 pub mod pattern;
 mod patterns;
+mod quantities;
+mod quoted;
 mod scope;
+mod sets;
 mod signatures;
 mod source_errors;
+mod spelling;
+mod strings;
 #[cfg(test)]
 mod tests;
+mod times;
+mod type_values;
 mod types;
 mod urls;
 mod values;

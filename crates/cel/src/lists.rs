@@ -2,6 +2,7 @@
 //!
 //! Follows the extension of cel-go in its third version, and its costs.
 
+use std::cmp::Ordering;
 use std::mem::discriminant;
 use std::sync::Arc;
 
@@ -10,6 +11,8 @@ use kube_cel::cel::Value as CelValue;
 use super::failure::{Failure, ValueResult};
 use super::macros::SORT_BY_KEYS;
 use super::meter::{Extent, Meter, PARTS_MAX};
+use super::operators::order;
+use super::{arithmetic, equality};
 
 /// The cost of a call and of the list that it makes.
 const MADE_COST: u64 = 11;
@@ -124,7 +127,7 @@ fn distinct(meter: &mut Meter, items: &[CelValue]) -> BuiltList {
     charge_comparisons(meter, items)?;
     let mut made: Vec<CelValue> = Vec::new();
     for item in items {
-        if !made.contains(item) {
+        if !equality::contains(&made, item) {
             made.push(item.clone());
         }
     }
@@ -144,18 +147,7 @@ fn sort(meter: &mut Meter, items: &[CelValue], keys: &[CelValue]) -> BuiltList {
     let Some(first) = keys.first() else {
         return Ok(Vec::new());
     };
-    let is_comparable = matches!(
-        first,
-        CelValue::Int(_)
-            | CelValue::UInt(_)
-            | CelValue::Float(_)
-            | CelValue::Bool(_)
-            | CelValue::Duration(_)
-            | CelValue::Timestamp(_)
-            | CelValue::String(_)
-            | CelValue::Bytes(_)
-    );
-    if !is_comparable {
+    if !is_comparable(first) {
         return Err(wrong("list elements must be comparable".to_owned()));
     }
     if keys
@@ -166,12 +158,11 @@ fn sort(meter: &mut Meter, items: &[CelValue], keys: &[CelValue]) -> BuiltList {
     }
     let mut sorted: Vec<(&CelValue, &CelValue)> = keys.iter().zip(items).collect();
     sorted.sort_by(|(a, _), (b, _)| match (a, b) {
-        (CelValue::Bytes(a), CelValue::Bytes(b)) => a.cmp(b),
         // No number comes last, so that the order is one.
         (CelValue::Float(a), CelValue::Float(b)) => a
             .partial_cmp(b)
             .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
-        (a, b) => a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal),
+        (a, b) => order(a, b).unwrap_or(Ordering::Equal),
     });
     Ok(sorted.into_iter().map(|(_, item)| item.clone()).collect())
 }
@@ -183,4 +174,75 @@ fn range(meter: &mut Meter, count: i64) -> BuiltList {
         return Err(Failure::TooLarge);
     }
     Ok((0..count).map(CelValue::Int).collect())
+}
+
+fn is_comparable(value: &CelValue) -> bool {
+    matches!(
+        value,
+        CelValue::Int(_)
+            | CelValue::UInt(_)
+            | CelValue::Float(_)
+            | CelValue::Bool(_)
+            | CelValue::Duration(_)
+            | CelValue::Timestamp(_)
+            | CelValue::String(_)
+            | CelValue::Bytes(_)
+    )
+}
+
+/// Calls a function of Kubernetes' own about the items of a list; `None` if it is none of them. Follows
+/// `library/lists.go`.
+pub(super) fn of_items(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
+    let [CelValue::List(items), rest @ ..] = values else {
+        return None;
+    };
+    let place = |found: Option<usize>| {
+        let found = found.and_then(|it| i64::try_from(it).ok());
+        Ok(CelValue::Int(found.unwrap_or(-1)))
+    };
+    Some(match (name, rest) {
+        ("isSorted", []) => is_sorted(items),
+        ("sum", []) => sum(items),
+        ("min", []) => extreme(name, items, Ordering::Greater),
+        ("max", []) => extreme(name, items, Ordering::Less),
+        ("indexOf", [item]) => place(items.iter().position(|it| equality::equal(it, item))),
+        ("lastIndexOf", [item]) => place(items.iter().rposition(|it| equality::equal(it, item))),
+        _ => return None,
+    })
+}
+
+fn is_sorted(items: &[CelValue]) -> ValueResult {
+    if !items.iter().all(is_comparable) {
+        return Err(Failure::NoOverload);
+    }
+    let mut pairs = items.windows(2);
+    let in_order = pairs.all(|pair| order(&pair[0], &pair[1]) != Ok(Ordering::Greater));
+    Ok(CelValue::Bool(in_order))
+}
+
+/// Returns the sum of numbers or durations; the integer 0 for none.
+fn sum(items: &[CelValue]) -> ValueResult {
+    let Some((first, rest)) = items.split_first() else {
+        return Ok(CelValue::Int(0));
+    };
+    let mut sum = first.clone();
+    for item in rest {
+        sum = arithmetic::add(&sum, item)?;
+    }
+    Ok(sum)
+}
+
+/// Returns the item that no other one precedes, or follows: one is replaced by the next where that is its order.
+fn extreme(name: &str, items: &[CelValue], replaced: Ordering) -> ValueResult {
+    let mut best: Option<&CelValue> = None;
+    for item in items {
+        if !is_comparable(item) {
+            return Err(Failure::NoOverload);
+        }
+        if best.is_none_or(|best| order(best, item) == Ok(replaced)) {
+            best = Some(item);
+        }
+    }
+    let none = || wrong(format!("{name} called on empty list"));
+    best.cloned().ok_or_else(none)
 }

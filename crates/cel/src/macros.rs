@@ -4,8 +4,11 @@
 
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr,
+    CallExpr, ComprehensionExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr,
 };
+
+use super::part_error::PartError;
+use super::parts;
 
 /// The function that adds an entry to the map in an accumulator.
 pub(super) const INSERT: &str = "cel.@mapInsert";
@@ -19,63 +22,39 @@ const SORTED: &str = "@__sortBy_input__";
 /// Name of a comprehension's accumulator variable.
 const GATHERED: &str = "@result";
 
+/// Name of the accumulator variable in earlier versions of cel-go, which no variable may have.
+const OLD_GATHERED: &str = "__result__";
+
+const OVERWRITES: &str = "iteration variable overwrites accumulator variable";
+
 /// Expands the macros to comprehensions, `cel.bind` only if the expression `binds`. Returns the parts of the expression
 /// that should be names of variables and are not.
-pub(super) fn expand(expression: &mut IdedExpr, binds: bool) -> Vec<u64> {
+pub(super) fn expand(expression: &mut IdedExpr, binds: bool) -> Vec<PartError> {
     let mut expansion = Expansion {
         binds,
         wrong: Vec::new(),
     };
-    visit(expression, &mut expansion);
+    parts::for_each(expression, &mut |part| {
+        let id = part.id;
+        if let Expr::Call(call) = &mut part.expr
+            && let Some(made) = expanded(id, call, &mut expansion)
+        {
+            part.expr = made;
+        }
+    });
     expansion.wrong
 }
 
 /// The choice of macros, and the parts that should be names of variables and are not.
 struct Expansion {
     binds: bool,
-    wrong: Vec<u64>,
+    wrong: Vec<PartError>,
 }
 
-fn visit(it: &mut IdedExpr, expansion: &mut Expansion) {
-    let id = it.id;
-    match &mut it.expr {
-        Expr::Select(select) => visit(&mut select.operand, expansion),
-        Expr::Call(call) => {
-            if let Some(target) = &mut call.target {
-                visit(target, expansion);
-            }
-            call.args.iter_mut().for_each(|it| visit(it, expansion));
-            if let Some(made) = expanded(id, call, expansion) {
-                it.expr = made;
-            }
-        }
-        Expr::List(list) => list.elements.iter_mut().for_each(|it| visit(it, expansion)),
-        Expr::Map(map) => map
-            .entries
-            .iter_mut()
-            .for_each(|it| visit_entry(&mut it.expr, expansion)),
-        Expr::Struct(message) => message
-            .entries
-            .iter_mut()
-            .for_each(|it| visit_entry(&mut it.expr, expansion)),
-        Expr::Comprehension(loops) => {
-            visit(&mut loops.iter_range, expansion);
-            visit(&mut loops.accu_init, expansion);
-            visit(&mut loops.loop_cond, expansion);
-            visit(&mut loops.loop_step, expansion);
-            visit(&mut loops.result, expansion);
-        }
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}
-    }
-}
-
-fn visit_entry(entry: &mut EntryExpr, expansion: &mut Expansion) {
-    match entry {
-        EntryExpr::StructField(field) => visit(&mut field.value, expansion),
-        EntryExpr::MapEntry(entry) => {
-            visit(&mut entry.key, expansion);
-            visit(&mut entry.value, expansion);
-        }
+impl Expansion {
+    fn no_name(&mut self, part: u64) {
+        let why = "argument must be a simple name";
+        self.wrong.push(PartError::at(part, why));
     }
 }
 
@@ -101,14 +80,24 @@ fn expanded(id: u64, call: &mut CallExpr, expansion: &mut Expansion) -> Option<E
     let range = *call.target.take()?;
     let mut arguments = std::mem::take(&mut call.args);
     let inner = arguments.split_off(2);
-    let mut names = arguments.into_iter().map(|it| match it.expr {
-        Expr::Ident(name) => name,
-        _ => {
-            expansion.wrong.push(it.id);
-            String::new()
-        }
-    });
+    let mut names = arguments.into_iter();
     let (first, second) = (names.next()?, names.next()?);
+    let (first_id, second_id) = (first.id, second.id);
+    let (Expr::Ident(first), Expr::Ident(second)) = (&first.expr, &second.expr) else {
+        let is_name = matches!(first.expr, Expr::Ident(_));
+        expansion.no_name(if is_name { second_id } else { first_id });
+        return None;
+    };
+    let (first, second) = (first.clone(), second.clone());
+    if first == second {
+        let why = format!("duplicate variable name: {first}");
+        expansion.wrong.push(PartError::at(second_id, why));
+    }
+    for (name, id) in [(&first, first_id), (&second, second_id)] {
+        if name == OLD_GATHERED {
+            expansion.wrong.push(PartError::at(id, OVERWRITES));
+        }
+    }
     let body = body(&make, &first, inner);
     Some(make.comprehension(range, first, Some(second), body).expr)
 }
@@ -119,7 +108,7 @@ fn sort_by(make: &Maker, call: &mut CallExpr, expansion: &mut Expansion) -> Opti
     let mut arguments = std::mem::take(&mut call.args).into_iter();
     let (variable, key) = (arguments.next()?, arguments.next()?);
     let Expr::Ident(name) = variable.expr else {
-        expansion.wrong.push(variable.id);
+        expansion.no_name(variable.id);
         return None;
     };
     let held = || make.part(Expr::Ident(SORTED.to_owned()));
@@ -143,7 +132,7 @@ fn bind(make: &Maker, call: &mut CallExpr, expansion: &mut Expansion) -> Option<
     let mut arguments = std::mem::take(&mut call.args).into_iter();
     let (variable, value) = (arguments.next()?, arguments.next()?);
     let Expr::Ident(name) = variable.expr else {
-        expansion.wrong.push(variable.id);
+        expansion.no_name(variable.id);
         return None;
     };
     Some(make.held(&name, value, arguments.next()?))

@@ -3,14 +3,16 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::objects::Key;
+use ringwatch_apimachinery::go_text;
 
 use super::failure::{Failure, ValueResult};
 use super::meter::{Extent, Meter, size};
-use super::optional;
+use super::{arithmetic, conversions, equality, optional, type_values};
 
 pub(super) fn no_such_key(name: &str) -> Failure {
     Failure::Other(format!("no such key: {name}").into())
@@ -18,16 +20,15 @@ pub(super) fn no_such_key(name: &str) -> Failure {
 
 /// Evaluates `operand.name`: a member of a map or a message.
 pub(super) fn member(operand: &CelValue, name: &str) -> ValueResult {
+    let place = CelValue::from(name);
     if optional::is_optional(operand) {
-        return optional_member(operand, &CelValue::from(name));
+        return optional_member(operand, &place);
     }
-    match operand {
-        CelValue::Map(map) => {
-            let found = map.map.get(&Key::from(name));
-            found.cloned().ok_or_else(|| no_such_key(name))
-        }
-        _ => Err(Failure::NoOverload),
+    if let CelValue::Map(map) = operand {
+        let found = map.map.get(&Key::from(name));
+        return found.cloned().ok_or_else(|| no_such_key(name));
     }
+    at(operand, &place)
 }
 
 /// Evaluates `has(operand.name)`.
@@ -38,18 +39,7 @@ pub(super) fn has(operand: &CelValue, name: &str) -> Result<bool, Failure> {
             Some(inside) => has(inside, name),
             None => Ok(false),
         },
-        _ => Err(Failure::NoOverload),
-    }
-}
-
-/// Returns the value as the key of a map.
-pub(super) fn key(value: &CelValue) -> Result<Key, Failure> {
-    match value {
-        CelValue::Int(it) => Ok(Key::Int(*it)),
-        CelValue::UInt(it) => Ok(Key::Uint(*it)),
-        CelValue::Bool(it) => Ok(Key::Bool(*it)),
-        CelValue::String(it) => Ok(Key::String(it.clone())),
-        _ => Err(Failure::NoOverload),
+        other => Ok(find(other, &CelValue::from(name))?.is_some()),
     }
 }
 
@@ -74,8 +64,22 @@ pub(super) fn insert(
     }
 }
 
+/// Evaluates `left + right`, and names the operator if it is none for the first value.
+pub(super) fn sum(left: CelValue, right: CelValue, meter: &mut Meter) -> ValueResult {
+    let first = match &left {
+        CelValue::List(_) | CelValue::Map(_) => CelValue::List(Arc::default()),
+        other => other.clone(),
+    };
+    let is_map = matches!(left, CelValue::Map(_));
+    add(left, right, meter).map_err(|failure| match failure {
+        Failure::NoOverload if is_map => Failure::NoOverloadOf(op::ADD.into()),
+        Failure::NoOverload => no_operator(op::ADD, &first),
+        failure => failure,
+    })
+}
+
 /// Evaluates `left + right` of numbers, strings, bytes, lists, timestamps and durations.
-pub(super) fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> ValueResult {
+fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> ValueResult {
     match (&left, &right) {
         (CelValue::String(_) | CelValue::Bytes(_), _) => {
             meter.charge_text(size(&left) + size(&right))?;
@@ -89,10 +93,20 @@ pub(super) fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> ValueRe
         }
         _ => meter.charge(1)?,
     }
-    if let (CelValue::Bytes(left), CelValue::Bytes(right)) = (&left, &right) {
-        return Ok(CelValue::Bytes([&left[..], &right[..]].concat().into()));
-    }
-    let sum = (left + right)?;
+    let sum = match (left, right) {
+        (CelValue::Bytes(left), CelValue::Bytes(right)) => {
+            CelValue::Bytes([&left[..], &right[..]].concat().into())
+        }
+        (CelValue::String(mut left), CelValue::String(right)) => {
+            Arc::make_mut(&mut left).push_str(&right);
+            CelValue::String(left)
+        }
+        (CelValue::List(mut left), CelValue::List(right)) => {
+            Arc::make_mut(&mut left).extend(right.iter().cloned());
+            CelValue::List(left)
+        }
+        (left, right) => arithmetic::add(&left, &right)?,
+    };
     Extent::measure(&sum)?;
     Ok(sum)
 }
@@ -109,33 +123,41 @@ pub(super) fn operate(name: &str, values: &[CelValue], meter: &mut Meter) -> Opt
         (op::IN, [a, b]) => contains(a, b, meter),
         (op::INDEX, [a, b]) => index(a, b, meter),
         (op::OPT_INDEX | op::OPT_SELECT, [a, b]) => optional_index(a, b, meter),
-        (op::SUBSTRACT, [a, b]) => arithmetic(meter, || a.clone() - b.clone()),
-        (op::MULTIPLY, [a, b]) => arithmetic(meter, || a.clone() * b.clone()),
-        (op::DIVIDE, [a, b]) => arithmetic(meter, || a.clone() / b.clone()),
-        (op::MODULO, [a, b]) => arithmetic(meter, || a.clone() % b.clone()),
+        (op::SUBSTRACT, [a, b]) => meter.charge(1).and_then(|()| arithmetic::subtract(a, b)),
+        (op::MULTIPLY, [a, b]) => meter.charge(1).and_then(|()| arithmetic::multiply(a, b)),
+        (op::DIVIDE, [a, b]) => meter.charge(1).and_then(|()| arithmetic::divide(a, b)),
+        (op::MODULO, [a, b]) => meter.charge(1).and_then(|()| arithmetic::modulo(a, b)),
         (op::LOGICAL_NOT, [it]) => meter.charge(1).and_then(|()| match it {
             CelValue::Bool(flag) => Ok(CelValue::Bool(!flag)),
             _ => Err(Failure::NoOverload),
         }),
-        (op::NEGATE, [it]) => meter.charge(1).and_then(|()| match it {
-            CelValue::Int(it) => {
-                let overflow = || Failure::Other("integer overflow".into());
-                it.checked_neg().map(CelValue::Int).ok_or_else(overflow)
-            }
-            CelValue::Float(it) => Ok(CelValue::Float(-it)),
-            _ => Err(Failure::NoOverload),
-        }),
+        (op::NEGATE, [it]) => meter.charge(1).and_then(|()| arithmetic::negate(it)),
         _ => return None,
     };
-    Some(outcome)
+    Some(outcome.map_err(|failure| match (failure, values) {
+        (Failure::NoOverload, [first, ..]) => no_operator(name, first),
+        (failure, _) => failure,
+    }))
 }
 
-fn arithmetic(
-    meter: &mut Meter,
-    run: impl FnOnce() -> Result<CelValue, kube_cel::cel::ExecutionError>,
-) -> ValueResult {
-    meter.charge(1)?;
-    Ok(run()?)
+/// Returns the failure of an operator, which is named where the first value cannot have it: cel-go looks for the trait
+/// of its type, and then for a method, which texts and times have.
+fn no_operator(name: &str, first: &CelValue) -> Failure {
+    use CelValue::{Bool, Bytes, Duration, Float, Int, List, String, Timestamp, UInt};
+    let has_trait = match name {
+        op::LESS | op::LESS_EQUALS | op::GREATER | op::GREATER_EQUALS => {
+            matches!(first, Bool(_) | Bytes(_) | Float(_) | Int(_) | UInt(_))
+        }
+        op::ADD => matches!(first, Bytes(_) | Float(_) | Int(_) | UInt(_) | List(_)),
+        op::SUBSTRACT | op::MULTIPLY | op::DIVIDE => matches!(first, Float(_) | Int(_) | UInt(_)),
+        op::MODULO => matches!(first, Int(_) | UInt(_)),
+        op::NEGATE => matches!(first, Bool(_)),
+        _ => true,
+    };
+    if has_trait || matches!(first, String(_) | Timestamp(_) | Duration(_)) {
+        return Failure::NoOverload;
+    }
+    Failure::NoOverloadOf(name.to_owned().into())
 }
 
 /// Charges a comparison: of strings by the shorter one, of lists and maps by all parts of the smaller one.
@@ -148,7 +170,7 @@ fn equal(a: &CelValue, b: &CelValue, meter: &mut Meter) -> Result<bool, Failure>
         let smaller = Extent::measure(a)?.units().min(Extent::measure(b)?.units());
         meter.charge(smaller / 10)?;
     }
-    Ok(a == b)
+    Ok(equality::equal(a, b))
 }
 
 fn compare(
@@ -157,28 +179,32 @@ fn compare(
     meter: &mut Meter,
     holds: impl FnOnce(Ordering) -> bool,
 ) -> ValueResult {
-    let order = match (a, b) {
-        (CelValue::String(_), CelValue::String(_)) => {
+    match (a, b) {
+        (CelValue::String(_), CelValue::String(_)) | (CelValue::Bytes(_), CelValue::Bytes(_)) => {
             meter.charge_text(size(a).min(size(b)))?;
-            a.partial_cmp(b)
         }
-        (CelValue::Bytes(left), CelValue::Bytes(right)) => {
-            meter.charge_text(size(a).min(size(b)))?;
-            Some(left.cmp(right))
-        }
-        (CelValue::Null, _) => None,
-        _ => {
-            meter.charge(1)?;
-            if let (CelValue::Float(left), CelValue::Float(right)) = (a, b)
-                && left.partial_cmp(right).is_none()
-            {
-                return Ok(CelValue::Bool(false));
-            }
-            a.partial_cmp(b)
-        }
+        _ => meter.charge(1)?,
+    }
+    Ok(CelValue::Bool(holds(order(a, b)?)))
+}
+
+/// Returns the order of two values of types that have one: numbers of all types have one together.
+pub(super) fn order(a: &CelValue, b: &CelValue) -> Result<Ordering, Failure> {
+    let is_unordered = |it: &CelValue| matches!(it, CelValue::Float(number) if number.is_nan());
+    let is_number = |it: &CelValue| {
+        matches!(
+            it,
+            CelValue::Int(_) | CelValue::UInt(_) | CelValue::Float(_)
+        )
     };
-    let order = order.ok_or(Failure::NoOverload)?;
-    Ok(CelValue::Bool(holds(order)))
+    match (a, b) {
+        (CelValue::Bytes(a), CelValue::Bytes(b)) => Ok(a.cmp(b)),
+        (CelValue::Null, _) => Err(Failure::NoOverload),
+        _ if is_number(a) && is_number(b) && (is_unordered(a) || is_unordered(b)) => {
+            Err(Failure::Other("NaN values cannot be ordered".into()))
+        }
+        _ => a.partial_cmp(b).ok_or(Failure::NoOverload),
+    }
 }
 
 fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> ValueResult {
@@ -187,11 +213,11 @@ fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> ValueResult {
             meter.charge(items.len() as u64)?;
             let weight = Extent::measure(item)?.units();
             meter.charge(weight.saturating_mul(items.len() as u64) / 10)?;
-            items.contains(item)
+            equality::contains(items, item)
         }
         CelValue::Map(map) => {
             meter.charge(1)?;
-            key(item).is_ok_and(|key| map.get(&key).is_some())
+            equality::lookup(map, item).is_some()
         }
         _ => return Err(Failure::NoOverload),
     };
@@ -206,27 +232,50 @@ fn index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> ValueResult {
     at(all, place)
 }
 
-fn at(all: &CelValue, place: &CelValue) -> ValueResult {
+/// Returns what there is at a place of a list or a map; nothing in values that have no places.
+fn find<'v>(all: &'v CelValue, place: &CelValue) -> Result<Option<&'v CelValue>, Failure> {
     match all {
         CelValue::List(items) => {
-            let index = match place {
-                CelValue::Int(it) => *it,
-                CelValue::UInt(it) => i64::try_from(*it).unwrap_or(i64::MAX),
-                _ => return Err(Failure::NoOverload),
-            };
-            let found = usize::try_from(index)
-                .ok()
-                .and_then(|index| items.get(index));
-            let outside = || Failure::Other(format!("index out of bounds: {index}").into());
-            found.cloned().ok_or_else(outside)
+            let index = usize::try_from(index_of(place)?);
+            Ok(index.ok().and_then(|index| items.get(index)))
         }
         CelValue::Map(map) => {
-            let key = key(place)?;
-            let found = map.get(&key);
-            found.cloned().ok_or_else(|| no_such_key(&key.to_string()))
+            let is_key = matches!(place, CelValue::Float(_)) || equality::key(place).is_ok();
+            is_key
+                .then(|| equality::lookup(map, place))
+                .ok_or(Failure::NoOverload)
         }
-        _ => Err(Failure::NoOverload),
+        _ => Ok(None),
     }
+}
+
+/// Returns an index of a list as an integer. Follows `IndexOrError` of cel-go.
+fn index_of(place: &CelValue) -> Result<i64, Failure> {
+    let unsupported =
+        |what: String| Failure::Other(format!("unsupported index {what} in list").into());
+    match place {
+        CelValue::Int(it) => Ok(*it),
+        CelValue::UInt(it) => i64::try_from(*it).map_err(|_| unsupported(format!("value {it}"))),
+        CelValue::Float(it) => {
+            let value = || unsupported(format!("value {}", go_text::float(*it)));
+            equality::whole(*it).ok_or_else(value)
+        }
+        other => Err(unsupported(format!(
+            "type '{}'",
+            type_values::name_of(other)
+        ))),
+    }
+}
+
+fn at(all: &CelValue, place: &CelValue) -> ValueResult {
+    if let Some(found) = find(all, place)? {
+        return Ok(found.clone());
+    }
+    let shown = conversions::as_text(place).unwrap_or_default();
+    Err(match all {
+        CelValue::List(_) => Failure::Other(format!("index out of bounds: {shown}").into()),
+        _ => no_such_key(&shown),
+    })
 }
 
 /// Evaluates `all[?place]` and `all.?place`, whose value is an optional.
@@ -235,11 +284,8 @@ fn optional_index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> ValueR
     if optional::is_optional(all) {
         return optional_member(all, place);
     }
-    match at(all, place) {
-        Ok(found) => Ok(optional::some(found)),
-        Err(Failure::Other(_)) => Ok(optional::none()),
-        Err(error) => Err(error),
-    }
+    let found = find(all, place)?.cloned();
+    Ok(found.map_or_else(optional::none, optional::some))
 }
 
 /// Evaluates the selection of a member of an optional value, which is an optional again.
@@ -247,9 +293,6 @@ fn optional_member(operand: &CelValue, place: &CelValue) -> ValueResult {
     let Some(inside) = optional::of_value(operand)? else {
         return Ok(optional::none());
     };
-    match at(inside, place) {
-        Ok(found) => Ok(optional::some(found)),
-        Err(Failure::Other(_)) => Ok(optional::none()),
-        Err(error) => Err(error),
-    }
+    let found = find(inside, place)?.cloned();
+    Ok(found.map_or_else(optional::none, optional::some))
 }

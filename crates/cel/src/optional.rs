@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Opaque, OptionalValue};
 
+use super::arithmetic;
 use super::failure::Failure;
 
 /// Returns the optional value without a value.
@@ -40,6 +41,14 @@ pub(super) fn of_value(value: &CelValue) -> Result<Option<&CelValue>, Failure> {
     }
 }
 
+/// Returns true for what a value of a type is unless it is set; the first second of the year 1 for times.
+fn is_zero(value: &CelValue) -> bool {
+    match value {
+        CelValue::Timestamp(time) => arithmetic::is_first_second(*time),
+        other => other.is_zero(),
+    }
+}
+
 fn of_item(item: Option<&CelValue>) -> CelValue {
     item.map_or_else(none, |item| some(item.clone()))
 }
@@ -60,7 +69,7 @@ pub(super) fn call(
     let made = match (name, target, arguments) {
         ("optional.none", None, []) => Ok(none()),
         ("optional.of", None, [value]) => Ok(some(value.clone())),
-        ("optional.ofNonZeroValue", None, [value]) if value.is_zero() => Ok(none()),
+        ("optional.ofNonZeroValue", None, [value]) if is_zero(value) => Ok(none()),
         ("optional.ofNonZeroValue", None, [value]) => Ok(some(value.clone())),
         ("first", Some(CelValue::List(items)), []) => Ok(of_item(items.first())),
         ("last", Some(CelValue::List(items)), []) => Ok(of_item(items.last())),

@@ -8,8 +8,7 @@ use kube_cel::cel::Value as CelValue;
 
 use super::authorizer::{self, AuthorizerCheck, CheckAttributes};
 use super::compile::Program;
-use super::failure::{Failure, ValueResult};
-use super::functions::TYPES;
+use super::failure::ValueResult;
 use super::patterns::Patterns;
 
 /// The variables that an expression sees, with the patterns that it has compiled.
@@ -75,17 +74,15 @@ impl Scope {
         };
     }
 
-    pub(super) fn value(&self, name: &str) -> ValueResult {
+    /// Returns the value of a variable.
+    pub(super) fn value(&self, name: &str) -> Option<CelValue> {
         let name = name.strip_prefix('.').unwrap_or(name);
-        if let Some(value) = self.values.get(name) {
-            return Ok(value.clone());
-        }
-        if TYPES.contains(&name) {
-            return Ok(CelValue::from(name));
-        }
-        Err(Failure::Other(
-            format!("no such attribute(s): {name}").into(),
-        ))
+        self.values.get(name).cloned()
+    }
+
+    /// Returns true if there is a variable of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
     /// Returns the value of a name that has a point in it.

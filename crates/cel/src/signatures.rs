@@ -82,6 +82,7 @@ fn one(text: &str) -> Type {
         return match name {
             "list" => Type::list(first),
             "optional" => Type::optional(first),
+            "type" => Type::meta(first),
             _ => Type::map(first, inside.next().unwrap_or(Type::Dyn)),
         };
     }

@@ -3,6 +3,9 @@
 use kube_cel::cel::common::ast::SourceInfo;
 use kube_cel::cel::parser::Parser;
 
+use super::part_error::PartError;
+use super::spelling;
+
 /// Maximum number of errors of one expression that are shown, as in kube-apiserver.
 const ERRORS_MAX: usize = 100;
 
@@ -16,16 +19,15 @@ pub(super) struct SourcePosition {
     pub(super) column: usize,
 }
 
-/// Describes errors about parts of an expression, each given by the id of its part, with their places.
-pub(super) fn describe_parts<'w>(
-    source: &str,
-    wrong: impl ExactSizeIterator<Item = (u64, &'w str)>,
-) -> String {
-    let places = places(source);
-    let wrong = wrong.map(|(id, why)| {
-        let offset = places.as_ref().and_then(|it| it.offset_for(id));
-        let place = place(source, offset.map_or(0, |(start, _)| start as usize));
-        (place, why)
+/// Describes errors about parts of an expression with their places.
+pub(super) fn describe_parts(source: &str, wrong: &[PartError]) -> String {
+    let spelled = spelling::spell(source).text;
+    let places = places(&spelled);
+    let wrong = wrong.iter().map(|error| {
+        let offset = places.as_ref().and_then(|it| it.offset_for(error.id));
+        let mut place = place(&spelled, offset.map_or(0, |(start, _)| start as usize));
+        place.column = place.column.saturating_add_signed(error.shift);
+        (place, error.why.as_str())
     });
     describe(source, wrong)
 }
@@ -37,7 +39,7 @@ pub(super) fn describe<'w>(
 ) -> String {
     let more = wrong.len().saturating_sub(ERRORS_MAX);
     let mut first: Vec<_> = wrong.take(ERRORS_MAX).collect();
-    first.sort_unstable();
+    first.sort_by_key(|(place, _)| *place);
     first.dedup();
     let mut text = String::new();
     for (place, why) in first {
@@ -53,18 +55,19 @@ pub(super) fn describe<'w>(
 
 /// Returns the offsets of the parts of an expression. The parser returns them only together with errors, so an error is
 /// provoked: a character that is not in the language is added behind the expression.
-fn places(source: &str) -> Option<std::sync::Arc<SourceInfo>> {
+fn places(spelled: &str) -> Option<std::sync::Arc<SourceInfo>> {
     let parser = Parser::new().enable_optional_syntax(true);
-    let errors = parser.parse(&format!("{source}\n#")).err()?;
+    let errors = parser.parse(&format!("{spelled}\n#")).err()?;
     errors
         .errors
         .into_iter()
         .find_map(|error| error.source_info)
 }
 
-/// Returns the position of the character of this index.
-fn place(source: &str, offset: usize) -> SourcePosition {
-    let before: String = source.chars().take(offset).collect();
+/// Returns the position of the character that begins with this byte. It is the same in the expression as it was
+/// written.
+fn place(spelled: &str, offset: usize) -> SourcePosition {
+    let before = spelled.get(..offset).unwrap_or(spelled);
     let line = before.matches('\n').count();
     let column = before.rsplit('\n').next().unwrap_or_default();
     SourcePosition {

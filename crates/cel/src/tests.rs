@@ -57,6 +57,11 @@ fn expressions_give_what_the_language_says() {
     ] {
         assert_eq!(outcome(source, &this), "Bool(true)", "{source}");
     }
+}
+
+#[test]
+fn failures_have_the_words_of_kube_apiserver() {
+    let this = json!({"a": 1, "l": [1, 2, 3], "t": "héllo"});
     for (source, why) in [
         ("self.z", "no such key: z"),
         ("self.l[3]", "index out of bounds: 3"),
@@ -75,16 +80,22 @@ fn expressions_give_what_the_language_says() {
         ("[[1]].sort()", "list elements must be comparable"),
         ("9223372036854775807 + 1", "integer overflow"),
         ("self.t + 1", "no such overload"),
-        ("self.a.b", "no such overload"),
+        ("self.a.b", "no such key: b"),
         ("self.a && true", "no such overload"),
         ("optional.none().value()", "optional.none() dereference"),
         (
             "self.l.transformMapEntry(i, v, {'a': v})",
             "insert failed: key a already exists",
         ),
-        ("self.l.transformMapEntry(i, v, v)", "no such overload"),
+        (
+            "self.l.transformMapEntry(i, v, v)",
+            "no such overload: cel.@mapInsert(map, int)",
+        ),
         ("self.l.transformMap(i, v, v / 0)", "division by zero"),
-        ("self.t.all(i, v, true)", "no such overload"),
+        (
+            "self.t.all(i, v, true)",
+            "unsupported comprehension range type: types.String",
+        ),
         ("int('x')", "type conversion error from 'string' to 'int'"),
     ] {
         assert_eq!(outcome(source, &this), why, "{source}");
@@ -140,7 +151,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "cidr('10.0.0.0/8').containsIP(self.t == '' ? dyn('') : dyn(1))",
-        "no such overload",
+        "no such overload: containsIP(net.CIDR, int)",
     ),
     ("quantity('1mm')", "unable to parse quantity's suffix"),
     ("quantity('1e')", "unable to parse quantity's suffix"),
@@ -355,16 +366,43 @@ fn a_budget_is_for_all_expressions_together() {
     assert!((5..100).contains(&runs), "{runs}");
 }
 
+/// Returns the cost of an expression.
+fn cost(this: &Value, source: &str) -> u64 {
+    let mut scope = Scope::default();
+    scope.add("self", plain(this));
+    let program = compile(source).expect("an expression");
+    let mut meter = Meter::new();
+    on_large_stack(|| execute(&program, &scope, &mut meter)).expect("a value");
+    meter::CALL_COST_MAX - meter.left()
+}
+
+#[test]
+fn costs_are_those_of_kube_apiserver() {
+    for (source, known) in [
+        ("type(self.n) == int", 4),
+        ("self.n + 1 > 1", 4),
+        ("sets.contains([1, 2, 3, 4], [2, 3])", 29),
+        ("sets.equivalent([1], [1, 1])", 25),
+        ("!sets.equivalent([1], [1, 2])", 26),
+        ("[1, 2].existsOne(i, v, v > 0)", 20),
+        ("{'a': 1, 'b': 2}.existsOne(k, v, v > 0)", 40),
+        ("jsonpatch.escapeKey('a/b~c a/b~c')", 2),
+        (
+            "format.named('dns1123Label').value().validate('a-name')",
+            10,
+        ),
+        (
+            "format.named('dns1123Subdomain').value().validate('a-name')",
+            17,
+        ),
+        ("'ABCDEFGHIJ abcdefghij'.lowerAscii()", 3),
+    ] {
+        assert_eq!(cost(&json!({"n": 1}), source), known, "{source}");
+    }
+}
+
 #[test]
 fn each_list_that_flatten_comes_to_is_charged() {
-    let cost = |this: &Value, source: &str| {
-        let mut scope = Scope::default();
-        scope.add("self", plain(this));
-        let program = compile(source).expect("an expression");
-        let mut meter = Meter::new();
-        on_large_stack(|| execute(&program, &scope, &mut meter)).expect("a list");
-        meter::CALL_COST_MAX - meter.left()
-    };
     const LISTS: u64 = 1000;
     let lists = |inner: Value| json!(vec![inner; 1000]);
     let of_numbers = cost(&lists(json!(0)), "self.flatten()");

@@ -10,6 +10,8 @@ use imbl::OrdMap;
 pub enum Type {
     /// `dyn`: the type is known only when the expression runs.
     Dyn,
+    /// The type of a part that has an error.
+    Error,
     /// The type of `null`.
     Null,
     /// `bool`.
@@ -34,8 +36,8 @@ pub enum Type {
     Map(Arc<Self>, Arc<Self>),
     /// An optional value, with its type.
     Optional(Arc<Self>),
-    /// A type as a value.
-    Meta,
+    /// A type as a value, with that type.
+    Meta(Arc<Self>),
     /// Members with names and types of their own.
     Object(Arc<Object>),
     /// An opaque type, whose values only functions can read.
@@ -138,6 +140,11 @@ impl Type {
         Self::Optional(Arc::new(of))
     }
 
+    /// Returns the type of a type as a value.
+    pub fn meta(of: Self) -> Self {
+        Self::Meta(Arc::new(of))
+    }
+
     /// Returns the type of a name in a signature or an expression.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -151,9 +158,22 @@ impl Type {
             "bytes" => Self::Bytes,
             "duration" => Self::Duration,
             "timestamp" => Self::Timestamp,
-            "type" => Self::Meta,
             _ => return None,
         })
+    }
+
+    /// Returns the name that values of the type have for their type.
+    pub(super) fn runtime_name(&self) -> String {
+        match self {
+            Self::Null => "null_type".to_owned(),
+            Self::Duration => "google.protobuf.Duration".to_owned(),
+            Self::Timestamp => "google.protobuf.Timestamp".to_owned(),
+            Self::List(_) => "list".to_owned(),
+            Self::Map(..) => "map".to_owned(),
+            Self::Optional(_) => "optional_type".to_owned(),
+            Self::Meta(_) => "type".to_owned(),
+            other => other.to_string(),
+        }
     }
 
     /// Returns the type of the value of an optional type; any other type itself.
@@ -183,6 +203,7 @@ impl fmt::Display for Type {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dyn | Self::Variable(_) => out.write_str("dyn"),
+            Self::Error => out.write_str("!error!"),
             Self::Null => out.write_str("null"),
             Self::Bool => out.write_str("bool"),
             Self::Int => out.write_str("int"),
@@ -195,7 +216,7 @@ impl fmt::Display for Type {
             Self::List(of) => write!(out, "list({of})"),
             Self::Map(key, value) => write!(out, "map({key}, {value})"),
             Self::Optional(of) => write!(out, "optional_type({of})"),
-            Self::Meta => out.write_str("type"),
+            Self::Meta(of) => write!(out, "type({of})"),
             Self::Object(object) => out.write_str(&object.name),
             Self::Opaque(name) => out.write_str(name),
         }

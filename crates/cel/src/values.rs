@@ -8,7 +8,7 @@ use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Key, Map};
 use serde_json::{Number, Value};
 
-use super::calls::as_text;
+use super::conversions::as_text;
 use super::optional::{inside, is_absent};
 
 /// Returns JSON as a value of an expression. Names of members are kept as they are.
@@ -60,7 +60,7 @@ pub fn to_json(value: &CelValue) -> Option<Value> {
             Value::Object(members)
         }
         CelValue::Opaque(opaque) => to_json(inside(opaque.as_ref())?)?,
-        other @ (CelValue::Timestamp(_) | CelValue::Duration(_)) => as_text(other)?.into(),
+        other @ (CelValue::Timestamp(_) | CelValue::Duration(_)) => as_text(other).ok()?.into(),
         CelValue::Function(..) => return None,
     })
 }

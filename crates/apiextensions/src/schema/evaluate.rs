@@ -180,8 +180,8 @@ impl Run<'_> {
             Err(failure) => failure,
         };
         self.type_error(node, || match &failure {
-            Failure::NoOverload => format!(
-                "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {words}"
+            Failure::NoOverload | Failure::NoOverloadOf(_) => format!(
+                "'{failure}': call arguments did not match a supported operator, function or macro signature for rule: {words}"
             ),
             Failure::Other(why) => format!("{why} evaluating rule: {words}"),
             Failure::CallLimit | Failure::TooLarge => format!(
@@ -190,7 +190,9 @@ impl Run<'_> {
             Failure::OutOfBudget => failure.to_string(),
         });
         match failure {
-            Failure::NoOverload | Failure::Other(_) => ControlFlow::Continue(()),
+            Failure::NoOverload | Failure::NoOverloadOf(_) | Failure::Other(_) => {
+                ControlFlow::Continue(())
+            }
             Failure::CallLimit | Failure::TooLarge | Failure::OutOfBudget => ControlFlow::Break(()),
         }
     }

@@ -318,8 +318,10 @@ impl RuleWalk<'_> {
             }
             Ok(_) if is_message => "messageExpression must evaluate to a string".to_owned(),
             Ok(_) => "cel expression must evaluate to a bool".to_owned(),
-            Err(error) if is_message => format!("messageExpression compilation failed: {error}"),
-            Err(error) => format!("compilation failed: {error}"),
+            Err(error) if is_message => {
+                format!("messageExpression {} failed: {error}", error.step())
+            }
+            Err(error) => error.detail(),
         };
         if !self.known.contains(text) {
             let path = &*self.path;

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr,
-    SelectExpr, StructExpr,
+    CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, SelectExpr,
 };
 
-use super::literals;
 use super::unify::Bindings;
-use super::{CheckError, Names};
+use super::{Names, format_calls, literals};
+use crate::part_error::PartError;
 use crate::signatures::{FUNCTIONS, LETTERS, Signature};
+use crate::type_values;
 use crate::types::{DeclaredType, Type};
 
 /// The function that a call means.
@@ -25,7 +25,7 @@ pub(super) struct ResolvedCall {
 
 /// A walk through an expression.
 pub(super) struct Checker<'a> {
-    names: &'a Names,
+    pub(super) names: &'a Names,
     /// The variables of the enclosing macros, with their types; the innermost is last.
     locals: Vec<(String, Type)>,
     pub(super) bindings: Bindings,
@@ -34,9 +34,11 @@ pub(super) struct Checker<'a> {
     /// The functions that are called, by the places of the calls.
     pub(super) calls: HashMap<*const IdedExpr, ResolvedCall>,
     /// True in calls of `format`, where lists and maps may have parts of several types.
-    in_format: bool,
+    pub(super) in_format: bool,
     /// The type errors that were found, with their positions.
-    pub(super) errors: Vec<CheckError>,
+    pub(super) errors: Vec<PartError>,
+    /// The errors in literals, which are told of expressions without other errors.
+    pub(super) wrong_literals: Vec<PartError>,
 }
 
 impl<'a> Checker<'a> {
@@ -49,6 +51,7 @@ impl<'a> Checker<'a> {
             calls: HashMap::new(),
             in_format: false,
             errors: Vec::new(),
+            wrong_literals: Vec::new(),
         }
     }
 
@@ -66,12 +69,18 @@ impl<'a> Checker<'a> {
             Expr::Unspecified => Ok(Type::Dyn),
         };
         let found = found.unwrap_or_else(|why| {
-            self.errors.push(CheckError::at(expression, why));
-            Type::Dyn
+            self.errors.push(PartError::at(expression.id, why));
+            Type::Error
         });
         self.types
             .insert(std::ptr::from_ref(expression), found.clone());
         found
+    }
+
+    /// Returns the type of a part that was checked.
+    pub(super) fn type_of(&self, part: &IdedExpr) -> Type {
+        let found = self.types.get(&std::ptr::from_ref(part));
+        found.map_or(Type::Dyn, |it| self.bindings.resolve_or_dyn(it))
     }
 
     fn named(&self, name: &str) -> Result<Type, String> {
@@ -83,18 +92,19 @@ impl<'a> Checker<'a> {
         if let Some(declared) = self.names.variables.get(name) {
             return Ok(declared.type_of());
         }
-        let is_type = crate::functions::TYPES.contains(&name);
-        is_type
-            .then_some(Type::Meta)
-            .ok_or_else(|| undeclared(name))
+        let of = type_values::type_of(name);
+        of.map(Type::meta).ok_or_else(|| undeclared(name))
     }
 
     fn select(&mut self, select: &SelectExpr) -> Result<Type, String> {
-        if let Expr::Ident(first) = &select.operand.expr {
-            let name = format!("{first}.{}", select.field);
-            let is_local = self.locals.iter().any(|(local, _)| local == first);
-            if let Some(declared) = self.names.variables.get(&name).filter(|_| !is_local) {
+        if let Some((first, name)) = type_values::qualified(select)
+            && !self.locals.iter().any(|(local, _)| local == first)
+        {
+            if let Some(declared) = self.names.variables.get(&name) {
                 return Ok(declared.type_of());
+            }
+            if let Some(of) = type_values::type_of(&name) {
+                return Ok(Type::meta(of));
             }
         }
         let operand = self.check(&select.operand);
@@ -102,9 +112,9 @@ impl<'a> Checker<'a> {
         Ok(if select.test { Type::Bool } else { found })
     }
 
-    fn member(&self, operand: &Type, name: &str) -> Result<Type, String> {
+    pub(super) fn member(&self, operand: &Type, name: &str) -> Result<Type, String> {
         match operand {
-            Type::Dyn | Type::Variable(_) => Ok(Type::Dyn),
+            Type::Dyn | Type::Error | Type::Variable(_) => Ok(Type::Dyn),
             Type::Optional(inside) => {
                 let found = self.member(&self.bindings.resolve(inside), name)?;
                 Ok(match found {
@@ -157,8 +167,24 @@ impl<'a> Checker<'a> {
         let Some(signatures) = FUNCTIONS.get(&name) else {
             return Err(undeclared(&name));
         };
-        self.errors.extend(literals::check(whole, &name, call));
+        if matches!(name.as_str(), op::LOGICAL_AND | op::LOGICAL_OR) {
+            let before = self.errors.len();
+            for (argument, given) in call.args.iter().zip(&given) {
+                self.expect_type(argument, &Type::Bool, given);
+            }
+            if self.errors.len() > before {
+                return Ok(Type::Error);
+            }
+        }
         let (overloads, gives) = self.overloads(&name, is_member, signatures, &given)?;
+        self.wrong_literals.extend(literals::check(&name, call));
+        if name == "format" {
+            self.wrong_literals.extend(format_calls::check(
+                &|part| self.type_of(part),
+                whole,
+                call,
+            ));
+        }
         let resolved = ResolvedCall {
             name,
             is_member,
@@ -175,7 +201,9 @@ impl<'a> Checker<'a> {
         if let Some(Expr::Ident(prefix)) = target.map(|target| &target.expr) {
             let name = format!("{prefix}.{}", call.func_name);
             let is_variable = self.locals.iter().any(|(local, _)| local == prefix);
-            if FUNCTIONS.contains_key(&name) && !is_variable {
+            // Only expressions that may make patches have the functions of these.
+            let is_known = prefix != "jsonpatch" || self.names.messages.contains_key("JSONPatch");
+            if FUNCTIONS.contains_key(&name) && !is_variable && is_known {
                 return (name, None);
             }
         }
@@ -250,7 +278,7 @@ impl<'a> Checker<'a> {
             .map_or(Type::Dyn, |it| self.check(it));
         let inside = match self.bindings.resolve(&target) {
             Type::Optional(inside) => (*inside).clone(),
-            Type::Dyn | Type::Variable(_) => Type::Dyn,
+            Type::Dyn | Type::Error | Type::Variable(_) => Type::Dyn,
             other => {
                 let given = [other];
                 return Err(self.no_overload("hasValue", true, &given));
@@ -265,103 +293,6 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn list(&mut self, list: &ListExpr) -> Result<Type, String> {
-        let mut of: Option<Type> = None;
-        for (index, element) in list.elements.iter().enumerate() {
-            let mut item = self.check(element);
-            if list.optional_indices.contains(&index) {
-                item = self.unwrapped(item, element);
-            }
-            of = Some(self.joined(of, item, element));
-        }
-        let of = of.unwrap_or_else(|| Type::Variable(self.bindings.fresh(1)));
-        Ok(Type::list(of))
-    }
-
-    fn map(&mut self, map: &MapExpr) -> Result<Type, String> {
-        let (mut keys, mut values) = (None, None);
-        for entry in &map.entries {
-            let EntryExpr::MapEntry(entry) = &entry.expr else {
-                continue;
-            };
-            let key = self.check(&entry.key);
-            keys = Some(self.joined(keys, key, &entry.key));
-            let mut value = self.check(&entry.value);
-            if entry.optional {
-                value = self.unwrapped(value, &entry.value);
-            }
-            values = Some(self.joined(values, value, &entry.value));
-        }
-        let mut known =
-            |it: Option<Type>| it.unwrap_or_else(|| Type::Variable(self.bindings.fresh(1)));
-        Ok(Type::map(known(keys), known(values)))
-    }
-
-    fn unwrapped(&mut self, it: Type, at: &IdedExpr) -> Type {
-        match self.bindings.resolve(&it) {
-            Type::Optional(inside) => (*inside).clone(),
-            Type::Dyn | Type::Variable(_) => Type::Dyn,
-            other => {
-                let why = format!("expected type 'optional_type(dyn)' but found '{other}'");
-                self.errors.push(CheckError::at(at, why));
-                Type::Dyn
-            }
-        }
-    }
-
-    /// Joins the type of the next item, key or value with that of those before, and adds an error if they do not fit.
-    fn joined(&mut self, so_far: Option<Type>, next: Type, at: &IdedExpr) -> Type {
-        let Some(so_far) = so_far else {
-            return next;
-        };
-        if self.bindings.fit(&so_far, &next) {
-            return if so_far == Type::Dyn { so_far } else { next };
-        }
-        if self.in_format {
-            return Type::Dyn;
-        }
-        let (so_far, next) = (
-            self.bindings.resolve_or_dyn(&so_far),
-            self.bindings.resolve_or_dyn(&next),
-        );
-        let why = format!("expected type '{so_far}' but found '{next}'");
-        self.errors.push(CheckError::at(at, why));
-        so_far
-    }
-
-    fn message(&mut self, message: &StructExpr) -> Result<Type, String> {
-        let Some(made) = self.names.message(&message.type_name) else {
-            for entry in &message.entries {
-                if let EntryExpr::StructField(field) = &entry.expr {
-                    self.check(&field.value);
-                }
-            }
-            return Err(undeclared(&message.type_name));
-        };
-        for entry in &message.entries {
-            let EntryExpr::StructField(field) = &entry.expr else {
-                continue;
-            };
-            let mut given = self.check(&field.value);
-            if field.optional {
-                given = self.unwrapped(given, &field.value);
-            }
-            match self.member(&made, &field.field) {
-                Err(why) => self.errors.push(CheckError::at_id(entry.id, why)),
-                Ok(wanted) if !self.bindings.fit(&wanted, &given) => {
-                    let given = self.bindings.resolve_or_dyn(&given);
-                    let why = format!(
-                        "expected type of field '{}' is '{wanted}' but provided type is '{given}'",
-                        field.field
-                    );
-                    self.errors.push(CheckError::at_id(entry.id, why));
-                }
-                Ok(_) => {}
-            }
-        }
-        Ok(made)
-    }
-
     fn loops(&mut self, loops: &ComprehensionExpr) -> Result<Type, String> {
         let range = self.check(&loops.iter_range);
         let range = self.bindings.resolve(&range);
@@ -369,13 +300,13 @@ impl<'a> Checker<'a> {
         let (place, item) = match range {
             Type::List(of) => (Type::Int, (*of).clone()),
             Type::Map(key, value) => ((*key).clone(), (*value).clone()),
-            Type::Dyn | Type::Variable(_) => (Type::Dyn, Type::Dyn),
+            Type::Dyn | Type::Error | Type::Variable(_) => (Type::Dyn, Type::Dyn),
             other => {
                 let why = format!(
                     "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 );
-                self.errors.push(CheckError::at(&loops.iter_range, why));
-                (Type::Dyn, Type::Dyn)
+                self.errors.push(PartError::at(loops.iter_range.id, why));
+                (Type::Error, Type::Error)
             }
         };
         let gathered = self.check(&loops.accu_init);
@@ -400,18 +331,22 @@ impl<'a> Checker<'a> {
 
     fn expect(&mut self, part: &IdedExpr, wanted: &Type) {
         let found = self.check(part);
-        if !self.bindings.fit(wanted, &found) {
+        self.expect_type(part, wanted, &found);
+    }
+
+    fn expect_type(&mut self, part: &IdedExpr, wanted: &Type, found: &Type) {
+        if !self.bindings.fit(wanted, found) {
             let (wanted, found) = (
                 self.bindings.resolve_or_dyn(wanted),
-                self.bindings.resolve_or_dyn(&found),
+                self.bindings.resolve_or_dyn(found),
             );
             let why = format!("expected type '{wanted}' but found '{found}'");
-            self.errors.push(CheckError::at(part, why));
+            self.errors.push(PartError::at(part.id, why));
         }
     }
 }
 
-fn undeclared(name: &str) -> String {
+pub(super) fn undeclared(name: &str) -> String {
     format!("undeclared reference to '{name}' (in container '')")
 }
 

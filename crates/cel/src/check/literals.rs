@@ -1,33 +1,27 @@
 //! Checks patterns, durations and timestamps that are literals of an expression.
 
-use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
+use kube_cel::cel::common::ast::{CallExpr, Expr, LiteralValue};
 
-use super::CheckError;
-use crate::convert;
+use crate::part_error::PartError;
 use crate::pattern;
+use crate::{arithmetic, convert};
 
-/// Returns the error in a string literal that a conversion or matching function is called with.
-pub(super) fn check(whole: &IdedExpr, name: &str, call: &CallExpr) -> Option<CheckError> {
+/// Returns the error in a literal that a conversion or matching function is called with.
+pub(super) fn check(name: &str, call: &CallExpr) -> Option<PartError> {
     let literal = call.args.last()?;
-    let Expr::Literal(LiteralValue::String(text)) = &literal.expr else {
+    let Expr::Literal(value) = &literal.expr else {
         return None;
     };
-    let text = text.inner();
-    let why = match name {
-        "matches" => {
-            let why = pattern::check(text).err()?;
-            format!("invalid matches argument: {why}")
+    let is_right = match (name, value) {
+        ("matches", LiteralValue::String(pattern)) => pattern::check(pattern.inner()).is_ok(),
+        ("duration" | "timestamp", LiteralValue::String(text)) if call.args.len() == 1 => {
+            convert(name, text.inner()).is_some()
         }
-        "find" | "findAll" if call.args.len() == 1 => pattern::check(text).err()?.to_string(),
-        "duration" | "timestamp" if call.args.len() == 1 && convert(name, text).is_none() => {
-            format!("invalid {name} argument")
-        }
-        _ => return None,
+        ("timestamp", LiteralValue::Int(seconds)) => arithmetic::is_time(*seconds.inner()),
+        // It is declared, and has no value.
+        ("duration", LiteralValue::Int(_)) => false,
+        _ => true,
     };
-    let at = if name.starts_with("find") {
-        whole
-    } else {
-        literal
-    };
-    Some(CheckError::at(at, why))
+    let error = || PartError::at(literal.id, format!("invalid {name} argument"));
+    (!is_right).then(error)
 }

@@ -86,7 +86,7 @@ fn expressions_have_types() {
         ("true ? self.whole : any", "dyn"),
         ("quantity('1').add(1).isGreaterThan(quantity('2'))", "bool"),
         ("url('a').getQuery()", "map(string, list(string))"),
-        ("'%s'.format([self.text, self.text])", "string"),
+        ("'%s%s'.format([self.text, self.text])", "string"),
         (
             "'%s-%d-%s'.format([self.text, self.whole, [1, {'a': 1, 'b': ''}]])",
             "string",
@@ -144,13 +144,14 @@ fn what_is_wrong_is_told_with_its_place() {
         assert_eq!(checked(source), lines, "{source}");
     }
     for (source, part) in [
-        (
-            "self.text.matches('(')",
-            "invalid matches argument: error parsing regexp",
-        ),
+        ("self.text.matches('(')", "1:19: invalid matches argument\n"),
         (
             "self.text.matches('((a{1,100}){1,100}){1,100}')",
-            "invalid repeat count: `{1,100}`",
+            "1:19: invalid matches argument\n",
+        ),
+        (
+            "self.text.find('(')",
+            "error parsing regexp: missing closing ): `(`",
         ),
         (
             "duration('x') > duration('1s')",

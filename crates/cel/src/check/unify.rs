@@ -1,7 +1,5 @@
 //! Unifies types: binds type variables to the types that they stand for.
 
-use std::sync::Arc;
-
 use crate::types::Type;
 
 /// Maximum number of parts of a type, with those of the variables in it. Parts beyond are treated as `dyn`: a short
@@ -74,6 +72,7 @@ impl Bindings {
                 Type::map(key, self.resolve_parts(value, left))
             }
             Type::Optional(of) => Type::optional(self.resolve_parts(of, left)),
+            Type::Meta(of) => Type::meta(self.resolve_parts(of, left)),
             other => other.clone(),
         }
     }
@@ -87,6 +86,7 @@ impl Bindings {
                 Type::map(self.resolve_or_dyn(&key), self.resolve_or_dyn(&value))
             }
             Type::Optional(of) => Type::optional(self.resolve_or_dyn(&of)),
+            Type::Meta(of) => Type::meta(self.resolve_or_dyn(&of)),
             other => other,
         }
     }
@@ -109,6 +109,18 @@ impl Bindings {
             self.learn(*number, Type::Dyn);
             return true;
         }
+        // A variable becomes the more general one of the types that it stands for.
+        if let Type::Variable(number) = wanted
+            && let Some(known) = self.known[*number].clone()
+            && !matches!(self.resolve(&known), Type::Variable(_))
+        {
+            let fits = self.unify(&known, given);
+            let general = most_general(self.resolve(given), self.resolve(&known));
+            if fits && !mentions(&general, *number) {
+                self.learn(*number, general);
+            }
+            return fits;
+        }
         let (wanted, given) = (self.resolve(wanted), self.resolve(given));
         match (&wanted, &given) {
             (Type::Variable(a), Type::Variable(b)) if a == b => true,
@@ -119,11 +131,12 @@ impl Bindings {
                 }
                 free
             }
-            (Type::Dyn, _) | (_, Type::Dyn) => true,
+            (Type::Dyn | Type::Error, _) | (_, Type::Dyn | Type::Error) => true,
             (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => {
                 self.unify(a, b)
             }
             (Type::Map(a, b), Type::Map(c, d)) => self.unify(a, c) && self.unify(b, d),
+            (Type::Meta(_), Type::Meta(_)) => true,
             (Type::Null, other) | (other, Type::Null) => matches!(
                 other,
                 Type::Null
@@ -145,16 +158,38 @@ impl Bindings {
             Type::Map(key, value) => {
                 Type::map(self.instance(key, first), self.instance(value, first))
             }
-            Type::Optional(of) => Type::Optional(Arc::new(self.instance(of, first))),
+            Type::Optional(of) => Type::optional(self.instance(of, first)),
+            Type::Meta(of) => Type::meta(self.instance(of, first)),
             other => other.clone(),
         }
+    }
+}
+
+/// Returns the more general one of two types that fit: the second unless the first is as general.
+pub(super) fn most_general(one: Type, other: Type) -> Type {
+    if is_as_general(&one, &other) {
+        one
+    } else {
+        other
+    }
+}
+
+/// Follows `isEqualOrLessSpecific` of cel-go.
+fn is_as_general(one: &Type, other: &Type) -> bool {
+    match (one, other) {
+        (Type::Dyn | Type::Error | Type::Variable(_), _) | (Type::Meta(_), Type::Meta(_)) => true,
+        (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => {
+            is_as_general(a, b)
+        }
+        (Type::Map(a, b), Type::Map(c, d)) => is_as_general(a, c) && is_as_general(b, d),
+        (one, other) => one == other,
     }
 }
 
 fn mentions(it: &Type, number: usize) -> bool {
     match it {
         Type::Variable(other) => *other == number,
-        Type::List(of) | Type::Optional(of) => mentions(of, number),
+        Type::List(of) | Type::Optional(of) | Type::Meta(of) => mentions(of, number),
         Type::Map(key, value) => mentions(key, number) || mentions(value, number),
         _ => false,
     }

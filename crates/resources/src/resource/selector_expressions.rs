@@ -71,7 +71,7 @@ pub(super) fn check(expression: &Field<'_, '_>, errors: &mut Errors) {
             "must evaluate to bool or the unknown type, not {}",
             checked.gives
         ),
-        Err(error) => format!("compilation failed: {error}"),
+        Err(error) => error.detail(),
     };
     errors.push(expression.invalid(why));
 }
