@@ -51,6 +51,11 @@ pub fn pod_security(case: &str) -> Option<PathBuf> {
     folder(case, "RINGWATCH_POD_SECURITY", "pod-security")
 }
 
+/// Returns the repository of CEL's specification, with its conformance files, if this machine has it.
+pub fn cel_spec(case: &str) -> Option<PathBuf> {
+    folder(case, "RINGWATCH_CEL_SPEC", "cel-spec")
+}
+
 fn folder(case: &str, variable: &str, beside: &str) -> Option<PathBuf> {
     let named = env::var_os(variable).map(PathBuf::from);
     let folder = named.unwrap_or_else(|| checkout().join(BESIDE).join(beside));
