@@ -158,7 +158,12 @@ impl Call<'_> {
                 && STATUSES_WITHOUT_TABLE.contains(&resource)
                 && !self.store.resource().is_custom();
         if is_whole {
-            return negotiation::negotiate_whole(self.headers, self.pretty, self.in_protobuf());
+            return negotiation::negotiate_whole(
+                self.headers,
+                self.pretty,
+                self.produced(negotiation::OBJECT_MEDIA_TYPES),
+                self.in_protobuf(),
+            );
         }
         self.negotiate(negotiation::OBJECT_MEDIA_TYPES)
     }
@@ -183,18 +188,19 @@ impl Call<'_> {
         )
     }
 
-    fn negotiate(&self, produced: &[&str]) -> Result<Output, Failure> {
-        negotiation::negotiate(self.headers, self.pretty, produced, self.in_protobuf())?
-            .with_table_options(self.query)
+    fn negotiate(&self, produced: &'static [&'static str]) -> Result<Output, Failure> {
+        negotiation::negotiate(
+            self.headers,
+            self.pretty,
+            self.produced(produced),
+            self.in_protobuf(),
+        )?
+        .with_table_options(self.query)
     }
 
-    /// Negotiates the encoding and form of the events of a watch.
-    ///
-    /// # Errors
-    /// 406 when nothing that is accepted can be written.
-    pub(super) fn stream_output(&self) -> Result<Output, Failure> {
-        negotiation::negotiate_stream(self.headers, self.in_protobuf())?
-            .with_table_options(self.query)
+    /// Returns the media types by which the path is known, unless it is that of a custom resource.
+    fn produced(&self, types: &'static [&'static str]) -> Option<&'static [&'static str]> {
+        (!self.store.resource().is_custom()).then_some(types)
     }
 
     /// Writes the resource's objects as rows.

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use ringwatch_http::{ResponseBody, full};
 use ringwatch_openapi::{V2, V3};
@@ -128,23 +128,21 @@ impl Discovery {
             let path = path.trim_end_matches('/');
             self.documents.get(path)
         });
-        let Some(document) = known else {
-            return response::page_not_found();
-        };
         let format = negotiation::status_format(headers, pretty);
+        let Some(document) = known else {
+            // What is below `/api` is looked for by those who answer for it.
+            return if path.starts_with("/api/") {
+                response::failure(format, &Failure::no_such_resource())
+            } else {
+                response::page_not_found()
+            };
+        };
         let answer = if document.any_method || method == Method::GET {
             document.answer(headers, pretty)
         } else {
             Err(Failure::method_not_allowed())
         };
-        answer.unwrap_or_else(|failure| {
-            let mut response = response::failure(format, &failure);
-            if failure.is_method_not_allowed() {
-                let get = HeaderValue::from_static("GET");
-                response.headers_mut().insert(ALLOW, get);
-            }
-            response
-        })
+        answer.unwrap_or_else(|failure| response::failure(format, &failure))
     }
 }
 
@@ -158,7 +156,19 @@ impl PathDocument {
         }
     }
 
+    /// Returns the media types by which the path is known, if a client's are compared with them.
+    fn produced(&self) -> &'static [&'static str] {
+        if self.always_pretty {
+            &["application/json"]
+        } else {
+            OBJECT_MEDIA_TYPES
+        }
+    }
+
     fn answer(&self, headers: &HeaderMap, pretty: bool) -> Result<Response<ResponseBody>, Failure> {
+        if !self.any_method && !negotiation::is_produced(headers, self.produced()) {
+            return Err(Failure::not_produced(self.produced()));
+        }
         if self.always_pretty {
             return response::document(StatusCode::OK, Format::PrettyJson, &self.json);
         }

@@ -8,6 +8,7 @@ mod forwarded;
 mod handshake;
 mod invalid_version;
 mod media_types;
+mod missing_parts;
 mod refusal;
 
 pub(crate) use refusal::REDIRECTED;
@@ -55,14 +56,14 @@ impl Failure {
         http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR)
     }
 
+    /// Returns the failure that a Status tells.
+    pub(crate) fn of_status(status: Status) -> Self {
+        Self(Box::new(status))
+    }
+
     /// Returns true if the request is told to be bad.
     pub(crate) fn is_bad_request(&self) -> bool {
         self.code() == http::StatusCode::BAD_REQUEST
-    }
-
-    /// Returns true if the path does not have the method.
-    pub(crate) fn is_method_not_allowed(&self) -> bool {
-        self.code() == http::StatusCode::METHOD_NOT_ALLOWED
     }
 
     /// Returns the retry delay in seconds, if the failure has one.
@@ -116,19 +117,6 @@ impl Failure {
             "MethodNotAllowed",
             "the server does not allow this method on the requested resource",
         )
-    }
-
-    /// Returns the 405 for a watch of a resource that can only be read.
-    pub(crate) fn watch_not_supported(resource: &Resource) -> Self {
-        let name = resource.qualified_name();
-        let message = format!("watch is not supported on resources of kind {name:?}");
-        let details = StatusDetails {
-            group: resource.group_version.group.clone(),
-            kind: resource.plural.clone(),
-            ..StatusDetails::default()
-        };
-        let status = Status::failure(405, "MethodNotAllowed", message);
-        Self(Box::new(status.with_details(details)))
     }
 
     /// Returns the 404 for a resource that is not served.

@@ -122,11 +122,11 @@ impl Format {
 }
 
 impl Clause {
-    /// Returns the value of a parameter.
+    /// Returns the last value of a parameter.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters
             .iter()
-            .find(|(known, _)| known == name)
+            .rfind(|(known, _)| known == name)
             .map(|(_, value)| value.as_str())
     }
 
@@ -138,29 +138,45 @@ impl Clause {
     /// Returns true if the clause accepts one of these subtypes.
     pub(super) fn accepts(&self, kind: &str, subtypes: &[&str]) -> bool {
         let subtype = self.subtype.as_str();
-        matches!(&self.kind, it if it == "*" || it == kind)
-            && (subtype == "*" || subtypes.contains(&subtype))
+        match (self.kind.as_str(), subtype) {
+            ("*", subtype) => subtype == "*",
+            (known, subtype) => known == kind && (subtype == "*" || subtypes.contains(&subtype)),
+        }
     }
 
     /// Returns the first of the known syntaxes that the clause accepts.
     pub(super) fn format(&self) -> Option<Format> {
-        if self.kind != "*" && self.kind != "application" {
-            return None;
-        }
-        match self.subtype.as_str() {
-            "*" | "json" => Some(Format::Json),
-            "yaml" if self.kind == "application" => Some(Format::Yaml),
-            "vnd.kubernetes.protobuf" if self.kind == "application" => Some(Format::Protobuf),
+        match (self.kind.as_str(), self.subtype.as_str()) {
+            ("*" | "application", "*") | ("application", "json") => Some(Format::Json),
+            ("application", "yaml") => Some(Format::Yaml),
+            ("application", "vnd.kubernetes.protobuf") => Some(Format::Protobuf),
             _ => None,
         }
+    }
+
+    /// Returns true if the clause asks for another object than that of the path.
+    fn converts(&self) -> bool {
+        ["as", "g", "v"]
+            .iter()
+            .any(|it| self.parameter(it).is_some())
+    }
+
+    /// Returns true if the parameters that tell neither form nor indentation are such that the clause can be used.
+    fn is_allowed(&self, format: Format) -> bool {
+        let streams = match self.parameter("stream") {
+            None | Some("") => true,
+            Some(stream) => stream == "watch" && format != Format::Yaml,
+        };
+        streams && matches!(self.parameter("sv"), None | Some("" | "v1"))
     }
 
     /// Returns the form that the parameters ask for; `None` for one that is not known here, or not in the clause's
     /// syntax.
     fn form(&self) -> Option<ObjectForm> {
-        let Some(kind) = self.parameter("as") else {
+        if !self.converts() {
             return Some(ObjectForm::Whole);
-        };
+        }
+        let kind = self.parameter("as").unwrap_or_default();
         let meta = self.parameter("g") == Some("meta.k8s.io")
             && matches!(self.parameter("v"), Some("v1" | "v1beta1"));
         match kind {
@@ -181,6 +197,20 @@ impl Clause {
 }
 
 impl Output {
+    /// Returns how the events of a watch are written if its list would be written in this way, which is JSON or
+    /// protobuf.
+    ///
+    /// # Errors
+    /// 406 for YAML, which has no streams.
+    pub(super) fn of_stream(self) -> Result<Self, Failure> {
+        let format = match self.format {
+            Format::Json | Format::PrettyJson => Format::Json,
+            Format::Protobuf => Format::Protobuf,
+            Format::Yaml => return Err(Failure::not_acceptable(STREAM_MEDIA_TYPES)),
+        };
+        Ok(Self { format, ..self })
+    }
+
     /// Adds the query's options of tables to a form that is one.
     ///
     /// # Errors
@@ -203,37 +233,59 @@ impl Output {
     }
 }
 
-/// Returns the clauses of the Accept header, best first; everything is accepted if there is none.
-pub(super) fn clauses(headers: &HeaderMap) -> Vec<Clause> {
-    let accept = headers
+/// Returns the first Accept header; everything is accepted if there is none.
+fn accepted(headers: &HeaderMap) -> &str {
+    headers
         .get(ACCEPT)
         .and_then(|value| value.to_str().ok())
-        .filter(|value| !value.trim().is_empty())
-        .unwrap_or("*/*");
-    let mut clauses: Vec<Clause> = accept
+        .filter(|value| !value.is_empty())
+        .unwrap_or("*/*")
+}
+
+/// Returns the clauses of the Accept header, best first; everything is accepted if there is none.
+pub(super) fn clauses(headers: &HeaderMap) -> Vec<Clause> {
+    let mut clauses: Vec<Clause> = accepted(headers)
         .split(',')
         .take(ACCEPT_CLAUSES_MAX)
         .filter_map(parse_clause)
         .collect();
-    let specificity =
-        |clause: &Clause| u8::from(clause.kind != "*") + u8::from(clause.subtype != "*");
-    clauses.sort_by(|one, other| {
-        other
-            .quality
-            .total_cmp(&one.quality)
-            .then(specificity(other).cmp(&specificity(one)))
-    });
+    // The order is that of Go's insertion sort, since its comparison is no order: wildcards go back whatever their
+    // quality is.
+    for next in 1..clauses.len() {
+        let mut at = next;
+        while at > 0 && goes_before(&clauses[at], &clauses[at - 1]) {
+            clauses.swap(at, at - 1);
+            at -= 1;
+        }
+    }
     clauses
 }
 
-/// Decides how an object or a list is written. Its metadata alone can always be `in_protobuf`.
+fn goes_before(one: &Clause, other: &Clause) -> bool {
+    one.quality > other.quality
+        || one.kind != "*" && other.kind == "*"
+        || one.subtype != "*" && other.subtype == "*"
+}
+
+/// Returns true if a media type of the Accept header is one that the path produces, letter by letter. Wildcards are
+/// known only as `*/*` here.
+pub(super) fn is_produced(headers: &HeaderMap, produced: &[&str]) -> bool {
+    let mut types = accepted(headers).split(',');
+    types.any(|it| {
+        let kind = it.split(';').next().unwrap_or_default().trim_matches(' ');
+        kind == "*/*" || produced.contains(&kind)
+    })
+}
+
+/// Decides how an object or a list is written. Its metadata alone can always be `in_protobuf`. The media types that the
+/// path has are `produced`; there are none for custom resources, whose paths are not known by them.
 ///
 /// # Errors
 /// 406 when nothing that is accepted can be written.
 pub(super) fn negotiate(
     headers: &HeaderMap,
     pretty: bool,
-    produced: &[&str],
+    produced: Option<&[&str]>,
     in_protobuf: bool,
 ) -> Result<Output, Failure> {
     choose(headers, pretty, produced, |format, form| {
@@ -248,9 +300,10 @@ pub(super) fn negotiate(
 pub(super) fn negotiate_whole(
     headers: &HeaderMap,
     pretty: bool,
+    produced: Option<&[&str]>,
     in_protobuf: bool,
 ) -> Result<Output, Failure> {
-    choose(headers, pretty, OBJECT_MEDIA_TYPES, |format, form| {
+    choose(headers, pretty, produced, |format, form| {
         (in_protobuf || format != Format::Protobuf) && !matches!(form, ObjectForm::Table(_))
     })
 }
@@ -259,69 +312,39 @@ pub(super) fn negotiate_whole(
 fn choose(
     headers: &HeaderMap,
     pretty: bool,
-    produced: &[&str],
+    produced: Option<&[&str]>,
     fits: impl Fn(Format, ObjectForm) -> bool,
 ) -> Result<Output, Failure> {
-    let clauses = clauses(headers);
-    if !clauses.iter().any(|clause| clause.format().is_some()) {
+    if let Some(produced) = produced.filter(|it| !is_produced(headers, it)) {
         return Err(Failure::not_produced(produced));
     }
-    for clause in clauses {
-        let streams = clause.parameter("stream").is_some_and(|it| !it.is_empty());
-        if let (Some(format), Some(form), false) = (clause.format(), clause.form(), streams) {
-            if !fits(format, form) {
-                continue;
-            }
-            let format =
-                if format == Format::Json && (pretty || clause.parameter("pretty") == Some("1")) {
-                    Format::PrettyJson
-                } else {
-                    format
-                };
-            return Ok(Output { format, form });
+    for clause in clauses(headers) {
+        let (Some(format), Some(form)) = (clause.format(), clause.form()) else {
+            continue;
+        };
+        if !clause.is_allowed(format) || !fits(format, form) {
+            continue;
         }
+        let is_pretty = pretty || clause.parameter("pretty") == Some("1");
+        let format = match format {
+            Format::Json if is_pretty => Format::PrettyJson,
+            other => other,
+        };
+        return Ok(Output { format, form });
     }
     Err(Failure::not_acceptable(OBJECT_MEDIA_TYPES))
 }
 
-/// Decides how the events of a watch are written, which is JSON or protobuf.
-///
-/// # Errors
-/// 406 when nothing that is accepted can be written.
-pub(super) fn negotiate_stream(headers: &HeaderMap, in_protobuf: bool) -> Result<Output, Failure> {
-    let clauses = clauses(headers);
-    if !clauses.iter().any(|clause| clause.format().is_some()) {
-        return Err(Failure::not_produced(LIST_MEDIA_TYPES));
-    }
-    clauses
-        .iter()
-        .filter(|clause| matches!(clause.parameter("stream"), None | Some("" | "watch")))
-        .find_map(|clause| {
-            let form = clause.form()?;
-            match clause.format()? {
-                Format::Json | Format::PrettyJson => Some(Output {
-                    format: Format::Json,
-                    form,
-                }),
-                Format::Protobuf if in_protobuf || form != ObjectForm::Whole => Some(Output {
-                    format: Format::Protobuf,
-                    form,
-                }),
-                Format::Protobuf | Format::Yaml => None,
-            }
-        })
-        .ok_or_else(|| Failure::not_acceptable(STREAM_MEDIA_TYPES))
-}
-
 /// Chooses the encoding of a failure's Status: indented JSON if nothing accepted fits.
 pub(super) fn status_format(headers: &HeaderMap, pretty: bool) -> Format {
-    let accepted = clauses(headers)
-        .into_iter()
-        .filter(|clause| clause.parameter("as").is_none())
-        .find_map(|clause| clause.format());
+    let accepted = clauses(headers).into_iter().find_map(|clause| {
+        let format = clause.format().filter(|it| clause.is_allowed(*it))?;
+        let is_pretty = pretty || clause.parameter("pretty") == Some("1");
+        (!clause.converts()).then_some((format, is_pretty))
+    });
     match accepted {
-        Some(Format::Json) if !pretty => Format::Json,
-        Some(format @ (Format::Yaml | Format::Protobuf)) => format,
+        Some((Format::Json, false)) => Format::Json,
+        Some((format @ (Format::Yaml | Format::Protobuf), _)) => format,
         _ => Format::PrettyJson,
     }
 }
@@ -357,24 +380,37 @@ pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
         })
 }
 
+/// Parses a clause as goautoneg does: it knows no quotes, and forgets parameters without a value or with another `=`.
 fn parse_clause(text: &str) -> Option<Clause> {
-    let mut parts = text.split(';');
-    let (kind, subtype) = match parts.next()?.trim() {
-        "*" => ("*", "*"),
-        other => other.split_once('/')?,
+    let mut parts = text.trim_matches(' ').split(';');
+    let media_type = parts.next()?;
+    let (kind, subtype) = media_type.split_once('/').unwrap_or((media_type, ""));
+    let (kind, subtype) = match (kind.trim_matches(' '), subtype) {
+        ("*", "") => ("*", "*"),
+        (_, "") => return None,
+        (kind, subtype) => (kind, subtype.trim_matches(' ')),
     };
+    if subtype.contains('/') {
+        return None;
+    }
     let mut clause = Clause {
-        kind: kind.trim().to_ascii_lowercase(),
-        subtype: subtype.trim().to_ascii_lowercase(),
+        kind: kind.to_owned(),
+        subtype: subtype.to_owned(),
         parameters: Vec::new(),
         quality: 1.0,
     };
     for part in parts {
-        let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        let (name, value) = (name.trim(), value.trim().trim_matches('"'));
+        let Some((name, value)) = part.split_once('=') else {
+            continue;
+        };
+        if value.is_empty() || value.contains('=') {
+            continue;
+        }
+        let name = name.trim_matches(' ');
         if name == "q" {
-            clause.quality = value.parse().unwrap_or(1.0);
+            clause.quality = value.parse().unwrap_or(0.0);
         } else {
+            let value = value.trim_matches(' ');
             clause.parameters.push((name.to_owned(), value.to_owned()));
         }
     }
@@ -392,12 +428,12 @@ mod tests {
     }
 
     fn chosen(value: &str) -> Output {
-        negotiate(&accept(value), false, OBJECT_MEDIA_TYPES, true).expect(value)
+        negotiate(&accept(value), false, Some(OBJECT_MEDIA_TYPES), true).expect(value)
     }
 
     fn message(value: &str) -> String {
-        let failure =
-            negotiate(&accept(value), false, LIST_MEDIA_TYPES, true).expect_err("not acceptable");
+        let failure = negotiate(&accept(value), false, Some(LIST_MEDIA_TYPES), true)
+            .expect_err("not acceptable");
         failure.status().message.clone()
     }
 
@@ -409,8 +445,8 @@ mod tests {
             Format::Yaml
         );
         assert_eq!(
-            chosen("application/yaml;q=0.1,*/*;q=0.2").format,
-            Format::Json
+            chosen("*/*;q=0.2,application/yaml;q=0.1").format,
+            Format::Yaml
         );
         assert_eq!(
             chosen("application/xml, application/json").format,
@@ -447,9 +483,9 @@ mod tests {
         let protobuf = table("vnd.kubernetes.protobuf", "v1");
         assert!(message(&protobuf).starts_with("only the following media types are accepted"));
         assert_eq!(version(&format!("{protobuf},{old}")), "v1beta1");
-        let stream = negotiate_stream(&accept(&format!("{protobuf},{new}")), true);
+        let stream = chosen(&format!("{protobuf},{new}")).of_stream();
         assert_eq!(stream.expect("JSON").format, Format::Json);
-        assert!(negotiate_stream(&accept(&table("yaml", "v1")), true).is_err());
+        assert!(chosen(&table("yaml", "v1")).of_stream().is_err());
     }
 
     #[test]
@@ -489,22 +525,75 @@ mod tests {
     }
 
     #[test]
+    fn parameters_are_read_as_goautoneg_does() {
+        let json = "application/json";
+        let table = format!("{json};as=Table;v=v1;g=meta.k8s.io");
+        for text in [
+            format!("{json};as=;v=;g="),
+            format!("{json};AS=Table;V=v1;G=meta.k8s.io"),
+            format!("{json};as=Table=x"),
+            format!("{json};stream=watch"),
+            format!("{json};sv=v1"),
+            format!("{json};q=x"),
+        ] {
+            assert_eq!(chosen(&text).form, ObjectForm::Whole, "{text}");
+        }
+        assert!(matches!(
+            chosen(&format!("{table};x=y")).form,
+            ObjectForm::Table(_)
+        ));
+        let last = chosen(&format!("{table};as=PartialObjectMetadata"));
+        assert_eq!(last.form, ObjectForm::Metadata);
+        for text in [
+            format!("{json};v=v1"),
+            format!("{json};g=meta.k8s.io"),
+            format!("{json};as=\"Table\";v=\"v1\";g=\"meta.k8s.io\""),
+            format!("{json};stream=x"),
+            format!("{json};sv=v2"),
+            "application/yaml;stream=watch".to_owned(),
+        ] {
+            assert!(message(&text).starts_with("only the following"), "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_know_their_media_types_letter_by_letter() {
+        for text in [
+            "*",
+            "application/*",
+            "APPLICATION/JSON",
+            "*/json",
+            ",",
+            "json",
+        ] {
+            assert!(message(text).starts_with("406: Not Acceptable"), "{text}");
+            let custom = negotiate(&accept(text), false, None, true);
+            assert_eq!(custom.is_ok(), text.ends_with('*'), "{text}");
+        }
+        assert_eq!(chosen("application/xml,*/*;q=0.1").format, Format::Json);
+    }
+
+    #[test]
     fn streams_are_json_or_protobuf() {
-        let stream = |text: &str| negotiate_stream(&accept(text), true).expect(text);
+        let stream = |text: &str| chosen(text).of_stream().expect(text);
         let json = stream("application/json;stream=watch");
         assert_eq!((json.format, json.form), (Format::Json, ObjectForm::Whole));
         let both = "application/vnd.kubernetes.protobuf,application/json";
         assert_eq!(stream(both).format, Format::Protobuf);
-        let plain = negotiate_stream(&accept(both), false).expect("JSON");
+        let plain = negotiate(&accept(both), false, None, false).expect("JSON");
         assert_eq!(plain.format, Format::Json);
-        assert!(negotiate_stream(&accept("application/yaml"), true).is_err());
+        assert!(
+            chosen("application/yaml,application/json")
+                .of_stream()
+                .is_err()
+        );
     }
 
     #[test]
     fn kinds_without_protobuf_fall_back() {
         let protobuf = "application/vnd.kubernetes.protobuf";
         assert_eq!(chosen(protobuf).format, Format::Protobuf);
-        let without = |text: &str| negotiate(&accept(text), false, OBJECT_MEDIA_TYPES, false);
+        let without = |text: &str| negotiate(&accept(text), false, Some(OBJECT_MEDIA_TYPES), false);
         let found = without(&format!("{protobuf},application/json")).expect("JSON");
         assert_eq!(found.format, Format::Json);
         let metadata = ";as=PartialObjectMetadata;v=v1;g=meta.k8s.io";

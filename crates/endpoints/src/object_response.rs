@@ -242,6 +242,14 @@ fn list_metadata(list: &List) -> Value {
 
 /// Returns the name of a kind's Go type in kube-apiserver.
 fn go_type(resource: &Resource, kind: &str) -> String {
+    if resource.is_custom() {
+        let list = if kind == resource.list_kind {
+            "List"
+        } else {
+            ""
+        };
+        return format!("*unstructured.Unstructured{list}");
+    }
     format!(
         "*{}.{kind}",
         super::decode::go_package(&resource.group_version.group)

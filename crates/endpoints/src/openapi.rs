@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LAST_MODIFIED,
+    LOCATION, VARY,
+};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use ringwatch::clock::Clock;
 use ringwatch_http::{ResponseBody, full};
@@ -13,10 +16,9 @@ use ringwatch_openapi::{
     Document, Documents, OpenApi, OpenApiVersion, ServedParts, Syntax, V2, V3,
 };
 use ringwatch_registry::Store;
-use sha2::{Digest, Sha512};
 
 use super::api_config::ApiConfig;
-use super::errors::{self, Failure};
+use super::errors;
 use super::params::Query;
 use super::respond::respond;
 use super::{negotiation, response};
@@ -46,27 +48,25 @@ impl OpenApiEndpoint<'_> {
     /// Answers a request for a document.
     pub(super) async fn answer(
         self,
-        method: &Method,
         path: &str,
         query: &Query,
         headers: &HeaderMap,
     ) -> Response<ResponseBody> {
-        if method != Method::GET && method != Method::HEAD {
-            let format = negotiation::status_format(headers, false);
-            return response::failure(format, &Failure::method_not_allowed());
-        }
+        // kube-apiserver answers without looking at the method.
+        let now = self.clock.wall();
         if path == V2 {
-            return self.v2(headers).await;
+            return with_time(self.v2(headers).await, now);
         }
-        match path.trim_start_matches(V3).trim_matches('/') {
-            "" => index(headers, self.api.index().await),
+        let response = match path.trim_start_matches(V3).trim_matches('/') {
+            "" => index(self.api.index().await),
             root => self.v3(root, query, headers).await,
-        }
+        };
+        with_time(response, now)
     }
 
     async fn v2(self, headers: &HeaderMap) -> Response<ResponseBody> {
         let Some(syntax) = wanted(headers, OpenApiVersion::V2) else {
-            return not_acceptable();
+            return not_acceptable(OpenApiVersion::V2);
         };
         let made = self.api.v2(self.documents, syntax).await;
         document(headers, OpenApiVersion::V2, syntax, made, None)
@@ -77,7 +77,7 @@ impl OpenApiEndpoint<'_> {
             return response::page_not_found();
         };
         let Some(syntax) = wanted(headers, OpenApiVersion::V3) else {
-            return not_acceptable();
+            return not_acceptable(OpenApiVersion::V3);
         };
         let hash = version.hash().await;
         let asked = Some(query.first("hash")).filter(|asked| !asked.is_empty());
@@ -157,25 +157,45 @@ fn document(
         }
     };
     let mut response = tagged(headers, media_type, &document.hash, document.content);
+    vary(&mut response, form);
+    let answer = response.headers_mut();
+    if let Some(now) = hashed {
+        answer.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+        let end = now.saturating_add(ALWAYS).unwrap_or(now);
+        answer.extend(HeaderValue::try_from(http_time(end)).map(|end| (EXPIRES, end)));
+    }
+    response
+}
+
+/// Answers with the index of the v3 documents, whose media type kube-apiserver has Go's library guess.
+fn index(content: Vec<u8>) -> Response<ResponseBody> {
+    let media_type = "text/plain; charset=utf-8";
+    respond(StatusCode::OK, media_type, full(content))
+}
+
+/// Adds what Go's library tells about content that it serves: that a part of it may be asked for, which is not heeded
+/// here, and the time of its last change, which is now.
+fn with_time(mut response: Response<ResponseBody>, now: Timestamp) -> Response<ResponseBody> {
+    if matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED) {
+        let answer = response.headers_mut();
+        answer.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        let now = HeaderValue::try_from(http_time(now));
+        answer.extend(now.map(|now| (LAST_MODIFIED, now)));
+    }
+    response
+}
+
+fn http_time(time: Timestamp) -> String {
+    time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}
+
+/// Adds the headers of requests on which a document depends.
+fn vary(response: &mut Response<ResponseBody>, form: OpenApiVersion) {
     let answer = response.headers_mut();
     if form == OpenApiVersion::V2 {
         answer.append(VARY, HeaderValue::from_static("Accept-Encoding"));
     }
     answer.append(VARY, HeaderValue::from_static("Accept"));
-    if let Some(now) = hashed {
-        answer.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
-        let end = now.saturating_add(ALWAYS).unwrap_or(now);
-        let end = end.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-        answer.extend(HeaderValue::try_from(end).map(|end| (EXPIRES, end)));
-    }
-    response
-}
-
-/// Answers with the index of the v3 documents: 200, or 304 if the client has it already.
-fn index(headers: &HeaderMap, content: Vec<u8>) -> Response<ResponseBody> {
-    let digest = Sha512::digest(&content);
-    let hash: String = digest.iter().map(|byte| format!("{byte:02X}")).collect();
-    tagged(headers, JSON, &hash, content.into())
 }
 
 /// Answers with content and its ETag, or with 304 if the client has it.
@@ -215,8 +235,9 @@ fn moved(url: &str) -> Response<ResponseBody> {
 }
 
 /// Answers that the client accepts no form of the document: 406.
-fn not_acceptable() -> Response<ResponseBody> {
+fn not_acceptable(form: OpenApiVersion) -> Response<ResponseBody> {
     let mut response = Response::new(full(Bytes::new()));
     *response.status_mut() = errors::NOT_ACCEPTABLE;
+    vary(&mut response, form);
     response
 }

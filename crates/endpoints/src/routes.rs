@@ -18,6 +18,8 @@ pub(super) struct Routes {
     storeless: HashMap<(GroupVersion, String), Arc<Resource>>,
     /// The groups and versions that are served.
     versions: HashSet<GroupVersion>,
+    /// The groups and versions of custom resources among them.
+    custom_versions: HashSet<GroupVersion>,
     /// The kinds that bodies may name.
     kinds: HashSet<(GroupVersion, String)>,
 }
@@ -60,6 +62,10 @@ impl Routes {
         Self {
             kinds: kinds.collect(),
             versions: resources().map(|it| it.group_version.clone()).collect(),
+            custom_versions: resources()
+                .filter(|it| it.is_custom())
+                .map(|it| it.group_version.clone())
+                .collect(),
             stores: stores
                 .iter()
                 .map(|store| (key(store.resource()), Arc::clone(store)))
@@ -109,6 +115,10 @@ impl Routes {
             return Ok(Route::Review(resource));
         }
         let Some(store) = self.stores.get(&key) else {
+            // The paths of custom resources are those of their definitions alone.
+            if self.custom_versions.contains(&key.0) {
+                return Err(NoRoute::Nothing);
+            }
             return Err(NoRoute::Refused(Failure::no_such_resource()));
         };
         let verb = check_path(store.resource(), info).map_err(NoRoute::Refused)?;
@@ -126,13 +136,17 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<Verb, Failure> 
         &resource.verbs
     } else {
         let subresource = resource.subresource(&info.subresource);
-        &subresource.ok_or_else(Failure::no_such_resource)?.verbs
+        let subresource = subresource.ok_or_else(|| match resource.is_custom() {
+            true => Failure::no_such_part(resource, &info.name),
+            false => Failure::no_such_resource(),
+        });
+        &subresource?.verbs
     };
     let verb = verb_of(info).ok_or_else(Failure::method_not_allowed)?;
     let whole = info.name.is_empty() && matches!(verb, Verb::Create | Verb::DeleteCollection);
     let is_read = info.subresource.is_empty() && verbs.contains(&Verb::List);
-    if verb == Verb::Watch && is_read && !verbs.contains(&verb) {
-        return Err(Failure::watch_not_supported(resource));
+    if !verbs.contains(&verb) && (verb == Verb::Watch && is_read || resource.is_custom()) {
+        return Err(Failure::verb_not_supported(resource, verb));
     }
     if across && whole || !verbs.contains(&verb) {
         return Err(Failure::method_not_allowed());

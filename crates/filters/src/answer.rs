@@ -1,18 +1,23 @@
 //! Responses that the filters give themselves, in kube-apiserver's words.
 
-use http::header::{CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderValue, Response};
+use http::header::{RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderMap, HeaderValue, Response};
 use ringwatch_endpoints::{Metrics, Refusal, RequestInfo, TextError};
-use ringwatch_http::{ResponseBody, full};
+use ringwatch_http::ResponseBody;
 
-/// Responds with a refusal as a Status, and Retry-After if it says so.
+/// Responds with a refusal as a Status in JSON, and Retry-After if it says so.
 pub(super) fn refused(refusal: &Refusal) -> Response<ResponseBody> {
-    let mut body = serde_json::to_vec(&refusal.status()).unwrap_or_default();
-    body.push(b'\n');
-    let mut response = Response::new(full(body));
-    *response.status_mut() = refusal.code();
+    refused_to(refusal, &HeaderMap::new(), "")
+}
+
+/// Responds with a refusal as [`refused`], to a request with these headers and this query.
+pub(super) fn refused_to(
+    refusal: &Refusal,
+    headers: &HeaderMap,
+    query: &str,
+) -> Response<ResponseBody> {
+    let mut response = refusal.response(headers, query);
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if matches!(refusal, Refusal::Ending | Refusal::NobodyImpersonated(_)) {
         let no_sniff = HeaderValue::from_static("nosniff");
         headers.insert(X_CONTENT_TYPE_OPTIONS, no_sniff);

@@ -1,6 +1,7 @@
 //! Access reviews and token reviews, which are answered and never stored.
 
 mod access;
+mod metadata;
 mod token;
 
 use http::{HeaderMap, Response, StatusCode};
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use crate::decode::{self, ExpectedKind, REVIEW_BYTES_MAX, read_body};
 use crate::errors::{About, Failure};
 use crate::memory_gate::MemoryGate;
-use crate::negotiation::negotiate_whole;
+use crate::negotiation::{OBJECT_MEDIA_TYPES, negotiate_whole};
 use crate::params::{Query, WriteKind, WriteParams};
 use crate::response;
 use crate::routes::Routes;
@@ -59,7 +60,12 @@ pub(crate) async fn review(
     let resource = review.resource;
     let version = resource.group_version.to_string();
     let in_protobuf = codec::kind(&version, &resource.kind).is_some();
-    let output = negotiate_whole(review.headers, review.pretty, in_protobuf)?;
+    let output = negotiate_whole(
+        review.headers,
+        review.pretty,
+        Some(OBJECT_MEDIA_TYPES),
+        in_protobuf,
+    )?;
     let content = read_body(
         review.memory,
         &review.context.user,

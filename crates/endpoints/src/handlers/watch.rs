@@ -48,7 +48,7 @@ pub(crate) async fn watch(
     call: &Call<'_>,
     terms: WatchTerms,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let output = call.stream_output()?;
+    let output = call.list_output()?;
     let mut params = call.list_params()?;
     if !call.name().is_empty() {
         params.select_name(call.name())?;
@@ -57,6 +57,7 @@ pub(crate) async fn watch(
         .timeout()
         .unwrap_or_else(|| between_one_and_two_times(terms.default_timeout));
     let mut options = params.into_options(call.about())?;
+    let output = output.of_stream()?;
     let with_state = options.send_initial_events == Some(true);
     let spans = WatchSpans::start(call, with_state, output);
     let begun = call.context.clock.now();

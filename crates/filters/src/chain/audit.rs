@@ -94,7 +94,8 @@ pub(super) async fn refuse(
     state: &mut RequestState<'_>,
     refusal: &Refusal,
 ) -> Response<Body> {
-    let response = answer::refused(refusal).map(Body::from);
+    let response = answer::refused_to(refusal, state.request.headers(), state.query());
+    let response = response.map(Body::from);
     let recording = filters.auditor.as_ref().and_then(|it| begin(it, state));
     let Some(recording) = recording else {
         return response;

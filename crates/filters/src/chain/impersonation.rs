@@ -53,7 +53,9 @@ pub(super) fn impersonation<'a>(
             Ok(Err(NotImpersonated::Refused(refusal))) => return refusal.map(Body::from),
             Ok(Err(NotImpersonated::NoUser(identity))) => {
                 let refusal = Refusal::NobodyImpersonated(identity);
-                return answer::refused(&refusal).map(Body::from);
+                let headers = state.request.headers();
+                let response = answer::refused_to(&refusal, headers, state.query());
+                return response.map(Body::from);
             }
             Err(TooMany) => {
                 return answer::too_many(&filters.limits.metrics, &state.info).map(Body::from);

@@ -20,10 +20,14 @@ pub(super) fn priority_and_fairness<'a>(
     let Some(fairness) = &filters.limits.fairness else {
         return next.run(filters, state);
     };
+    let is_long_running = state.info.is_long_running();
+    if is_long_running && state.info.verb != RequestVerb::Resource(Verb::Watch) {
+        return next.run(filters, state);
+    }
     Box::pin(async move {
         let attributes = state.info.attributes(&state.user);
         let classification = fairness.classify(&attributes);
-        let turn = if state.info.is_long_running() {
+        let turn = if is_long_running {
             Ok(None)
         } else {
             let from = filters.clock.now();

@@ -43,14 +43,41 @@ fn time_limit(query: &str, most: Duration) -> Result<Duration, String> {
     if value.is_empty() {
         return Ok(most);
     }
-    let wanted = duration::parse(&value).map_err(|_| {
-        format!("invalid timeout specified in the request URL - time: invalid duration {value:?}")
+    // A time before the request is as good as none.
+    let (is_before, text) = match value.strip_prefix('-') {
+        Some(text) => (true, text),
+        None => (false, value.as_str()),
+    };
+    let wanted = duration::parse(text).map_err(|_| {
+        let why = complaint(text);
+        format!("invalid timeout specified in the request URL - time: {why}duration {value:?}")
     })?;
-    Ok(if wanted.is_zero() {
+    Ok(if wanted.is_zero() || is_before {
         most
     } else {
         wanted.min(most)
     })
+}
+
+/// Returns the words of Go about a text without sign that is no duration, as far as the text itself.
+fn complaint(text: &str) -> String {
+    let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    while !rest.is_empty() {
+        let unit = rest.trim_start_matches(is_number);
+        let number = &rest[..rest.len() - unit.len()];
+        if !number.contains(|letter: char| letter.is_ascii_digit()) {
+            break;
+        }
+        let end = unit.find(is_number).unwrap_or(unit.len());
+        let (unit, after) = unit.split_at(end);
+        match unit {
+            "" => return "missing unit in ".to_owned(),
+            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => rest = after,
+            unit => return format!("unknown unit {unit:?} in "),
+        }
+    }
+    "invalid ".to_owned()
 }
 
 #[cfg(test)]
@@ -67,12 +94,18 @@ mod tests {
         );
         assert_eq!(time_limit("timeout=5m", most), Ok(most));
         assert_eq!(time_limit("timeout=0s", most), Ok(most));
-        assert_eq!(
-            time_limit("timeout=soon", most),
-            Err(
-                "invalid timeout specified in the request URL - time: invalid duration \"soon\""
-                    .into()
-            )
-        );
+        assert_eq!(time_limit("timeout=-1s", most), Ok(most));
+        for (value, why) in [
+            ("soon", "invalid duration"),
+            (".s", "invalid duration"),
+            ("5", "missing unit in duration"),
+            ("5x", "unknown unit \"x\" in duration"),
+            ("1m5", "missing unit in duration"),
+        ] {
+            let expected =
+                format!("invalid timeout specified in the request URL - time: {why} {value:?}");
+            let found = time_limit(&format!("timeout={value}"), most);
+            assert_eq!(found, Err(expected));
+        }
     }
 }

@@ -6,6 +6,8 @@ use ringwatch_apimachinery::{Error, FieldError, FieldErrorKind, User};
 use ringwatch_authorization::{Attributes, Authorizer, Rule, SelfRules};
 use serde_json::{Map, Value, json};
 
+use super::metadata::metadata_error;
+
 /// Returns the status of an access review about a user: the decision of the configured authorizer.
 pub(super) async fn decide(
     authorizer: &Authorizer,
@@ -251,7 +253,7 @@ pub(super) fn check_local(review: &Value, namespace: &str) -> Result<(), Error> 
     }
     if let Some(path) = attributes(review, "nonResourceAttributes") {
         let why = "disallowed on this kind of request";
-        errors.push(wrong_path(path, why));
+        errors.push(path_error(path, why));
     }
     refuse(errors)?;
     if own == namespace {
@@ -266,13 +268,6 @@ fn attributes<'a>(review: &'a Value, name: &str) -> Option<&'a Value> {
     found.filter(|it| !it.is_null())
 }
 
-/// Makes an error about the attributes of a path, which Kubernetes shows as its internal type.
-fn wrong_path(path: &Value, why: &str) -> FieldError {
-    let text = |name: &str| path[name].as_str().unwrap_or_default();
-    let shown = json!({"Path": text("path"), "Verb": text("verb")});
-    FieldError::invalid("spec.nonResourceAttributes", &shown, why)
-}
-
 fn attribute_errors(review: &Value) -> Vec<FieldError> {
     let resource = attributes(review, "resourceAttributes");
     let error = match (resource, attributes(review, "nonResourceAttributes")) {
@@ -281,7 +276,7 @@ fn attribute_errors(review: &Value) -> Vec<FieldError> {
             &Value::Null,
             "exactly one of nonResourceAttributes or resourceAttributes must be specified",
         )),
-        (Some(_), Some(path)) => Some(wrong_path(
+        (Some(_), Some(path)) => Some(path_error(
             path,
             "cannot be specified in combination with resourceAttributes",
         )),
@@ -381,27 +376,12 @@ fn requirement_errors(requirement: &Value, path: &str, of_labels: bool) -> Vec<F
     of_key
 }
 
-/// Returns the error in the metadata of a review, which has none but managed fields and, of a local one, a namespace.
-fn metadata_error(review: &Value, is_local: bool) -> Option<FieldError> {
-    let metadata = review.get("metadata")?.as_object()?;
-    let may_be = |name: &str| name == "managedFields" || is_local && name == "namespace";
-    let is_zero = |value: &Value| match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        Value::Number(number) => number.as_i64() == Some(0),
-        Value::Bool(_) => false,
-    };
-    let found = metadata
-        .iter()
-        .any(|(name, value)| !may_be(name) && !is_zero(value));
-    let why = if is_local {
-        "must be empty except for namespace"
-    } else {
-        "must be empty"
-    };
-    found.then(|| FieldError::invalid("metadata", &json!(metadata), why))
+/// Returns the error about the attributes of a path, as their Go type shows them.
+fn path_error(path: &Value, why: &str) -> FieldError {
+    let text = |name: &str| json!(path[name].as_str().unwrap_or_default());
+    let shown = format!("{{\"Path\":{},\"Verb\":{}}}", text("path"), text("verb"));
+    let field = "spec.nonResourceAttributes";
+    FieldError::new(FieldErrorKind::Invalid, field, format!("{shown}: {why}"))
 }
 
 fn refuse(errors: Vec<FieldError>) -> Result<(), Error> {
