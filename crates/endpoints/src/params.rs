@@ -5,7 +5,7 @@ mod list_options;
 mod query;
 pub(crate) mod write_options;
 
-pub(super) use delete_options::read_delete_options;
+pub(super) use delete_options::{SCHEME, read_delete_options};
 pub(super) use list_options::ListParams;
 pub(super) use query::Query;
 pub(super) use write_options::{

@@ -44,6 +44,7 @@ pub use informer::{Informer, ListWatch};
 pub use object_names::check_names;
 pub use options::{
     CreateOptions, DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, UpdateOptions,
+    orphaned_twice,
 };
 
 pub use resource::{Resource, ScalePaths, SelectorForm, ServedBy, Subresource, Verb};

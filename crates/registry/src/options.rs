@@ -84,6 +84,16 @@ impl PropagationPolicy {
     }
 }
 
+/// Returns the error about options that tell in two ways what becomes of an object's dependents.
+#[must_use]
+pub fn orphaned_twice(policy: &str) -> FieldError {
+    FieldError::invalid(
+        "propagationPolicy",
+        &policy.into(),
+        "orphanDependents and deletionPropagation cannot be both set",
+    )
+}
+
 impl DeleteOptions {
     /// Returns the options as the `DeleteOptions` object that admission sees.
     #[must_use]
@@ -123,21 +133,15 @@ impl DeleteOptions {
     #[must_use]
     pub fn validate(&self) -> Vec<FieldError> {
         let mut errors = match (self.orphan_dependents, self.propagation_policy) {
-            (Some(_), Some(policy)) => vec![FieldError::invalid(
-                "propagationPolicy",
-                &policy.name().into(),
-                "orphanDependents and deletionPropagation cannot be both set",
-            )],
+            (Some(_), Some(policy)) => vec![orphaned_twice(policy.name())],
             _ => Vec::new(),
         };
-        if self.ignore_store_read_error {
-            errors.extend(self.excluded_by_ignored_errors());
-        }
+        errors.extend(self.excluded_by_ignored_errors());
         errors
     }
 
-    /// Returns an error for each option that cannot be combined with `ignore_store_read_error`.
-    fn excluded_by_ignored_errors(&self) -> impl Iterator<Item = FieldError> {
+    /// Returns an error for each option that cannot be combined with `ignore_store_read_error`, if that is set.
+    pub fn excluded_by_ignored_errors(&self) -> impl Iterator<Item = FieldError> {
         let preconditions =
             self.precondition_uid.is_some() || self.precondition_resource_version.is_some();
         let set = [
@@ -147,10 +151,12 @@ impl DeleteOptions {
             ("gracePeriodSeconds", self.grace_period_seconds.is_some()),
             ("preconditions", preconditions),
         ];
-        set.into_iter().filter(|(_, set)| *set).map(|(name, _)| {
-            let why = format!("cannot be set together with .{name}");
-            FieldError::invalid(IGNORE_STORE_READ_ERROR, &true.into(), why)
-        })
+        let set = set.into_iter().filter(|(_, set)| *set);
+        set.filter(|_| self.ignore_store_read_error)
+            .map(|(name, _)| {
+                let why = format!("cannot be set together with .{name}");
+                FieldError::invalid(IGNORE_STORE_READ_ERROR, &true.into(), why)
+            })
     }
 }
 

@@ -118,13 +118,13 @@ fn continued(
     token: &str,
     version: u64,
 ) -> Result<Option<ListPlan>, StorageError> {
-    if version > 0 {
-        return Err(StorageError::ContinueWithVersion);
-    }
     if !options.recursive {
         return Ok(None);
     }
     let token = ContinueToken::decode(token, &folder(key))?;
+    if version > 0 {
+        return Err(StorageError::ContinueWithVersion);
+    }
     let ignore_limit = options.resource_version.is_some();
     Ok(Some(ListPlan {
         fresh: token
@@ -238,6 +238,9 @@ mod tests {
         options.resource_version = Some(ResourceVersion(3));
         let error = list("/pods/", &options).expect_err("both");
         assert!(matches!(error, StorageError::ContinueWithVersion));
+        options.predicate.continue_token = "x".to_owned();
+        let error = list("/pods/", &options).expect_err("no token");
+        assert!(matches!(error, StorageError::InvalidContinue(_)));
     }
 
     #[test]

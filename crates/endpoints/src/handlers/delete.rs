@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::decode::{self, REVIEW_BYTES_MAX};
 use crate::errors::Failure;
 use crate::object_response;
-use crate::params::read_delete_options;
+use crate::params::{SCHEME, read_delete_options};
 use crate::response;
 
 /// The verb that a user needs besides `delete` to delete an object that cannot be read.
@@ -85,10 +85,18 @@ fn document(call: &Call<'_>, content: &Bytes) -> Result<Option<Value>, Failure> 
         return Ok(None);
     }
     match decode::document(call.headers, content, ("v1", "DeleteOptions"))? {
-        Ok(decoded) if decoded.value.is_object() => Ok(Some(decoded.value)),
+        Ok(decoded) if decoded.value.is_object() => {
+            let members = decoded.value.as_object();
+            let checked = members.map_or(Ok(()), decode::check_type_texts);
+            checked.map_err(Failure::bad_request)?;
+            Ok(Some(decoded.value))
+        }
         Ok(decoded) if decoded.value.is_null() => Ok(Some(json!({}))),
         // A list of values would be read as those of the members in their order.
         Ok(decoded) => Err(Failure::bad_request(decode::no_object(&decoded.value))),
+        Err(error) if error.starts_with("no kind ") => Err(Failure::bad_request(format!(
+            "{error} in scheme \"{SCHEME}\""
+        ))),
         Err(error) => Err(Failure::bad_request(error)),
     }
 }

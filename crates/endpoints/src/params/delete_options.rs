@@ -1,7 +1,9 @@
 //! The parameters of deletions: metav1.DeleteOptions, in the query or in the body.
 
-use ringwatch_registry::{DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy};
-use serde::Deserialize;
+use ringwatch_apimachinery::go_json;
+use ringwatch_registry::{
+    DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, orphaned_twice,
+};
 use serde_json::Value;
 
 use super::query::Query;
@@ -9,28 +11,18 @@ use super::write_options::read_dry_run;
 use crate::errors::Failure;
 
 /// The place of the types of options in Kubernetes, as errors name it.
-const SCHEME: &str = "pkg/apis/meta/internalversion/scheme/register.go:27";
+pub(crate) const SCHEME: &str = "pkg/apis/meta/internalversion/scheme/register.go:27";
 
 /// DeleteOptions as a client sends them.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default)]
 struct SentOptions {
-    kind: Option<String>,
-    api_version: Option<String>,
     grace_period_seconds: Option<i64>,
-    preconditions: Option<SentPreconditions>,
+    precondition_uid: Option<String>,
+    precondition_resource_version: Option<String>,
     orphan_dependents: Option<bool>,
     propagation_policy: Option<String>,
-    dry_run: Option<Vec<String>>,
-    #[serde(rename = "ignoreStoreReadErrorWithClusterBreakingPotential")]
+    dry_run: Vec<String>,
     ignore_store_read_error: Option<bool>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct SentPreconditions {
-    uid: Option<String>,
-    resource_version: Option<String>,
 }
 
 /// Reads the options from the body, or from the query if there is no body. Errors of the store cannot
@@ -48,24 +40,25 @@ pub(crate) fn read_delete_options(
         None => read_query(query)?,
     };
     let mut errors = Vec::new();
-    let propagation_policy = match sent.propagation_policy.as_deref() {
-        None => None,
-        Some(policy) => PropagationPolicy::parse(policy)
-            .map_err(|error| errors.push(error))
-            .ok(),
-    };
-    let dry_run = read_dry_run(&sent.dry_run.unwrap_or_default(), &mut errors);
-    let preconditions = sent.preconditions.unwrap_or_default();
+    let policy = sent.propagation_policy.as_deref();
+    if let (Some(_), Some(policy)) = (sent.orphan_dependents, policy) {
+        errors.push(orphaned_twice(policy));
+    }
+    let propagation_policy = policy.and_then(|policy| {
+        let parsed = PropagationPolicy::parse(policy);
+        parsed.map_err(|error| errors.push(error)).ok()
+    });
+    let dry_run = read_dry_run(&sent.dry_run, &mut errors);
     let options = DeleteOptions {
         dry_run,
         grace_period_seconds: sent.grace_period_seconds,
-        precondition_uid: preconditions.uid,
-        precondition_resource_version: preconditions.resource_version,
+        precondition_uid: sent.precondition_uid,
+        precondition_resource_version: sent.precondition_resource_version,
         orphan_dependents: sent.orphan_dependents,
         propagation_policy,
         ignore_store_read_error: may_ignore_errors && sent.ignore_store_read_error == Some(true),
     };
-    errors.extend(options.validate());
+    errors.extend(options.excluded_by_ignored_errors());
     if errors.is_empty() {
         Ok(options)
     } else {
@@ -74,34 +67,117 @@ pub(crate) fn read_delete_options(
 }
 
 fn read_body(body: Value) -> Result<SentOptions, Failure> {
-    let sent: SentOptions = serde_json::from_value(body).map_err(|error| {
-        Failure::bad_request(format!("unable to decode DeleteOptions: {error}"))
-    })?;
-    match sent.kind.as_deref() {
-        None | Some("" | "DeleteOptions") => Ok(sent),
+    let Value::Object(members) = body else {
+        return Ok(SentOptions::default());
+    };
+    let text = |name: &str| members.get(name).and_then(Value::as_str);
+    match text("kind") {
+        None | Some("" | "DeleteOptions") => {}
         Some(other) => {
-            let version = sent.api_version.as_deref().filter(|it| !it.is_empty());
+            let version = text("apiVersion").filter(|it| !it.is_empty());
             let version = version.unwrap_or("meta.k8s.io/v1");
-            Err(Failure::bad_request(format!(
+            return Err(Failure::bad_request(format!(
                 "no kind \"{other}\" is registered for version \"{version}\" in scheme \"{SCHEME}\""
-            )))
+            )));
         }
     }
+    let mut sent = SentOptions::default();
+    for (name, value) in &members {
+        sent.set(name, value).map_err(Failure::bad_request)?;
+    }
+    Ok(sent)
+}
+
+impl SentOptions {
+    /// Sets a member of the body; null leaves it as it is, and unknown members are nobody's.
+    ///
+    /// # Errors
+    /// The words of Go's decoder about a value of another type.
+    fn set(&mut self, name: &str, value: &Value) -> Result<(), String> {
+        if value.is_null() {
+            return Ok(());
+        }
+        let kind = "DeleteOptions";
+        match name {
+            "gracePeriodSeconds" => self.grace_period_seconds = Some(integer(value, kind, name)?),
+            "preconditions" => {
+                let members = value.as_object();
+                let members =
+                    members.ok_or_else(|| go_json::wrong(value, kind, name, "v1.Preconditions"))?;
+                for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+                    self.set_precondition(name, value)?;
+                }
+            }
+            "orphanDependents" => self.orphan_dependents = Some(boolean(value, kind, name)?),
+            "propagationPolicy" => {
+                let policy = string(value, kind, name, "v1.DeletionPropagation")?;
+                self.propagation_policy = Some(policy);
+            }
+            "dryRun" => {
+                let values = value.as_array();
+                let values = values.ok_or_else(|| go_json::wrong(value, kind, name, "[]string"))?;
+                let values = values.iter().map(|it| match it {
+                    Value::Null => Ok(String::new()),
+                    other => string(other, kind, name, "string"),
+                });
+                self.dry_run = values.collect::<Result<_, _>>()?;
+            }
+            IGNORE_STORE_READ_ERROR => {
+                self.ignore_store_read_error = Some(boolean(value, kind, name)?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn set_precondition(&mut self, name: &str, value: &Value) -> Result<(), String> {
+        let kind = "Preconditions";
+        match name {
+            "uid" => {
+                let uid = string(value, kind, "preconditions.uid", "types.UID")?;
+                self.precondition_uid = Some(uid);
+            }
+            "resourceVersion" => {
+                let version = string(value, kind, "preconditions.resourceVersion", "string")?;
+                self.precondition_resource_version = Some(version);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn string(value: &Value, kind: &str, field: &str, expected: &str) -> Result<String, String> {
+    let text = value.as_str().map(str::to_owned);
+    text.ok_or_else(|| go_json::wrong(value, kind, field, expected))
+}
+
+fn boolean(value: &Value, kind: &str, field: &str) -> Result<bool, String> {
+    let found = value.as_bool();
+    found.ok_or_else(|| go_json::wrong(value, kind, field, "bool"))
+}
+
+/// Returns a number of 64 bits. The words about another number show it.
+fn integer(value: &Value, kind: &str, field: &str) -> Result<i64, String> {
+    value.as_i64().ok_or_else(|| match value {
+        Value::Number(number) => format!(
+            "json: cannot unmarshal number {number} into Go struct field {kind}.{field} of type int64"
+        ),
+        other => go_json::wrong(other, kind, field, "int64"),
+    })
 }
 
 fn read_query(query: &Query) -> Result<SentOptions, Failure> {
     let said = |name| Some(query.first(name).to_owned()).filter(|it| !it.is_empty());
     Ok(SentOptions {
-        kind: None,
-        api_version: None,
         grace_period_seconds: query.integer("gracePeriodSeconds")?,
-        preconditions: Some(SentPreconditions {
-            uid: said("uid"),
-            resource_version: said("resourceVersion"),
-        }),
+        precondition_uid: said("uid"),
+        precondition_resource_version: said("resourceVersion"),
         orphan_dependents: query.switch("orphanDependents"),
-        propagation_policy: said("propagationPolicy"),
-        dry_run: Some(query.all("dryRun")),
+        propagation_policy: query
+            .has("propagationPolicy")
+            .then(|| query.first("propagationPolicy").to_owned()),
+        dry_run: query.all("dryRun"),
         ignore_store_read_error: query.switch(IGNORE_STORE_READ_ERROR),
     })
 }
@@ -144,6 +220,79 @@ mod tests {
             "{}",
             failure.status().message
         );
+    }
+
+    #[test]
+    fn values_of_other_types_are_told_in_gos_words() {
+        let wrong = "json: cannot unmarshal";
+        for (body, expected) in [
+            (
+                json!({"dryRun": "All"}),
+                format!(
+                    "{wrong} string into Go struct field DeleteOptions.dryRun of type []string"
+                ),
+            ),
+            (
+                json!({"dryRun": [5]}),
+                format!("{wrong} number into Go struct field DeleteOptions.dryRun of type string"),
+            ),
+            (
+                json!({"gracePeriodSeconds": 1.5}),
+                format!(
+                    "{wrong} number 1.5 into Go struct field DeleteOptions.gracePeriodSeconds of type int64"
+                ),
+            ),
+            (
+                json!({"preconditions": []}),
+                format!(
+                    "{wrong} array into Go struct field DeleteOptions.preconditions of type v1.Preconditions"
+                ),
+            ),
+            (
+                json!({"preconditions": {"uid": 5}}),
+                format!(
+                    "{wrong} number into Go struct field Preconditions.preconditions.uid of type types.UID"
+                ),
+            ),
+            (
+                json!({"orphanDependents": "true"}),
+                format!(
+                    "{wrong} string into Go struct field DeleteOptions.orphanDependents of type bool"
+                ),
+            ),
+        ] {
+            let failure = read_delete_options(&Query::parse(""), Some(body), false);
+            let failure = failure.expect_err("another type");
+            assert_eq!(failure.status().message, expected);
+        }
+        let nulls =
+            json!({"dryRun": null, "preconditions": {"uid": null}, "orphanDependents": null});
+        assert!(read_delete_options(&Query::parse(""), Some(nulls), false).is_ok());
+    }
+
+    #[test]
+    fn values_are_checked_in_kube_apiservers_order() {
+        let query = Query::parse("propagationPolicy=x&orphanDependents=FALSE&dryRun=&dryRun=All");
+        let failure = read_delete_options(&query, None, false).expect_err("invalid");
+        let details = failure.status().details.clone().expect("details");
+        let told: Vec<_> = details
+            .causes
+            .iter()
+            .map(|it| it.message.as_str())
+            .collect();
+        assert_eq!(
+            told,
+            [
+                r#"Invalid value: "x": orphanDependents and deletionPropagation cannot be both set"#,
+                r#"Unsupported value: "x": supported values: "Foreground", "Background", "Orphan", "nil""#,
+                r#"Unsupported value: ["","All"]: supported values: "All""#,
+            ]
+        );
+        let empty = read_delete_options(&Query::parse("propagationPolicy="), None, false);
+        assert!(empty.is_err());
+        let empty = read_delete_options(&Query::parse("gracePeriodSeconds="), None, false);
+        let message = &empty.expect_err("no number").status().message.clone();
+        assert_eq!(message, r#"strconv.ParseInt: parsing "": invalid syntax"#);
     }
 
     #[test]

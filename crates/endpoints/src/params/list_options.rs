@@ -1,7 +1,8 @@
 //! The parameters of lists, watches and collection deletions: metav1.ListOptions.
 //!
 //! The hard part is the order of kube-apiserver's checks, since only the first kind of error is reported: values that
-//! cannot be parsed (400), invalid combinations (422), then the fields of selectors (400), then shard selectors (500).
+//! cannot be parsed, numbers before selectors (400), invalid combinations (422), then the fields of selectors (400),
+//! then shard selectors (500).
 //! Versions are parsed last, because their error depends on the verb.
 
 use std::collections::HashSet;
@@ -49,6 +50,8 @@ impl ListParams {
         sharded_lists: bool,
     ) -> Result<Self, Failure> {
         let unreadable = |error: ParseError| Failure::bad_request(error.to_string());
+        let timeout_seconds = query.integer("timeoutSeconds")?;
+        let limit = query.integer("limit")?.unwrap_or(0);
         let mut params = Self {
             label: LabelSelector::parse(query.first("labelSelector")).map_err(unreadable)?,
             field: FieldSelector::parse(query.first("fieldSelector")).map_err(unreadable)?,
@@ -61,8 +64,8 @@ impl ListParams {
             allow_watch_bookmarks: query.switch("allowWatchBookmarks").unwrap_or(false),
             resource_version: query.first("resourceVersion").to_owned(),
             version_match: query.first("resourceVersionMatch").to_owned(),
-            timeout_seconds: query.integer("timeoutSeconds")?,
-            limit: query.integer("limit")?.unwrap_or(0),
+            timeout_seconds,
+            limit,
             continue_token: query.first("continue").to_owned(),
             send_initial_events: query.switch("sendInitialEvents"),
         };
@@ -114,8 +117,11 @@ impl ListParams {
         }
         let shard =
             shard_selector(&self.shard).map_err(|error| Failure::invalid_shard_selector(&error))?;
-        let resource_version = ResourceVersion::parse(&self.resource_version)
-            .map_err(|error| Failure::invalid_version(&error, about.verb))?;
+        let resource_version = match ResourceVersion::parse(&self.resource_version) {
+            // The store says what is wrong with the token, or that there can be no version beside it.
+            Err(_) if !self.watch && !self.continue_token.is_empty() => Some(ResourceVersion(1)),
+            parsed => parsed.map_err(|error| Failure::invalid_version(&error, about.verb))?,
+        };
         let version_match = match self.version_match.as_str() {
             "Exact" => Some(VersionMatch::Exact),
             "NotOlderThan" => Some(VersionMatch::NotOlderThan),
@@ -240,13 +246,20 @@ fn stored_fields(selector: FieldSelector, resource: &Resource) -> Result<FieldSe
     let translate = |name: &str| resource.selectable_field(names.get(name)?);
     selector.renamed(translate).map_err(|name| {
         let has_fields = resource.is_custom() || resource.schema.names().next().is_some();
-        Failure::bad_request(if !has_fields {
-            format!(
+        let version = &resource.group_version;
+        // The words are each kind's own.
+        Failure::bad_request(match resource.plural.as_str() {
+            _ if !has_fields => format!(
                 "{name:?} is not a known field selector: only \"metadata.name\", \
                  \"metadata.namespace\""
-            )
-        } else {
-            format!("field label not supported: {name}")
+            ),
+            "jobs" if version.group == "batch" => {
+                format!("field label {name:?} not supported for Job")
+            }
+            "resourceslices" if version.group == "resource.k8s.io" => {
+                format!("field label not supported for {version}, Kind=ResourceSlice: {name}")
+            }
+            _ => format!("field label not supported: {name}"),
         })
     })
 }
@@ -293,6 +306,34 @@ mod tests {
         ] {
             assert_eq!(message(query), format!("{prefix}{expected}"));
         }
+    }
+
+    #[test]
+    fn fields_that_are_not_selected_by_are_told_in_the_words_of_their_kind() {
+        let built_in = ringwatch_resources::built_in();
+        for (plural, expected) in [
+            ("pods", "field label not supported: x"),
+            ("jobs", "field label \"x\" not supported for Job"),
+            (
+                "resourceslices",
+                "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: x",
+            ),
+            (
+                "replicasets",
+                "\"x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+            ),
+        ] {
+            let resource = built_in.iter().find(|it| it.plural == plural);
+            let query = Query::parse("fieldSelector=x%3Dy");
+            let failure = ListParams::read(&query, resource.expect(plural), false);
+            assert_eq!(failure.expect_err(plural).status().message, expected);
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_before_selectors() {
+        assert!(message("labelSelector=(&limit=").starts_with("strconv.ParseInt"));
+        assert!(message("fieldSelector=x&timeoutSeconds=x").starts_with("strconv.ParseInt"));
     }
 
     #[test]

@@ -43,21 +43,24 @@ impl Query {
         text.finish()
     }
 
-    /// Returns the value of a boolean parameter: true unless it is `false` or `0`; `None` if it is not there.
+    /// Returns the value of a boolean parameter: true unless it is `false` in any case or `0`; `None` if it is not
+    /// there.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
-        self.has(name)
-            .then(|| !matches!(self.first(name), "false" | "0"))
+        self.has(name).then(|| {
+            let said = self.first(name);
+            said != "0" && !said.eq_ignore_ascii_case("false")
+        })
     }
 
-    /// Parses a parameter as a number of 64 bits; `None` if it is not there or empty.
+    /// Parses a parameter as a number of 64 bits; `None` if it is not there.
     ///
     /// # Errors
     /// 400 in the words of Go's `strconv`.
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Failure> {
-        let text = self.first(name);
-        if text.is_empty() {
+        if !self.has(name) {
             return Ok(None);
         }
+        let text = self.first(name);
         text.parse::<i64>().map(Some).map_err(|error| {
             let why = match error.kind() {
                 std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
@@ -86,11 +89,14 @@ mod tests {
 
     #[test]
     fn reads_switches_and_numbers_as_go_does() {
-        let query = Query::parse("watch&a=0&b=false&c=yes&limit=5&bad=abc&big=9999999999999999999");
+        let query = Query::parse(
+            "watch&a=0&b=false&c=yes&d=FALSE&limit=5&bad=abc&big=9999999999999999999&empty=",
+        );
         assert_eq!(query.switch("watch"), Some(true));
         assert_eq!(query.switch("a"), Some(false));
         assert_eq!(query.switch("b"), Some(false));
         assert_eq!(query.switch("c"), Some(true));
+        assert_eq!(query.switch("d"), Some(false));
         assert_eq!(query.switch("none"), None);
         assert_eq!(query.integer("limit").expect("a number"), Some(5));
         assert_eq!(query.integer("none").expect("nothing"), None);
@@ -105,6 +111,10 @@ mod tests {
         assert_eq!(
             message("bad"),
             "strconv.ParseInt: parsing \"abc\": invalid syntax"
+        );
+        assert_eq!(
+            message("empty"),
+            "strconv.ParseInt: parsing \"\": invalid syntax"
         );
         assert!(message("big").ends_with("value out of range"));
     }

@@ -134,9 +134,8 @@ pub(crate) fn manager_name(said: &str, user_agent: &str) -> String {
 
 /// Reads the values of `dryRun`, of which only `All` exists.
 pub(crate) fn read_dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
-    let values: Vec<&String> = values.iter().filter(|value| !value.is_empty()).collect();
-    if values.iter().any(|value| *value != "All") {
-        let shown = serde_json::to_string(&values).unwrap_or_default();
+    if values.iter().any(|value| value != "All") {
+        let shown = serde_json::to_string(values).unwrap_or_default();
         errors.push(FieldError::new(
             FieldErrorKind::NotSupported,
             "dryRun",
@@ -184,6 +183,18 @@ mod tests {
         assert_eq!(details.kind, "CreateOptions");
         assert_eq!(details.causes.len(), 3);
         assert!(failure.status().message.contains("U+0007 (at position 1)"));
+    }
+
+    #[test]
+    fn an_empty_dry_run_is_none_that_there_is() {
+        let query = Query::parse("dryRun=&dryRun=All");
+        let failure = WriteParams::read(&query, WriteKind::Patch).expect_err("invalid");
+        assert!(
+            failure
+                .status()
+                .message
+                .ends_with(r#"dryRun: Unsupported value: ["","All"]: supported values: "All""#)
+        );
     }
 
     #[test]
