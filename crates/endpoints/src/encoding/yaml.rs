@@ -2,8 +2,8 @@
 //!
 //! The hard part is when text needs quotes: double quotes if it would otherwise be read as another type (`no`, `1e3`, a
 //! date), single quotes if the syntax requires them (`- a`, `a: b`). Where kube-apiserver omits quotes because its own
-//! parser reads text (`1e3`), they are written nevertheless, since other parsers read a number. Long lines are not
-//! folded.
+//! parser reads text (`1e3`), they are written nevertheless, since other parsers read a number. Text goes on in another
+//! line at the first space behind column 80.
 
 use std::cmp::Ordering;
 
@@ -13,6 +13,9 @@ use super::indent::indented_max;
 
 /// Indentation of a block, in spaces.
 const INDENT: usize = 2;
+
+/// The column behind which a space of a text becomes the end of its line.
+const COLUMN_MAX: usize = 80;
 
 /// Keys of more bytes are written with a question mark, as YAML's explicit keys.
 const SIMPLE_KEY_BYTES_MAX: usize = 128;
@@ -53,6 +56,12 @@ impl Text {
 
     fn push_str(&mut self, text: &str) {
         self.written.push_str(text);
+    }
+
+    /// Returns the number of characters on the last line.
+    fn column(&self) -> usize {
+        let line = self.written.rsplit('\n').next().unwrap_or_default();
+        line.chars().count()
     }
 
     fn is_too_long(&self) -> bool {
@@ -97,7 +106,7 @@ pub(crate) fn yaml_around(
         out
     };
     let (mut before, after) = (part(Ordering::Less), part(Ordering::Greater));
-    one_line(&mut before, list);
+    words(&mut before, list, None);
     before.push_str(if is_empty { ": []\n" } else { ":\n" });
     (before.written, after.written)
 }
@@ -121,14 +130,14 @@ fn mapping(out: &mut Text, members: &Map<String, Value>, depth: usize) {
         }
         if key.len() > SIMPLE_KEY_BYTES_MAX {
             out.push_str("? ");
-            one_line(out, key);
+            words(out, key, Some(depth + INDENT));
             out.push('\n');
             spaces(out, depth);
             out.push_str(": ");
             item(out, value, depth);
             continue;
         }
-        one_line(out, key);
+        words(out, key, None);
         out.push(':');
         match value {
             Value::Object(members) if !members.is_empty() => {
@@ -181,7 +190,7 @@ fn leaf(out: &mut Text, value: &Value, depth: usize) {
             literal(out, text, depth + INDENT);
             return;
         }
-        Value::String(text) => one_line(out, text),
+        Value::String(text) => words(out, text, Some(depth + INDENT)),
         other => out.push_str(&other.to_string()),
     }
     out.push('\n');
@@ -212,40 +221,91 @@ fn literal(out: &mut Text, text: &str, depth: usize) {
     }
 }
 
-/// Writes text within a line.
-fn one_line(out: &mut Text, text: &str) {
-    match style(text) {
-        Style::Plain => out.push_str(text),
-        Style::SingleQuoted => {
-            out.push('\'');
-            out.push_str(&text.replace('\'', "''"));
-            out.push('\'');
-        }
-        Style::DoubleQuoted | Style::Literal => double_quoted(out, text),
-    }
-}
-
-fn double_quoted(out: &mut Text, text: &str) {
-    out.push('"');
-    for char in text.chars() {
-        match char {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            _ if is_printable(char) => out.push(char),
-            _ => {
-                let code = u32::from(char);
-                out.push_str(&match code {
-                    0..=0xff => format!("\\x{code:02X}"),
-                    0x100..=0xffff => format!("\\u{code:04X}"),
-                    _ => format!("\\U{code:08X}"),
-                });
+/// Writes text within a line, or in several with this indentation.
+fn words(out: &mut Text, text: &str, indent: Option<usize>) {
+    let style = match style(text) {
+        Style::Literal => Style::DoubleQuoted,
+        style => style,
+    };
+    let quote = match style {
+        Style::SingleQuoted => "'",
+        Style::DoubleQuoted => "\"",
+        Style::Plain | Style::Literal => "",
+    };
+    out.push_str(quote);
+    let mut column = out.column();
+    let mut after_space = false;
+    for (at, char) in text.char_indices() {
+        let rest = &text[at + char.len_utf8()..];
+        let breaks =
+            char == ' ' && column > COLUMN_MAX && !after_space && can_break(style, at, rest);
+        after_space = char == ' ';
+        match indent.filter(|_| breaks) {
+            Some(indent) => {
+                out.push('\n');
+                spaces(out, indent);
+                column = indent;
+                if rest.starts_with(' ') {
+                    out.push('\\');
+                    column += 1;
+                }
+            }
+            None => {
+                let begin = out.written.len();
+                match style {
+                    Style::DoubleQuoted => escaped(out, char),
+                    Style::SingleQuoted if char == '\'' => out.push_str("''"),
+                    _ => out.push(char),
+                }
+                column += out.written[begin..].chars().count();
             }
         }
     }
-    out.push('"');
+    out.push_str(quote);
+}
+
+/// Returns true if a line may end at a space of a text, `at` its place, before the `rest`.
+fn can_break(style: Style, at: usize, rest: &str) -> bool {
+    let is_inner = at > 0 && !rest.is_empty();
+    match style {
+        Style::Plain => !rest.starts_with(' '),
+        Style::SingleQuoted => is_inner && !rest.starts_with(' '),
+        Style::DoubleQuoted | Style::Literal => is_inner,
+    }
+}
+
+/// Writes a character between double quotes.
+fn escaped(out: &mut Text, char: char) {
+    let letter = match char {
+        '"' | '\\' => char,
+        '\0' => '0',
+        '\x07' => 'a',
+        '\x08' => 'b',
+        '\t' => 't',
+        '\n' => 'n',
+        '\x0b' => 'v',
+        '\x0c' => 'f',
+        '\r' => 'r',
+        '\x1b' => 'e',
+        '\u{85}' => 'N',
+        '\u{2028}' => 'L',
+        '\u{2029}' => 'P',
+        _ if is_printable(char) => {
+            out.push(char);
+            return;
+        }
+        _ => {
+            let code = u32::from(char);
+            out.push_str(&match code {
+                0..=0xff => format!("\\x{code:02X}"),
+                0x100..=0xffff => format!("\\u{code:04X}"),
+                _ => format!("\\U{code:08X}"),
+            });
+            return;
+        }
+    };
+    out.push('\\');
+    out.push(letter);
 }
 
 fn style(text: &str) -> Style {
@@ -459,8 +519,36 @@ mod tests {
             assert_eq!(style(double), Style::DoubleQuoted, "{double}");
         }
         let mut out = Text::new("", usize::MAX);
-        double_quoted(&mut out, "\"\\\t\u{1}\u{2028}😀é");
-        assert_eq!(out.written, "\"\\\"\\\\\\t\\x01\\u2028\\U0001F600é\"");
+        words(&mut out, "\"\\\t\0\u{1}\u{2028}😀é", None);
+        assert_eq!(out.written, "\"\\\"\\\\\\t\\0\\x01\\L\\U0001F600é\"");
+    }
+
+    #[test]
+    fn lines_end_at_the_first_space_behind_column_80() {
+        let causes = json!({"details": {"causes": [{"field": "resourceVersionMatch", "message":
+            "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"}]},
+            "message": "the object has been modified; please apply your changes to the latest version and try"});
+        let text = "details:\n  causes:\n  - field: resourceVersionMatch\n    message: 'Forbidden: \
+            resourceVersionMatch is forbidden unless resourceVersion\n      is provided'\nmessage: the object has \
+            been modified; please apply your changes to the latest version\n  and try\n";
+        assert_eq!(written(&causes), text);
+        let long = "x".repeat(90);
+        for (value, expected) in [
+            (format!("{long} y"), format!("{long}\n  y\n")),
+            (format!("{long}  y"), format!("{long}  y\n")),
+            (format!("{long} y "), format!("'{long}\n  y '\n")),
+            (format!("{long}\t  y"), format!("\"{long}\\t\n  \\ y\"\n")),
+        ] {
+            assert_eq!(written(&json!(value)), expected);
+            let read: String = serde_saphyr::from_str(&expected).expect("YAML");
+            assert_eq!(read, value);
+        }
+        assert_eq!(
+            written(&json!({format!("{} y z", "x".repeat(90)): 1}))
+                .lines()
+                .count(),
+            1
+        );
     }
 
     #[test]
