@@ -56,13 +56,13 @@ pub fn not_of_type(value: &Value, go_type: &str) -> String {
     format!("json: cannot unmarshal {found} into Go value of type {go_type}")
 }
 
-/// Returns the letter at which the error was noticed.
+/// Returns the byte at which the error was noticed, as Go shows it: it takes each for a character.
 fn letter(error: &serde_json::Error, content: &[u8]) -> Option<char> {
     let line = content
         .split(|byte| *byte == b'\n')
         .nth(error.line().checked_sub(1)?)?;
     let rest = line.get(error.column().saturating_sub(1)..)?;
-    String::from_utf8_lossy(rest).chars().next()
+    rest.first().copied().map(char::from)
 }
 
 #[cfg(test)]

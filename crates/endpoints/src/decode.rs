@@ -185,6 +185,11 @@ impl TypedObject {
     /// their schema, which is asked when everything has been read.
     fn complaints(self, content: &[u8], expected: ExpectedKind<'_>) -> (Value, Complaints) {
         let mut fields = self.duplicates;
+        if expected.has_schema() {
+            // Go's decoder does not look into what it does not know.
+            let unknown = &self.unknown;
+            fields.retain(|duplicate| !unknown.iter().any(|path| is_within(duplicate, path)));
+        }
         let unknown = self.unknown.iter().map(|path| fields::unknown_field(path));
         fields.extend(unknown);
         if !expected.has_schema() {
@@ -194,6 +199,13 @@ impl TypedObject {
         let repeated = self.repeated;
         (self.value, Complaints { repeated, fields })
     }
+}
+
+/// Returns true if a complaint is about a duplicate at this path, or below it.
+fn is_within(duplicate: &str, path: &str) -> bool {
+    let at = duplicate.strip_prefix("duplicate field \"");
+    let rest = at.and_then(|at| at.strip_prefix(path));
+    rest.is_some_and(|rest| rest.starts_with(['"', '.', '[']))
 }
 
 /// Checks that a decoded document is an object of the expected kind, and treats unknown and duplicate fields as
@@ -248,6 +260,10 @@ pub(super) fn typed(
     validation: FieldValidation,
 ) -> Result<TypedObject, Failure> {
     let mut value = decoded.value;
+    if value.is_null() && !expected.custom {
+        // Nothing is decoded into a Go type, which is then of the expected kind.
+        value = Map::new().into();
+    }
     let unrecognized = |error: &str| unrecognized(content, expected, error);
     if !value.is_object() {
         return Err(unrecognized(&no_object(&value)));
@@ -348,7 +364,7 @@ fn cannot_be_handled(
 ///
 /// # Errors
 /// The words of Go's decoder about another value.
-fn check_type_texts(members: &Map<String, Value>) -> Result<(), String> {
+pub(super) fn check_type_texts(members: &Map<String, Value>) -> Result<(), String> {
     for name in ["apiVersion", "kind"] {
         let said = members.get(name).filter(|it| !it.is_null());
         if let Some(said) = said.filter(|it| !it.is_string()) {
@@ -618,6 +634,21 @@ mod tests {
         assert_eq!(warnings, ["unknown field \"bogus\""]);
         let (_, warnings) = decode("{\"bogus\":1}", FieldValidation::Ignore);
         assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn null_is_an_object_without_fields() {
+        let (value, _) = decode("null", FieldValidation::Strict);
+        assert_eq!(value.expect("an object")["kind"], "ConfigMap");
+        let (value, _) = decode_kind("null", FieldValidation::Strict, true);
+        assert!(value.is_err());
+    }
+
+    #[test]
+    fn duplicates_are_within_a_path_at_the_end_of_a_name() {
+        for (path, expected) in [("a", true), ("a.b", true), ("a.bc", false), ("b", false)] {
+            assert_eq!(is_within("duplicate field \"a.b[0].c\"", path), expected);
+        }
     }
 
     #[test]

@@ -57,13 +57,20 @@ impl Syntax {
         }
     }
 
-    /// Returns the 400 for a patch that Go's decoder refuses with these words.
-    pub(super) fn undecodable(self, why: &str) -> Failure {
-        Failure::bad_request(match self {
-            Self::Strategic => why.to_owned(),
-            Self::Json | Self::Merge => format!("error decoding patch: {why}"),
+    /// Returns the 400 for a patch that Go's decoder refuses with these words. Where fields are not validated,
+    /// kube-apiserver leaves the decoding to another library.
+    pub(super) fn undecodable(self, why: &str, validation: FieldValidation) -> Failure {
+        Failure::bad_request(match (self, validation) {
+            (Self::Strategic, _) | (Self::Json, FieldValidation::Ignore) => why.to_owned(),
+            (Self::Merge, FieldValidation::Ignore) => "Invalid JSON Patch".to_owned(),
+            (Self::Json | Self::Merge, _) => format!("error decoding patch: {why}"),
         })
     }
+}
+
+/// Returns true if the value can be an operation, or none.
+fn may_operate(value: &Value) -> bool {
+    value.is_object() || value.is_null()
 }
 
 impl Patch {
@@ -84,17 +91,27 @@ impl Patch {
         mut complaints: Vec<String>,
         validation: FieldValidation,
     ) -> Result<Self, Failure> {
+        let ignores = validation == FieldValidation::Ignore;
         let form = match (syntax, value) {
+            (Syntax::Json, Value::Array(operations))
+                if ignores && !operations.iter().all(may_operate) =>
+            {
+                let wrong = operations.iter().find(|it| !may_operate(it));
+                let wrong = wrong.unwrap_or(&Value::Null);
+                let why = go_json::not_of_type(wrong, "jsonpatch.Operation");
+                return Err(syntax.undecodable(&why, validation));
+            }
             (Syntax::Json, value @ (Value::Array(_) | Value::Null)) => {
                 PatchForm::Json(JsonPatch::read(value, validation)?)
             }
-            (Syntax::Json, value) if validation == FieldValidation::Ignore => {
-                let why = go_json::not_of_type(&value, "jsonpatch.Patch");
-                return Err(Failure::bad_request(why));
-            }
             (Syntax::Json, value) => {
-                let go_type = "[]handlers.jsonPatchOp";
-                return Err(syntax.undecodable(&go_json::not_of_type(&value, go_type)));
+                let go_type = if ignores {
+                    "jsonpatch.Patch"
+                } else {
+                    "[]handlers.jsonPatchOp"
+                };
+                let why = go_json::not_of_type(&value, go_type);
+                return Err(syntax.undecodable(&why, validation));
             }
             (Syntax::Merge, Value::Object(patch)) => PatchForm::Merge(patch),
             (Syntax::Strategic, value @ Value::Object(_)) => PatchForm::Strategic(value),
@@ -103,12 +120,9 @@ impl Patch {
             (Syntax::Merge, Value::Null) => {
                 return Err(Failure::bad_request("Invalid JSON Patch"));
             }
-            (Syntax::Merge, _) if validation == FieldValidation::Ignore => {
-                return Err(Failure::bad_request("Invalid JSON Patch"));
-            }
             (Syntax::Merge | Syntax::Strategic, value) => {
-                let go_type = "map[string]interface {}";
-                return Err(syntax.undecodable(&go_json::not_of_type(&value, go_type)));
+                let why = go_json::not_of_type(&value, "map[string]interface {}");
+                return Err(syntax.undecodable(&why, validation));
             }
         };
         if matches!(form, PatchForm::Json(_)) {
@@ -239,6 +253,27 @@ mod tests {
         let patched = patch.expect("a patch").apply(&json!({"d": {"f": 1}}));
         let expected = json!({"a": [{"c": [null]}], "d": [{"e": null}]});
         assert_eq!(patched.expect("an object"), expected);
+    }
+
+    #[test]
+    fn without_validation_another_library_reads_patches() {
+        let read = |syntax: Syntax, content: &str| {
+            let value = serde_json::from_str(content).expect("JSON");
+            let read = Patch::read(syntax, value, Vec::new(), FieldValidation::Ignore);
+            read.expect_err(content).status().message.clone()
+        };
+        let wrong = "json: cannot unmarshal";
+        let expected = format!("{wrong} object into Go value of type jsonpatch.Patch");
+        assert_eq!(read(Syntax::Json, "{}"), expected);
+        let expected = format!("{wrong} array into Go value of type jsonpatch.Operation");
+        assert_eq!(read(Syntax::Json, "[null, []]"), expected);
+        assert_eq!(read(Syntax::Merge, "[]"), "Invalid JSON Patch");
+        let unreadable = |syntax: Syntax| {
+            let failure = syntax.undecodable("why", FieldValidation::Ignore);
+            failure.status().message.clone()
+        };
+        assert_eq!(unreadable(Syntax::Json), "why");
+        assert_eq!(unreadable(Syntax::Merge), "Invalid JSON Patch");
     }
 
     #[test]

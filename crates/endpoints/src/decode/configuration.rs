@@ -13,7 +13,8 @@ use crate::errors::Failure;
 /// 400 when it cannot be read, or is no object.
 pub(crate) fn configuration(content: &[u8]) -> Result<DecodedBody, Failure> {
     let refuse = |error: &str| Failure::bad_request(format!("error decoding YAML: {error}"));
-    let mut decoded = yaml::read(content).map_err(|error| refuse(&error))?;
+    let mut decoded = yaml::read(content)
+        .map_err(|error| refuse(&format!("error converting YAML to JSON: {error}")))?;
     if decoded.value.is_null() {
         decoded.value = Map::new().into();
     }

@@ -25,8 +25,67 @@ pub(crate) struct DecodedBody {
     pub(crate) repeated: Vec<String>,
 }
 
-/// Parses JSON, and records at most [`COMPLAINTS_MAX`] duplicate fields.
+/// Maximum number of bytes by which the replacement of broken characters makes a document longer.
+const REPLACED_BYTES_MAX: usize = 64 * 1024;
+
+/// Parses JSON, and records at most [`COMPLAINTS_MAX`] duplicate fields. As in Go, bytes and escapes in texts that are
+/// no characters are replaced by U+FFFD.
 pub(super) fn json(content: &[u8]) -> Result<DecodedBody, serde_json::Error> {
+    const BROKEN: [&str; 3] = [
+        "invalid unicode code point",
+        "lone leading surrogate",
+        "unexpected end of hex escape",
+    ];
+    parsed(content).or_else(|error| {
+        let text = error.to_string();
+        if !BROKEN.iter().any(|broken| text.starts_with(broken)) {
+            return Err(error);
+        }
+        let replaced = with_replacements(content);
+        if replaced.len() > content.len() + REPLACED_BYTES_MAX {
+            return Err(error);
+        }
+        parsed(replaced.as_bytes()).map_err(|_| error)
+    })
+}
+
+/// Returns a document with U+FFFD instead of each byte of texts that is no UTF-8, and of each escape that is half of a
+/// pair.
+fn with_replacements(content: &[u8]) -> String {
+    let mut text = String::with_capacity(content.len());
+    for chunk in content.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        replaced.push_str(before);
+        let length = match (half(escape), escape.get(6..).and_then(half)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 12,
+            (Some(_), _) => {
+                replaced.push_str("\\ufffd");
+                rest = &escape[6..];
+                continue;
+            }
+            (None, _) => 1 + escape[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        replaced.push_str(&escape[..length]);
+        rest = &escape[length..];
+    }
+    replaced.push_str(rest);
+    replaced
+}
+
+/// Returns the half of a pair of UTF-16 that an escape at the beginning of a text stands for.
+fn half(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    let code = u32::from_str_radix(digits, 16).ok()?;
+    (0xd800..0xe000).contains(&code).then_some(code)
+}
+
+fn parsed(content: &[u8]) -> Result<DecodedBody, serde_json::Error> {
     let mut duplicates = Duplicates::default();
     let mut deserializer = serde_json::Deserializer::from_slice(content);
     let value = Node {
@@ -168,6 +227,29 @@ impl<'de> Visitor<'de> for Node<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_character_is_replaced() {
+        let read = |content: &[u8]| json(content).map(|it| it.value["a"].clone());
+        for (content, expected) in [
+            (&b"{\"a\":\"\\ud83d\"}"[..], "\u{fffd}"),
+            (b"{\"a\":\"\\ude00x\"}", "\u{fffd}x"),
+            (
+                b"{\"a\":\"\\ud83d\\ude00\\ud83d\\n\"}",
+                "\u{1f600}\u{fffd}\n",
+            ),
+            (b"{\"a\":\"\\ud83d\\ud83d\\ude00\"}", "\u{fffd}\u{1f600}"),
+            (
+                b"{\"a\":\"x\xff\xfey\\\\ud83d\"}",
+                "x\u{fffd}\u{fffd}y\\ud83d",
+            ),
+        ] {
+            assert_eq!(read(content).expect("JSON"), expected);
+        }
+        assert!(read(b"\xff{}").is_err());
+        let many = [&b"{\"a\":\""[..], &[0xff; REPLACED_BYTES_MAX], b"\"}"].concat();
+        assert!(read(&many).is_err());
+    }
 
     #[test]
     fn duplicates_are_told_with_their_path() {

@@ -53,16 +53,28 @@ pub(super) fn read(content: &[u8]) -> Result<DecodedBody, String> {
 fn in_go_words(error: &serde_saphyr::Error) -> String {
     let text = error.to_string();
     let (what, place) = text.rsplit_once(" at line ").unwrap_or((&text, ""));
+    let number = what.strip_prefix("non-finite float `");
+    if let Some(number) = number.and_then(|it| it.split('`').next()) {
+        let number = match number.to_ascii_lowercase().trim_start_matches(['+', '-']) {
+            ".nan" => "NaN",
+            _ if number.starts_with('-') => "-Inf",
+            _ => "+Inf",
+        };
+        return format!("json: unsupported value: {number}");
+    }
     let what = match what {
         "unclosed bracket '{'" => "did not find expected ',' or '}'",
         "unclosed bracket '['" => "did not find expected ',' or ']'",
+        other if other.starts_with("unexpected character: ") => {
+            "found character that cannot start any token"
+        }
         other => other,
     };
     let line = place.split(',').next().filter(|line| !line.is_empty());
     let line = line
         .map(|line| format!("line {line}: "))
         .unwrap_or_default();
-    format!("error converting YAML to JSON: yaml: {line}{what}")
+    format!("yaml: {line}{what}")
 }
 
 fn options(duplicates: DuplicateKeyPolicy) -> serde_saphyr::Options {

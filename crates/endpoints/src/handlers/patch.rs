@@ -17,9 +17,6 @@ use crate::errors::Failure;
 use crate::params::{FieldValidation, WriteKind, WriteParams};
 use crate::patches::{Patch, Syntax};
 
-/// The media type of patches whose lists are merged by keys, which only built-in kinds have.
-const STRATEGIC: &str = "application/strategic-merge-patch+json";
-
 /// The media types of patches that custom resources accept.
 const CUSTOM_PATCHES: &[&str] = &[
     "application/json-patch+json",
@@ -51,11 +48,11 @@ pub(super) async fn read_patch(
     body: RequestBody,
 ) -> Result<(Patch, WriteParams), Failure> {
     let media_type = decode::media_type(call.headers);
+    if call.store.resource().is_custom() && !CUSTOM_PATCHES.contains(&media_type) {
+        return Err(Failure::unknown_format(CUSTOM_PATCHES));
+    }
     if !media_type.ends_with("-patch+json") {
         return Err(Failure::unsupported_media_type());
-    }
-    if call.store.resource().is_custom() && media_type == STRATEGIC {
-        return Err(Failure::unknown_format(CUSTOM_PATCHES));
     }
     let content = call.read_body(body, BODY_BYTES_MAX).await?;
     let params = WriteParams::read(call.query, WriteKind::Patch)?;
@@ -67,7 +64,7 @@ pub(super) async fn read_patch(
         value,
         mut complaints,
         ..
-    } = decode::patch(&content).map_err(|why| syntax.undecodable(&why))?;
+    } = decode::patch(&content).map_err(|why| syntax.undecodable(&why, params.field_validation))?;
     if matches!(syntax, Syntax::Json) {
         complaints.extend(decode::unknown_members(&value, complaints.len()));
     }
