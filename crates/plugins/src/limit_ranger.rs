@@ -13,7 +13,9 @@ use ringwatch_apimachinery::path::{get_mut, list, text};
 use ringwatch_apimachinery::quantity::Amount;
 use ringwatch_apimachinery::{Error, accessor};
 use ringwatch_registry::{Operation, Request};
-use ringwatch_resources::{RequestsOrLimits, ResourceList, container_resources, pod_resources};
+use ringwatch_resources::{
+    RequestsOrLimits, ResourceList, container_resources, resources_without_overhead,
+};
 use serde_json::{Value, json};
 
 use super::empty_namespaces::EmptyNamespaces;
@@ -258,7 +260,7 @@ fn check_pod(pod: &Value, limit: &Limit, refusals: &mut Refusals) {
             }
         }
         "Pod" => {
-            let of = |which| pod_resources(pod, which);
+            let of = |which| resources_without_overhead(pod, which);
             check(
                 limit,
                 &of(RequestsOrLimits::Requests),
@@ -398,6 +400,20 @@ mod tests {
         let given = few["spec"]["containers"][1]["resources"]["limits"].as_object();
         assert_eq!(given.map(Map::len), Some(1_000));
         assert!(!default_containers(&mut pod(1_000), &limits));
+    }
+
+    #[test]
+    fn the_overhead_of_a_pod_is_none_of_its_requests() {
+        let limit = json!({"type": "Pod", "min": {"cpu": "500m"}});
+        let mut pod = pod(1);
+        pod["spec"]["overhead"] = json!({"cpu": "1"});
+        let mut refusals = Refusals::default();
+        check_pod(&pod, &Limit::read(&limit), &mut refusals);
+        let reasons: Vec<_> = refusals.reasons.iter().collect();
+        assert_eq!(
+            reasons,
+            ["minimum cpu usage per Pod is 500m.  No request is specified"]
+        );
     }
 
     #[test]

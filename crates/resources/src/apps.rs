@@ -19,7 +19,7 @@ use self::stateful_set::StatefulSets;
 use super::cluster_options::ClusterOptions;
 use super::core::pod::{off_features, validation::security, warnings};
 use super::strategy::generic::Generic;
-use super::strategy::row::{RowBuilder, RowGroup, field_or};
+use super::strategy::row::{RowBuilder, RowGroup};
 use super::strategy::stored;
 
 const V1: RowGroup = RowGroup::new("apps", "v1");
@@ -54,7 +54,6 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
         V1.namespaced("replicasets", "ReplicaSet")
             .short(&["rs"])
             .category("all")
-            .fields([field_or("status.replicas", "0")])
             .scale(SelectorForm::LabelSelector)
             .status()
             .strategy(

@@ -46,7 +46,9 @@ pub use self::apiregistration::registrations::{
 };
 pub use self::cluster_options::ClusterOptions;
 pub(crate) use self::core::pod::usage::resources_of_containers;
-pub use self::core::pod::usage::{RequestsOrLimits, container_resources, pod_resources};
+pub use self::core::pod::usage::{
+    RequestsOrLimits, container_resources, pod_resources, resources_without_overhead,
+};
 pub use self::default_objects::flow_control::{default_flows, ensure_flow_control};
 pub use self::default_objects::role_reconciliation::{RolesAndBindings, ensure_default_roles};
 pub use self::default_objects::service_range::ensure_service_range;

@@ -413,3 +413,31 @@ pub(crate) fn quota_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: 
         errors.push(now.invalid_value(now.value().clone(), "field is immutable"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn scopes_of_pods_have_no_local_storage() {
+        let refused = |resource: &str| {
+            let quota = json!({"spec": {"hard": {resource: "1"}, "scopes": ["NotTerminating"]}});
+            let mut errors = Errors::new();
+            super::quota(&Field::root(&quota), &mut errors);
+            !errors.is_empty()
+        };
+        for resource in ["pods", "cpu", "requests.cpu", "limits.memory", "count/pods"] {
+            assert!(!refused(resource), "{resource}");
+        }
+        for resource in [
+            "requests.ephemeral-storage",
+            "limits.ephemeral-storage",
+            "hugepages-2Mi",
+            "secrets",
+        ] {
+            assert!(refused(resource), "{resource}");
+        }
+    }
+}

@@ -2,19 +2,16 @@
 
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::quantity::Quantity;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Resources that decide the class.
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 
 /// Returns the class: `Guaranteed` if every container has limits of CPU and memory that equal its requests,
 /// `BestEffort` if none has requests or limits of them, else `Burstable`. Pod-level resources count instead of those of
-/// the containers, if there are any.
+/// the containers, if there are any, even empty ones.
 pub fn class(pod: &Value) -> &'static str {
-    let whole = get(pod, "spec").filter(|spec| {
-        let mut lists = ["resources.requests", "resources.limits"].into_iter();
-        lists.any(|path| get(spec, path).is_some_and(|it| *it != json!({})))
-    });
+    let whole = get(pod, "spec").filter(|spec| spec["resources"].is_object());
     let each = list(pod, "spec.containers")
         .iter()
         .chain(list(pod, "spec.initContainers"))
@@ -45,6 +42,8 @@ pub fn class(pod: &Value) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -68,5 +67,8 @@ mod tests {
         let mut whole = pod(json!({}));
         whole["spec"]["resources"] = json!({"limits": {"cpu": "1"}});
         assert_eq!(class(&whole), "Burstable");
+        let mut empty = pod(json!({"requests": {"cpu": "100m"}}));
+        empty["spec"]["resources"] = json!({"requests": {}});
+        assert_eq!(class(&empty), "BestEffort");
     }
 }

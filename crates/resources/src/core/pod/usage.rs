@@ -32,6 +32,16 @@ pub fn container_resources(container: &Value, kind: RequestsOrLimits) -> Resourc
     ResourceList::read(&container["resources"][kind.member()])
 }
 
+/// Returns the requests or limits of a pod as its author has set them: those at pod level, or those of its containers.
+#[must_use]
+pub fn resources_without_overhead(pod: &Value, kind: RequestsOrLimits) -> ResourceList {
+    let mut sum = resources_of_containers(&pod["spec"], kind);
+    for (name, amount) in ResourceList::read(&pod["spec"]["resources"][kind.member()]).iter() {
+        sum.set(name, amount);
+    }
+    sum
+}
+
 /// Returns the requests or limits of all containers in the spec of a pod.
 pub(crate) fn resources_of_containers(spec: &Value, kind: RequestsOrLimits) -> ResourceList {
     let mut sum = ResourceList::default();
@@ -62,10 +72,7 @@ pub(crate) fn resources_of_containers(spec: &Value, kind: RequestsOrLimits) -> R
 
 /// Returns the requests or limits of a pod.
 pub fn pod_resources(pod: &Value, kind: RequestsOrLimits) -> ResourceList {
-    let mut sum = resources_of_containers(&pod["spec"], kind);
-    for (name, amount) in ResourceList::read(&pod["spec"]["resources"][kind.member()]).iter() {
-        sum.set(name, amount);
-    }
+    let mut sum = resources_without_overhead(pod, kind);
     let overhead = get(pod, "spec.overhead")
         .map(ResourceList::read)
         .unwrap_or_default();
