@@ -132,6 +132,7 @@ def begin_theirs(binaries, folder, servers, log, store, *flags):
     if not key.exists():
         subprocess.run(['openssl', 'genrsa', '-out', key, '2048'], check=True, capture_output=True)
     port = free_port()
+    has_mode = any(it.startswith('--authorization-mode=') for it in flags)
     theirs = Server(
         [
             binaries / 'kube-apiserver',
@@ -141,7 +142,7 @@ def begin_theirs(binaries, folder, servers, log, store, *flags):
             '--service-account-key-file=%s' % key,
             '--service-account-signing-key-file=%s' % key,
             '--service-cluster-ip-range=10.0.0.0/24',
-            '--authorization-mode=AlwaysAllow',
+            *([] if has_mode else ['--authorization-mode=AlwaysAllow']),
             *same_flags(folder, store),
             *flags,
         ],
