@@ -47,10 +47,16 @@ const V1: RowGroup = RowGroup::CORE_V1;
 const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
 
 pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
-    [configuration(), cluster(), workload(options), network()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        configuration(),
+        cluster(),
+        volumes(),
+        workload(options),
+        network(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Returns the rows of configuration, quotas and events.
@@ -112,7 +118,7 @@ fn configuration() -> Vec<RowBuilder> {
     ]
 }
 
-/// Returns the rows of components, namespaces, nodes and volumes.
+/// Returns the rows of components, namespaces and nodes.
 fn cluster() -> Vec<RowBuilder> {
     vec![
         V1.cluster("componentstatuses", "ComponentStatus")
@@ -159,6 +165,12 @@ fn cluster() -> Vec<RowBuilder> {
                     .check_on_update(node::validation::node_update)
                     .part("status", node::status()),
             ),
+    ]
+}
+
+/// Returns the rows of volumes and claims.
+fn volumes() -> Vec<RowBuilder> {
+    vec![
         V1.namespaced("persistentvolumeclaims", "PersistentVolumeClaim")
             .short(&["pvc"])
             .status()
