@@ -170,7 +170,7 @@ impl Patch {
             errors: vec![FieldError::invalid(
                 "patch",
                 &Value::String(patched.to_string()),
-                &format!("couldn't get version/kind; json parse error: {why}"),
+                format!("couldn't get version/kind; json parse error: {why}"),
             )],
         })
     }

@@ -312,12 +312,11 @@ pub(super) fn merge(of: &Type, old: Option<&Value>, new: Option<&Value>) -> Opti
     }
     let below = |step: &str| of.at_step(step).unwrap_or(&Type::Text);
     if form == Form::Items {
-        let items =
-            |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
-        let merged = merged_items(of, &items(old), &items(new), &|step, old, new| {
-            merge(below(step), old, new).expect("an item")
-        });
-        return Some(merged.into());
+        let items = |value: Option<&Value>| {
+            let items = value.and_then(Value::as_array);
+            items.cloned().unwrap_or_default()
+        };
+        return Some(merged_items(of, &items(old), &items(new)).into());
     }
     let value_of = |parts: &[(String, Vec<&Value>)], step: &str| {
         parts
@@ -335,12 +334,10 @@ pub(super) fn merge(of: &Type, old: Option<&Value>, new: Option<&Value>) -> Opti
 }
 
 /// Merges two lists: goes along both, and takes an item that both have where the configuration has it.
-fn merged_items(
-    of: &Type,
-    old: &[Value],
-    new: &[Value],
-    merge: &dyn Fn(&str, Option<&Value>, Option<&Value>) -> Value,
-) -> Vec<Value> {
+fn merged_items(of: &Type, old: &[Value], new: &[Value]) -> Vec<Value> {
+    let merge = |step: &str, old: Option<&Value>, new: Option<&Value>| {
+        merge(of.at_step(step).unwrap_or(&Type::Text), old, new).expect("an item")
+    };
     let steps = |items: &[Value]| {
         items
             .iter()

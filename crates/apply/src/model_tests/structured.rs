@@ -69,7 +69,7 @@ impl Model {
         let owned = self
             .owners
             .entry(owner(manager, name, false))
-            .or_insert(Owned {
+            .or_insert_with(|| Owned {
                 version: manager.api_version.to_owned(),
                 time: None,
                 paths: Paths::new(),
@@ -349,9 +349,8 @@ fn changed(of: &Type, choices: &mut Choices<'_>) -> Type {
         }
         Type::Map(member) => Type::Map(changed(member, choices).into()),
         Type::Keyed(names, item) => {
-            let members = match &*item.members {
-                Type::Struct(members) => members,
-                _ => unreachable!("items are structs"),
+            let Type::Struct(members) = &*item.members else {
+                unreachable!("items are structs");
             };
             let members = members
                 .iter()

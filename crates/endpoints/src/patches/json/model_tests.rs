@@ -307,7 +307,7 @@ proptest! {
         let tests: Vec<_> = steps.iter().filter(|step| step.name == "test").cloned().collect();
         prop_assert_eq!(applied(&tests, &from), Some(from));
         let whole = Step::new("test", &[], to.clone());
-        prop_assert_eq!(applied(&[whole.clone()], &to), Some(to));
+        prop_assert_eq!(applied(std::slice::from_ref(&whole), &to), Some(to));
         prop_assert_eq!(applied(&[whole], &json!({"other": 0})), None);
     }
 }

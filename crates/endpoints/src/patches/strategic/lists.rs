@@ -347,7 +347,7 @@ fn sort_unnamed(items: &mut [(Option<usize>, Value)]) {
 
 impl ItemList<'_> {
     /// Returns the value that tells an item from others: that of the merge key, or the item itself.
-    fn identity<'v>(self, item: &'v Value) -> Result<&'v Value, Error> {
+    fn identity(self, item: &Value) -> Result<&Value, Error> {
         match self.by {
             ListMerge::ByKey(key) => key_of(members_of(item, self.place.name)?, key),
             ListMerge::Set | ListMerge::Replace if item.is_object() || item.is_array() => {

@@ -86,33 +86,37 @@ fn patched(current: &Members, patch: &Members, parent: &str) -> Option<Members> 
             true => name.strip_prefix("$deleteFromPrimitiveList/")?,
             false => name,
         };
-        let mut was = next.remove(name);
-        if was
-            .as_ref()
-            .is_some_and(|was| was == &json!([]) && value.is_array())
-            && !deletes
-        {
-            was = None;
-        }
-        let after = match (&was, value) {
-            (_, Value::Null) => None,
-            (Some(Value::Object(_)), Value::Object(_)) if name == "selector" => Some(value.clone()),
-            (Some(Value::Object(own)), Value::Object(patch)) => {
-                Some(Value::Object(patched(own, patch, name)?))
-            }
-            (Some(Value::Array(own)), Value::Array(_)) if own.is_empty() => was,
-            (Some(Value::Array(own)), Value::Array(sent)) => {
-                Some(list_after(own, sent, rule(parent, name), name, deletes)?.into())
-            }
-            (Some(own), _) if kind_of(own) == kind_of(value) => Some(value.clone()),
-            _ if deletes => was,
-            _ => without(value, true),
-        };
-        if let Some(after) = after {
+        let was = next.remove(name);
+        if let Some(after) = member_after(was, value, (parent, name), deletes)? {
             next.insert(name.to_owned(), after);
         }
     }
     Some(next)
+}
+
+/// Returns a member after a patch without an order; `None` within if there is none.
+fn member_after(
+    was: Option<Value>,
+    value: &Value,
+    (parent, name): (&str, &str),
+    deletes: bool,
+) -> Option<Option<Value>> {
+    let is_empty_list = was == Some(json!([])) && value.is_array();
+    let was = was.filter(|_| deletes || !is_empty_list);
+    Some(match (&was, value) {
+        (_, Value::Null) => None,
+        (Some(Value::Object(_)), Value::Object(_)) if name == "selector" => Some(value.clone()),
+        (Some(Value::Object(own)), Value::Object(patch)) => {
+            Some(Value::Object(patched(own, patch, name)?))
+        }
+        (Some(Value::Array(own)), Value::Array(_)) if own.is_empty() => was,
+        (Some(Value::Array(own)), Value::Array(sent)) => {
+            Some(list_after(own, sent, rule(parent, name), name, deletes)?.into())
+        }
+        (Some(own), _) if kind_of(own) == kind_of(value) => Some(value.clone()),
+        _ if deletes => was,
+        _ => without(value, true),
+    })
 }
 
 /// Returns the list that a patch without an order leaves.
