@@ -3,12 +3,22 @@
 //!
 //! Follows `ReconcileFieldSetWithSchema` of structured-merge-diff. What was a whole and is none now needs nothing.
 
+use std::collections::BTreeSet;
+
 use super::managed_fields::ManagedFields;
 use super::schema::Schema;
 use super::set::FieldSet;
 
-/// Brings all sets up to a type.
+/// Brings all sets up to a type. Those in versions that it no longer has are of no use, and go.
 pub(super) fn reconcile(schema: Schema<'_>, managed: &mut ManagedFields) {
+    let versions = managed.entries.values().map(|entry| &entry.api_version);
+    let gone: BTreeSet<String> = versions
+        .filter(|it| !schema.has_version(it))
+        .cloned()
+        .collect();
+    managed
+        .entries
+        .retain(|_, entry| !gone.contains(&entry.api_version));
     for entry in managed.entries.values_mut() {
         reconcile_set(schema, &mut entry.fields);
     }
@@ -90,6 +100,30 @@ mod tests {
             .expect("entries");
         let names: Vec<_> = entries.iter().map(|it| &it["manager"]).collect();
         assert_eq!(names, ["two"]);
+    }
+
+    #[test]
+    fn owners_in_versions_that_are_gone_own_nothing() {
+        let manager = Manager::for_tests("new", "apps/v1", "");
+        let mut live = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": 1}});
+        let mut next = live.clone();
+        let entry = |operation: &str, version: &str| {
+            json!({"manager": "old", "operation": operation, "apiVersion": version, "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:spec": {"f:replicas": {}}}})
+        };
+        let entries = [
+            entry("Apply", "apps/v1beta1"),
+            entry("Update", "extensions/v1beta1"),
+        ];
+        live["metadata"]["managedFields"] = json!(entries);
+        next["spec"]["replicas"] = 2.into();
+        assert!(apply(Some(&live), &next, &manager, false).is_ok());
+        update(Some(&live), &mut next, &manager);
+        let entries = next["metadata"]["managedFields"]
+            .as_array()
+            .expect("entries");
+        assert_eq!(entries.len(), 1);
+        assert_eq!(entries[0]["manager"], "new");
     }
 
     #[test]

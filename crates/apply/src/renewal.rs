@@ -67,6 +67,10 @@ fn own_entry(live: &Value, new: &Value, manager: &Manager<'_>) -> Option<usize> 
     if entries.iter().enumerate().any(is_repeated) {
         return None;
     }
+    let schema = manager.schema(object);
+    if !entries.iter().all(|it| schema.has_version(it.api_version)) {
+        return None;
+    }
     let (version, subresource) = (manager.api_version, manager.subresource);
     let identity = (
         EntryOperation::Update,

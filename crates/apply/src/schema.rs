@@ -193,6 +193,14 @@ impl<'a> Schema<'a> {
         known.flatten()
     }
 
+    /// Returns true if objects of the type are served in this version too, as far as is known here. Of built-in types
+    /// none but stable versions are.
+    pub(super) fn has_version(&self, version: &str) -> bool {
+        let is_other = version != self.api_version && self.codec_kind().is_some();
+        let is_stable = || !version.contains("alpha") && !version.contains("beta");
+        !is_other || (is_stable() && codec::kind(version, self.kind).is_some())
+    }
+
     /// Returns the kind of the objects.
     pub(super) fn kind(&self) -> &'a str {
         self.kind
