@@ -14,39 +14,21 @@ use serde_json::Value;
 use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
 use super::strategy::row::{RowBuilder, RowGroup};
+use crate::defaults::DefaultRule;
 
 const V1: RowGroup = RowGroup::new("admissionregistration.k8s.io", "v1");
 /// The version in which kinds are stored that are new in v1 with this release.
 const V1BETA1: RowGroup = RowGroup::new("admissionregistration.k8s.io", "v1beta1");
 
 pub(super) fn rows() -> Vec<RowBuilder> {
-    let policy = |rules| {
-        Generic::new()
-            .defaults(rules)
-            .generation(&["spec"])
-            .conditional_update()
-    };
-    let webhooks = |rules| {
-        Generic::new()
-            .defaults(rules)
-            .generation(&["webhooks"])
-            .conditional_update()
-            .check_on_create(validation::webhooks)
-            .check_on_update(validation::changed_webhooks)
-            .hooks(Registration::EXPRESSIONS)
-    };
     let rows = vec![
         V1.cluster("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
             .stored_in(V1BETA1)
             .strategy(
                 policy(defaults::POLICY)
-                    .names_on_update()
                     .check_on_create(validation::mutating_policy)
                     .check_on_update(validation::changed_mutating_policy)
-                    .hooks(Registration {
-                        is_new: true,
-                        ..Registration::EXPRESSIONS
-                    }),
+                    .hooks(Registration::EXPRESSIONS.stored_as_new()),
             ),
         V1.cluster(
             "mutatingadmissionpolicybindings",
@@ -55,18 +37,14 @@ pub(super) fn rows() -> Vec<RowBuilder> {
         .stored_in(V1BETA1)
         .strategy(
             policy(defaults::POLICY_BINDING)
-                .names_on_update()
                 .check(validation::mutating_binding)
-                .hooks(Registration {
-                    is_new: true,
-                    ..Registration::PLAIN
-                }),
+                .hooks(Registration::PLAIN.stored_as_new()),
         ),
         V1.cluster(
             "mutatingwebhookconfigurations",
             "MutatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::MUTATING_WEBHOOKS).names_on_update()),
+        .strategy(webhooks(defaults::MUTATING_WEBHOOKS)),
         V1.cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
             .status()
             .strategy(
@@ -86,7 +64,6 @@ pub(super) fn rows() -> Vec<RowBuilder> {
         )
         .strategy(
             policy(defaults::POLICY_BINDING)
-                .names_on_update()
                 .check(validation::validating_binding)
                 .hooks(Registration::PLAIN),
         ),
@@ -94,11 +71,32 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             "validatingwebhookconfigurations",
             "ValidatingWebhookConfiguration",
         )
-        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS).names_on_update()),
+        .strategy(webhooks(defaults::VALIDATING_WEBHOOKS)),
     ];
     rows.into_iter()
         .map(|row| row.category("api-extensions"))
         .collect()
+}
+
+/// Returns the common strategy of policies and of their bindings.
+fn policy(rules: &'static [DefaultRule]) -> Generic {
+    Generic::new()
+        .names_on_update()
+        .defaults(rules)
+        .generation(&["spec"])
+        .conditional_update()
+}
+
+/// Returns the strategy of configurations of webhooks.
+fn webhooks(rules: &'static [DefaultRule]) -> Generic {
+    Generic::new()
+        .names_on_update()
+        .defaults(rules)
+        .generation(&["webhooks"])
+        .conditional_update()
+        .check_on_create(validation::webhooks)
+        .check_on_update(validation::changed_webhooks)
+        .hooks(Registration::EXPRESSIONS)
 }
 
 /// The behaviour that all kinds of the group have.
@@ -119,6 +117,14 @@ impl Registration {
         has_expressions: true,
         is_new: false,
     };
+
+    /// Returns the behaviour of a kind that is new in v1.
+    const fn stored_as_new(self) -> Self {
+        Self {
+            is_new: true,
+            ..self
+        }
+    }
 
     fn relabelled(&self, mut object: Value, group: RowGroup) -> Value {
         if self.is_new {

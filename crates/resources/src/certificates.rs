@@ -82,7 +82,8 @@ fn date(context: &RequestContext, object: &mut Value, old: &Value) {
     let mut before = HashMap::new();
     for condition in list(old, "status.conditions") {
         if is_set(condition, CHANGED) {
-            before.entry(key(condition)).or_insert(&condition[CHANGED]);
+            let changed = &condition[CHANGED];
+            before.entry(key(condition)).or_insert(changed);
         }
     }
     let now = Value::from(format_time(context.clock.wall()));

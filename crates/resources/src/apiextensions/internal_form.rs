@@ -296,7 +296,10 @@ impl DefinitionWriter {
         self.first_members(&start, column);
         let path = column.get("JSONPath").or_else(|| column.get("jsonPath"));
         self.write(",\"Priority\":");
-        self.value(column.get("priority").unwrap_or(&json!(0)));
+        match column.get("priority") {
+            Some(priority) => self.value(priority),
+            None => self.write("0"),
+        }
         self.write(",\"JSONPath\":");
         self.member(path, Text);
         self.write("}");

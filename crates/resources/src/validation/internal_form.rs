@@ -111,7 +111,9 @@ impl Shape {
     /// Returns the shape of the elements of a list or the members of a map.
     pub(crate) fn element(self) -> Option<Self> {
         let shape = self.0.trim_start_matches('*');
-        let element = shape.strip_prefix("[]").or(shape.strip_prefix("{}"))?;
+        let element = shape
+            .strip_prefix("[]")
+            .or_else(|| shape.strip_prefix("{}"))?;
         Some(Self(element))
     }
 
