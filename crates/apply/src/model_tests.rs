@@ -13,6 +13,7 @@ use super::set::FieldSet;
 use super::{Manager, apply, path, update};
 
 mod built_in;
+mod random_types;
 mod reference;
 mod schemas;
 mod structured;
