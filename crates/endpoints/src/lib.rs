@@ -35,6 +35,7 @@ mod params;
 #[cfg(any(test, feature = "testing"))]
 pub mod parsers;
 mod patches;
+mod refused;
 mod request_head;
 mod request_info;
 mod request_kind;
@@ -69,6 +70,7 @@ pub use handler::{Caller, Credentials, Handler, OwnPaths};
 pub use impersonation::{ImpersonatedUser, Impersonation, NotImpersonated, impersonates};
 pub use metrics::Metrics;
 pub use metrics_format::{MetricsFormat, metrics_format};
+pub use refused::refused;
 pub use request_info::{RequestInfo, RequestVerb};
 pub use respond::plain;
 pub use service_addresses::ServiceAddresses;

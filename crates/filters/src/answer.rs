@@ -2,7 +2,7 @@
 
 use http::header::{RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, Response};
-use ringwatch_endpoints::{Metrics, Refusal, RequestInfo, TextError};
+use ringwatch_endpoints::{self as endpoints, Metrics, Refusal, RequestInfo, TextError};
 use ringwatch_http::ResponseBody;
 
 /// Responds with a refusal as a Status in JSON, and Retry-After if it says so.
@@ -16,7 +16,7 @@ pub(super) fn refused_to(
     headers: &HeaderMap,
     query: &str,
 ) -> Response<ResponseBody> {
-    let mut response = refusal.response(headers, query);
+    let mut response = endpoints::refused(refusal, headers, query);
     let headers = response.headers_mut();
     if matches!(refusal, Refusal::Ending | Refusal::NobodyImpersonated(_)) {
         let no_sniff = HeaderValue::from_static("nosniff");

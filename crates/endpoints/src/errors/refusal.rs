@@ -1,15 +1,11 @@
 //! Responses of the filters, and of the paths outside the API, to requests that they refuse.
 
 use http::header::{RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use ringwatch::meta::{Status, StatusDetails};
 use ringwatch_http::{ResponseBody, full};
 
-use super::Failure;
-use crate::negotiation::{Format, status_format, wants_pretty};
-use crate::params::Query;
 use crate::respond::respond;
-use crate::response;
 
 /// Retry-After of responses to too many requests, and to watches that a server at its end begins no more: another try
 /// reaches another server. In seconds.
@@ -77,18 +73,6 @@ impl Refusal {
                 ..StatusDetails::default()
             }),
         }
-    }
-
-    /// Returns the response, in the syntax that the client accepts where kube-apiserver asks.
-    pub fn response(&self, headers: &HeaderMap, query: &str) -> Response<ResponseBody> {
-        let format = match self {
-            Self::Unauthenticated | Self::InvalidTimeout(_) | Self::NobodyImpersonated(_) => {
-                let pretty = wants_pretty(&Query::parse(query), headers);
-                status_format(headers, pretty)
-            }
-            Self::DeadlineExceeded | Self::Starting | Self::Ending => Format::Json,
-        };
-        response::failure(format, &Failure::of_status(self.status()))
     }
 
     /// Returns the retry delay in seconds, if the refusal has one.
