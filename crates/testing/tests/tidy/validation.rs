@@ -73,8 +73,8 @@ fn row(line: &str, source: impl Fn(&str) -> Option<String>) -> Result<String, St
         for rule in rules.split("; ") {
             let (path, item) = rule
                 .split_once(' ')
-                .ok_or(format!("{rule:?} names no item"))?;
-            let text = source(path).ok_or(format!("there is no {path}"))?;
+                .ok_or_else(|| format!("{rule:?} names no item"))?;
+            let text = source(path).ok_or_else(|| format!("there is no {path}"))?;
             if !declares(&text, item) {
                 return Err(format!("{path} declares no {item}"));
             }
