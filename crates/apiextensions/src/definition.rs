@@ -264,8 +264,9 @@ impl Definition {
         let mut patterns = Patterns::default();
         let read = |(name, schema): (&str, Option<&Value>)| {
             let schema = schema.unwrap_or(&everything);
-            let read =
-                StructuralSchema::read_beside(schema, preserve, &mut patterns, Strictness::ALL);
+            // What was stored is served, by whichever rules it was accepted.
+            let followed = Strictness::of([schema].into_iter());
+            let read = StructuralSchema::read_beside(schema, preserve, &mut patterns, followed);
             (name.to_owned(), read.map(Arc::new))
         };
         self.read.get_or_init(|| self.schemas().map(read).collect())

@@ -28,6 +28,10 @@ pub(super) fn call(
     arguments: Vec<CelValue>,
 ) -> ValueResult {
     if let Some(made) = optional::call(name, target.as_ref(), &arguments) {
+        // Each can hold another one: what is too deep is found here.
+        if let Ok(made) = &made {
+            meter.charge_value(made)?;
+        }
         meter.charge(1)?;
         return made.map_err(|failure| match failure {
             Failure::NoOverload => overloads::none(name, target.iter().chain(&arguments)),

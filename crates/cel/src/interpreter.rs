@@ -288,7 +288,10 @@ impl<'r> Interpreter<'r> {
         let made = self.value(inner);
         self.locals.pop();
         if wraps {
-            made.map(optional::some)
+            let made = optional::some(made?);
+            // It can hold another one: what is too deep is found here.
+            self.meter.charge_value(&made)?;
+            Ok(made)
         } else {
             made
         }

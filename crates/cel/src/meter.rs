@@ -5,6 +5,7 @@
 //! value whose parts are shared could otherwise be doubled until traversing it takes for ever.
 
 use kube_cel::cel::Value as CelValue;
+use kube_cel::cel::objects::Key;
 
 use super::failure::Failure;
 
@@ -120,7 +121,10 @@ impl Extent {
                 }
             }
             CelValue::Map(map) => {
-                for value in map.map.values() {
+                for (key, value) in map.map.iter() {
+                    if let Key::String(text) = key {
+                        self.bytes += text.len() as u64;
+                    }
                     self.add(value, level + 1)?;
                 }
             }

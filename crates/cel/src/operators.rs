@@ -162,7 +162,7 @@ fn no_operator(name: &str, first: &CelValue) -> Failure {
 
 /// Charges a comparison: of strings by the shorter one, of lists and maps by all parts of the smaller one.
 fn equal(a: &CelValue, b: &CelValue, meter: &mut Meter) -> Result<bool, Failure> {
-    meter.charge_text(size(a).min(size(b)))?;
+    charge_shorter(a, b, meter)?;
     if matches!(
         a,
         CelValue::List(_) | CelValue::Map(_) | CelValue::Opaque(_)
@@ -173,6 +173,25 @@ fn equal(a: &CelValue, b: &CelValue, meter: &mut Meter) -> Result<bool, Failure>
     Ok(equality::equal(a, b))
 }
 
+/// Charges a scan of the shorter of two values.
+fn charge_shorter(a: &CelValue, b: &CelValue, meter: &mut Meter) -> Result<(), Failure> {
+    let length = match (a, b) {
+        // The characters of the longer text are counted only as far as it matters, since that is not charged.
+        (CelValue::String(a), CelValue::String(b)) => {
+            let most = a.len().min(b.len());
+            let count = |text: &str| text.chars().take(most).count();
+            count(a).min(count(b)) as u64
+        }
+        _ => size(a).min(size(b)),
+    };
+    meter.charge_text(length)
+}
+
+/// Charges the look at a key, which is as long as the client has made it.
+fn charge_key(place: &CelValue, meter: &mut Meter) -> Result<(), Failure> {
+    meter.charge(Extent::measure(place)?.units() / 10)
+}
+
 fn compare(
     a: &CelValue,
     b: &CelValue,
@@ -181,7 +200,7 @@ fn compare(
 ) -> ValueResult {
     match (a, b) {
         (CelValue::String(_), CelValue::String(_)) | (CelValue::Bytes(_), CelValue::Bytes(_)) => {
-            meter.charge_text(size(a).min(size(b)))?;
+            charge_shorter(a, b, meter)?;
         }
         _ => meter.charge(1)?,
     }
@@ -217,6 +236,7 @@ fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> ValueResult {
         }
         CelValue::Map(map) => {
             meter.charge(1)?;
+            charge_key(item, meter)?;
             equality::lookup(map, item).is_some()
         }
         _ => return Err(Failure::NoOverload),
@@ -226,6 +246,7 @@ fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> ValueResult {
 
 fn index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> ValueResult {
     meter.charge(1)?;
+    charge_key(place, meter)?;
     if optional::is_optional(all) {
         return optional_member(all, place);
     }
@@ -281,6 +302,7 @@ fn at(all: &CelValue, place: &CelValue) -> ValueResult {
 /// Evaluates `all[?place]` and `all.?place`, whose value is an optional.
 fn optional_index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> ValueResult {
     meter.charge(1)?;
+    charge_key(place, meter)?;
     if optional::is_optional(all) {
         return optional_member(all, place);
     }

@@ -199,6 +199,8 @@ impl Quantity {
             .with_exponent(exponent)
             .zip(other.with_exponent(exponent));
         let sum = aligned.and_then(|(one, other)| one.checked_add(other));
+        // The least integer has no opposite.
+        let sum = sum.filter(|sum| *sum != i128::MIN);
         let Some(sum) = sum else {
             // What is smaller by as many digits as are kept makes no difference.
             let larger = if self.places() < other.places() {

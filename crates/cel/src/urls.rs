@@ -11,12 +11,16 @@ use super::failure::{Failure, ValueResult};
 
 /// A URL as a value of expressions.
 #[derive(Debug)]
-struct UrlValue(Url);
+struct UrlValue {
+    url: Url,
+    /// The text that [`Url`] writes, by which URLs are compared again and again.
+    written: String,
+}
 
 /// Compares URLs as they are written, as `URL.Equal` does.
 impl PartialEq for UrlValue {
     fn eq(&self, other: &Self) -> bool {
-        self.0.to_string() == other.0.to_string()
+        self.written == other.written
     }
 }
 
@@ -32,7 +36,10 @@ impl Opaque for UrlValue {
 pub(super) fn call(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
     match (name, values) {
         ("url", [CelValue::String(text)]) => Some(match Url::parse_absolute(text) {
-            Ok(url) => Ok(CelValue::Opaque(Arc::new(UrlValue(url)))),
+            Ok(url) => {
+                let written = url.to_string();
+                Ok(CelValue::Opaque(Arc::new(UrlValue { url, written })))
+            }
             Err(error) => {
                 let why = format!("URL parse error during conversion from string: {error}");
                 Err(Failure::Other(why.into()))
@@ -42,7 +49,7 @@ pub(super) fn call(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
             Some(Ok(CelValue::Bool(Url::parse_request(text).is_ok())))
         }
         (_, [CelValue::Opaque(opaque)]) => {
-            let UrlValue(url) = opaque.downcast_ref::<UrlValue>()?;
+            let url = &opaque.downcast_ref::<UrlValue>()?.url;
             part(name, url).map(Ok)
         }
         _ => None,

@@ -75,7 +75,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
             .category("all")
             .scale(SelectorForm::LabelSelector)
             .status()
-            .strategy(stateful_set(options).names_on_update()),
+            .strategy(stateful_set(options)),
     ]
 }
 

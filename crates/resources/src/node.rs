@@ -32,6 +32,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
 
 /// Checks a RuntimeClass. Follows `ValidateRuntimeClass`.
 pub(crate) fn runtime_class(object: &Field<'_, '_>, errors: &mut Errors) {
+    let first = errors.len();
     object
         .at("handler")
         .must_be_set_and_conform(formats::dns_label, errors);
@@ -42,14 +43,14 @@ pub(crate) fn runtime_class(object: &Field<'_, '_>, errors: &mut Errors) {
         let (limits, path) = (json!({"limits": fixed.value()}), overhead.field());
         let mut wrong = Errors::new();
         requirements(&Field::named(&limits, &path), container_name, &mut wrong);
-        // An update may not keep what is wrong, as pods may.
-        errors.extend(wrong.into_iter().map(|mut error| {
-            error.later_rule = None;
-            error
-        }));
+        errors.extend(wrong);
     }
     labels(&object.at("scheduling.nodeSelector"), errors);
     own_tolerations(&object.at("scheduling.tolerations"), errors);
+    // An update may not keep what is wrong, as pods may.
+    for error in &mut errors[first..] {
+        error.later_rule = None;
+    }
 }
 
 /// Checks tolerations, of which no two are the same but for the time. Follows `validateTolerations`.

@@ -1,5 +1,7 @@
 //! Checks what the rules of a schema say, their expressions aside.
 
+use std::cell::OnceCell;
+
 use ringwatch_apimachinery::go_text::quoted;
 use serde_json::{Map, Value, json};
 
@@ -14,19 +16,27 @@ impl KeywordWalk<'_> {
     pub(super) fn rules(&mut self, schema: &Map<String, Value>) {
         let rules = schema.get(RULES).and_then(Value::as_array);
         let rules = rules.into_iter().flatten().enumerate().take(RULES_MAX);
+        // Looked at once for all rules, since a schema can have many of them and be large.
+        let readable = OnceCell::new();
+        let readable = || *readable.get_or_init(|| is_readable(schema, 0));
         for (index, rule) in rules {
             let Some(rule) = rule.as_object() else {
                 continue;
             };
             let mark = self.path.member(RULES);
             let inner = self.path.index(index);
-            self.rule(rule, schema);
+            self.rule(rule, schema, &readable);
             self.path.leave(inner);
             self.path.leave(mark);
         }
     }
 
-    fn rule(&mut self, rule: &Map<String, Value>, schema: &Map<String, Value>) {
+    fn rule(
+        &mut self,
+        rule: &Map<String, Value>,
+        schema: &Map<String, Value>,
+        readable: &dyn Fn() -> bool,
+    ) {
         let has_breaks = |text: &str| text.contains(['\n', '\r']);
         let is_blank = |text: &str| !text.is_empty() && text.trim().is_empty();
         let (source, message) = (text(rule, "rule").trim(), text(rule, "message"));
@@ -64,7 +74,7 @@ impl KeywordWalk<'_> {
         if has_breaks(field) {
             self.invalid("fieldPath", &quoted(field), "must not contain line breaks");
         }
-        if !leads_somewhere(schema, field) && is_readable(schema, 0) {
+        if !leads_somewhere(schema, field) && readable() {
             self.invalid("fieldPath", &quoted(field), "must be a valid path");
         }
     }

@@ -214,6 +214,7 @@ fn validate_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn validate_managed_fields(entries: &Value, errors: &mut Vec<FieldError>) {
+    let mut room = ERROR_BYTES_MAX;
     for (index, entry) in entries.as_array().into_iter().flatten().enumerate() {
         let field = |member: &str| format!("metadata.managedFields[{index}].{member}");
         let part = |member: &str| entry[member].as_str().unwrap_or_default();
@@ -230,7 +231,11 @@ fn validate_managed_fields(entries: &Value, errors: &mut Vec<FieldError>) {
                 why,
             ));
         }
-        errors.extend(validate_field_manager(part("manager"), &field("manager")));
+        errors.extend(manager_errors(
+            part("manager"),
+            &field("manager"),
+            &mut room,
+        ));
         if part("subresource").len() > SUBRESOURCE_BYTES_MAX {
             errors.push(too_long(field("subresource"), SUBRESOURCE_BYTES_MAX));
         }
@@ -241,20 +246,24 @@ fn validate_managed_fields(entries: &Value, errors: &mut Vec<FieldError>) {
 /// Follows `ValidateFieldManager`.
 #[must_use]
 pub fn validate_field_manager(manager: &str, field: &str) -> Vec<FieldError> {
+    manager_errors(manager, field, &mut { ERROR_BYTES_MAX })
+}
+
+/// Returns the errors of the name of a field manager until their bytes use up the room.
+fn manager_errors(manager: &str, field: &str, room: &mut usize) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if manager.len() > FIELD_MANAGER_BYTES_MAX {
         errors.push(too_long(field.to_owned(), FIELD_MANAGER_BYTES_MAX));
     }
     // Each error shows the whole name.
-    let mut shown_bytes = 0;
     for (position, letter) in manager.char_indices().filter(|(_, it)| !is_printed(*it)) {
-        if shown_bytes > ERROR_BYTES_MAX {
+        if *room == 0 {
             break;
         }
         let code = u32::from(letter);
         let why = format!("invalid character U+{code:04X} (at position {position})");
         let error = FieldError::invalid(field, &Value::from(manager), why);
-        shown_bytes += error.detail.len();
+        *room = room.saturating_sub(error.detail.len());
         errors.push(error);
     }
     errors

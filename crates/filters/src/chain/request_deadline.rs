@@ -48,36 +48,15 @@ fn time_limit(query: &str, most: Duration) -> Result<Duration, String> {
         Some(text) => (true, text),
         None => (false, value.as_str()),
     };
-    let wanted = duration::parse(text).map_err(|_| {
-        let why = complaint(text);
-        format!("invalid timeout specified in the request URL - time: {why}duration {value:?}")
+    let wanted = duration::parse(text).map_err(|error| {
+        let why = duration::go_error(&value).unwrap_or(error);
+        format!("invalid timeout specified in the request URL - {why}")
     })?;
     Ok(if wanted.is_zero() || is_before {
         most
     } else {
         wanted.min(most)
     })
-}
-
-/// Returns the words of Go about a text without sign that is no duration, as far as the text itself.
-fn complaint(text: &str) -> String {
-    let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
-    let mut rest = text.strip_prefix('+').unwrap_or(text);
-    while !rest.is_empty() {
-        let unit = rest.trim_start_matches(is_number);
-        let number = &rest[..rest.len() - unit.len()];
-        if !number.contains(|letter: char| letter.is_ascii_digit()) {
-            break;
-        }
-        let end = unit.find(is_number).unwrap_or(unit.len());
-        let (unit, after) = unit.split_at(end);
-        match unit {
-            "" => return "missing unit in ".to_owned(),
-            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => rest = after,
-            unit => return format!("unknown unit {unit:?} in "),
-        }
-    }
-    "invalid ".to_owned()
 }
 
 #[cfg(test)]

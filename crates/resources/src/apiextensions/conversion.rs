@@ -3,14 +3,12 @@
 //! The rules are those of apiextensions-apiserver's `validateCustomResourceConversion`. Fields have the names of
 //! v1beta1, in which definitions are stored.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{list, text};
 use serde_json::Value;
 
 use crate::admissionregistration::client_config;
-use crate::certificates::pem::check_authorities;
+use crate::certificates::pem::{self, check_authorities};
 use crate::validation::{Errors, Field};
 
 const STRATEGIES: [&str; 2] = ["None", "Webhook"];
@@ -81,8 +79,7 @@ fn has_right_bundle(object: &Value) -> bool {
 }
 
 fn bundle_error(bundle: &str) -> Option<String> {
-    let bundle = STANDARD.decode(bundle).unwrap_or_default();
-    let why = check_authorities(&bundle).err()?;
+    let why = check_authorities(&pem::bytes(bundle)).err()?;
     Some(format!("unable to load root certificates: {why}"))
 }
 

@@ -120,14 +120,18 @@ struct DefinitionWriter {
 }
 
 impl DefinitionWriter {
+    fn is_full(&self) -> bool {
+        self.text.len() >= ERROR_BYTES_MAX
+    }
+
     fn write(&mut self, text: &str) {
-        if self.text.len() < ERROR_BYTES_MAX {
+        if !self.is_full() {
             self.text.push_str(text);
         }
     }
 
     fn value(&mut self, value: &Value) {
-        if self.text.len() < ERROR_BYTES_MAX {
+        if !self.is_full() {
             self.text.push_str(&go_text::json(value));
         }
     }
@@ -138,6 +142,9 @@ impl DefinitionWriter {
             return self.write("null");
         }
         for (place, item) in items.iter().enumerate() {
+            if self.is_full() {
+                return;
+            }
             self.write(if place == 0 { "[" } else { "," });
             write(self, item);
         }
@@ -151,6 +158,9 @@ impl DefinitionWriter {
         let mut names: Vec<&String> = named.keys().collect();
         names.sort();
         for (place, name) in names.into_iter().enumerate() {
+            if self.is_full() {
+                return;
+            }
             self.write(if place == 0 { "{" } else { "," });
             self.value(&json!(name));
             self.write(":");
@@ -168,6 +178,9 @@ impl DefinitionWriter {
     /// Writes the first members of an object.
     fn first_members(&mut self, members: &[(&str, &str, MemberForm)], of: &Value) {
         for (place, (go_name, name, form)) in members.iter().enumerate() {
+            if self.is_full() {
+                return;
+            }
             self.write(if place == 0 { "{" } else { "," });
             self.write(&format!("\"{go_name}\":"));
             let value = of.get(name).filter(|it| !it.is_null());

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use super::internal_form;
 
+/// Versions without a schema that errors tell of.
+const MISSING_TOLD_MAX: usize = 10_000;
+
 /// Returns the schemas of a definition: that of all versions, and those of each.
 pub(super) fn schemas(object: &Value) -> impl Iterator<Item = &Value> {
     let shared = get(object, "spec.validation.openAPIV3Schema");
@@ -19,12 +22,13 @@ pub(super) fn schemas(object: &Value) -> impl Iterator<Item = &Value> {
     shared.into_iter().chain(own)
 }
 
-/// Returns the schemas of a definition that can be read.
+/// Returns the schemas of a stored definition that can be read, by whichever rules it was accepted.
 pub(super) fn readable(object: &Value) -> Vec<StructuralSchema> {
     let preserve = get(object, "spec.preserveUnknownFields") == Some(&Value::Bool(true));
     let mut patterns = Patterns::default();
     let read = |schema| {
-        StructuralSchema::read_beside(schema, preserve, &mut patterns, Strictness::ALL).ok()
+        let followed = Strictness::of([schema].into_iter());
+        StructuralSchema::read_beside(schema, preserve, &mut patterns, followed).ok()
     };
     schemas(object).filter_map(read).collect()
 }
@@ -142,6 +146,7 @@ pub(super) fn missing_errors(object: &Value, old: Option<&Value>) -> Vec<FieldEr
         let is_served = version.get("served") == Some(&Value::Bool(true));
         lacks(object, version) && (is_served || !is_lenient)
     });
+    let missing = missing.take(MISSING_TOLD_MAX);
     let paths = missing.map(|(place, _)| format!("spec.versions[{place}].schema.openAPIV3Schema"));
     paths
         .map(|path| FieldError::new(FieldErrorKind::Required, path, why))

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::validation::formats::{dns_1035_label, dns_subdomain};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
@@ -34,7 +35,12 @@ pub(super) fn spec_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError
     let mut schemas = SchemaCheck::of(object, old, &old_schemas);
     let common = get(object, "spec.validation.openAPIV3Schema");
     let statuses = VersionStatuses::of(object);
+    let mut told_bytes = 0;
     for (place, version) in list(object, "spec.versions").iter().enumerate() {
+        if told_bytes > ERROR_BYTES_MAX {
+            break;
+        }
+        let first = errors.len();
         let path = format!("spec.versions[{place}]");
         let name = text(version, "name");
         errors.extend(wrong_label(&format!("{path}.name"), name));
@@ -43,7 +49,10 @@ pub(super) fn spec_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError
         let has_status = statuses.of_version(name);
         errors.extend(schemas.errors(schema, &format!("{path}.schema"), has_status, name));
         errors.extend(fresh(version_errors(version, common, &path)));
-        errors = FieldError::as_told(errors);
+        let bytes = errors[first..].iter();
+        told_bytes += bytes
+            .map(|it| it.field.len() + it.detail.len())
+            .sum::<usize>();
     }
     errors.extend(versions_errors(object));
     errors.extend(names_errors(object));

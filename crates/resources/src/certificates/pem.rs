@@ -1,7 +1,8 @@
 //! PEM of certificate requests (PKCS #10) and certificates.
 
-use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine as _, alphabet};
 use ringwatch_apimachinery::go_text::quoted;
 use x509_parser::asn1_rs::{Any, Tag};
 use x509_parser::prelude::{FromDer, X509Certificate, X509CertificationRequest, X509Error};
@@ -52,6 +53,17 @@ fn blocks(text: &[u8]) -> impl Iterator<Item = PemBlock> {
         }
         None
     })
+}
+
+/// Decodes base64 as Go does, which ignores line breaks and excess bits. Other texts are refused before.
+pub(crate) fn bytes(text: &str) -> Vec<u8> {
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+    );
+    LENIENT
+        .decode(text.replace(['\r', '\n'], ""))
+        .unwrap_or_default()
 }
 
 /// A PKCS #10 certificate request in DER.

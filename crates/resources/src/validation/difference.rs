@@ -17,20 +17,24 @@ use super::internal_form::Shape;
 const LINES_MAX: usize = 4_000;
 /// Unchanged lines before and after each change.
 const CONTEXT: usize = 3;
+/// Pairs of lines that are compared before the difference is given up.
+const PAIRS_MAX: usize = 2_000_000;
 /// From so many lines on a run of common lines begins with one that comes in at most a hundredth of them.
 const LINES_OF_RARE: usize = 200;
 
 /// Returns the unified diff of two values in the form of their internal type; nothing if they are too long. Follows
 /// `Diff` of apimachinery's util/diff.
 pub(crate) fn difference(shape: Shape, old: &Value, new: &Value) -> String {
-    let [old, new] = [old, new].map(|value| shape.write_indented(value).unwrap_or_default());
+    let (Some(old), Some(new)) = (shape.write_indented(old), shape.write_indented(new)) else {
+        return String::new();
+    };
     let [old, new] = [&old, &new].map(|text| text.lines().collect::<Vec<_>>());
     if old.len() > LINES_MAX || new.len() > LINES_MAX {
         return String::new();
     }
     let lines = Lines::new(old, new);
     let mut diff = String::new();
-    for hunk in hunks(lines.parts()) {
+    for hunk in hunks(lines.parts().unwrap_or_default()) {
         let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else {
             continue;
         };
@@ -81,12 +85,13 @@ impl<'t> Lines<'t> {
         Self { old, new, index }
     }
 
-    /// Returns both values in parts, in their order.
-    fn parts(&self) -> Vec<LineRun> {
+    /// Returns both values in parts, in their order; `None` if that takes too many comparisons.
+    fn parts(&self) -> Option<Vec<LineRun>> {
         let mut runs = Vec::new();
+        let mut room = PAIRS_MAX;
         let mut left = vec![(0..self.old.len(), 0..self.new.len())];
         while let Some((old, new)) = left.pop() {
-            let run = self.longest_run(old.clone(), new.clone());
+            let run = self.longest_run(old.clone(), new.clone(), &mut room)?;
             if !run.old.is_empty() {
                 left.push((old.start..run.old.start, new.start..run.new.start));
                 left.push((run.old.end..old.end, run.new.end..new.end));
@@ -120,18 +125,27 @@ impl<'t> Lines<'t> {
                 }
             }
         }
-        parts
+        Some(parts)
     }
 
     /// Returns the longest run of common lines in two ranges, the first of several; an empty one if there is none.
-    fn longest_run(&self, old: Range<usize>, new: Range<usize>) -> LineRun {
+    /// `None` if there is no room for so many comparisons.
+    fn longest_run(
+        &self,
+        old: Range<usize>,
+        new: Range<usize>,
+        room: &mut usize,
+    ) -> Option<LineRun> {
         let (mut best_old, mut best_new, mut length) = (old.start, new.start, 0);
         // The lengths of the runs that end with the line before, by their end in the new value.
         let mut lengths: HashMap<usize, usize> = HashMap::new();
         for at in old.clone() {
             let mut longer = HashMap::new();
-            let places = self.index.get(self.old[at]).into_iter().flatten();
-            for &place in places.filter(|place| new.contains(place)) {
+            let places = self.index.get(self.old[at]).map_or(&[][..], Vec::as_slice);
+            let from = places.partition_point(|place| *place < new.start);
+            let to = places.partition_point(|place| *place < new.end);
+            *room = room.checked_sub(1 + to - from)?;
+            for &place in &places[from..to] {
                 let before = place.checked_sub(1).and_then(|it| lengths.get(&it));
                 let run = before.unwrap_or(&0) + 1;
                 longer.insert(place, run);
@@ -154,11 +168,11 @@ impl<'t> Lines<'t> {
         {
             length += 1;
         }
-        LineRun {
+        Some(LineRun {
             old: best_old..best_old + length,
             new: best_new..best_new + length,
             is_same: true,
-        }
+        })
     }
 }
 
@@ -233,6 +247,16 @@ mod tests {
         let expected = "@@ -1,5 +1,5 @@\n {\n  \"APIGroup\": \"\",\n  \"Kind\": \"Role\",\n- \"Name\": \"a\"\n+ \"Name\": \"b\"\n }\n";
         assert_eq!(found, expected);
         assert_eq!(diff("v1", "Pod", "spec", &json!({}), &json!({})), "");
+    }
+
+    #[test]
+    fn a_difference_that_would_take_too_long_is_not_shown() {
+        let args = |step: usize| -> Vec<String> {
+            let words = (0..3_000).map(|at| format!("t{}", at * step % 97));
+            words.collect()
+        };
+        let [old, new] = [1, 5].map(|step| json!({"containers": [{"args": args(step)}]}));
+        assert_eq!(diff("v1", "Pod", "spec", &old, &new), "");
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(crate) const AFFINITY_VALUES: &str = "affinity values";
 pub(crate) const NODE_VALUES: &str = "node values";
 /// Label selectors of topology spread constraints are valid.
 pub(crate) const SPREAD_SELECTORS: &str = "spread selectors";
+/// Tolerations do not compare numbers, which a feature that is off by default lets them do.
+pub(crate) const NO_COMPARISON: &str = "no comparison";
 /// The token of a service account is a file in its volume.
 pub(crate) const TOKEN_PATHS: &str = "token paths";
 /// Sysctls do not belong to a namespace that the pod shares with the host.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use ringwatch_apimachinery::FieldError;
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::path::{get, get_mut, keep, list, remove, text};
 use serde_json::Value;
 
@@ -53,6 +54,9 @@ pub(super) fn annotations_and_changes(object: &Value, old: &Value) -> Vec<FieldE
     errors
 }
 
+/// Bytes that the difference of a container uses up at least of those that errors may have.
+const DIFFERENCE_BYTES_MIN: usize = ERROR_BYTES_MAX / 16;
+
 /// Validates a write of ephemeral containers, which may add some but not change or remove any. Follows
 /// `ValidatePodEphemeralContainersUpdate`.
 pub(super) fn forbidden_ephemeral_changes(object: &Value, old: &Value) -> Vec<FieldError> {
@@ -68,14 +72,17 @@ pub(super) fn forbidden_ephemeral_changes(object: &Value, old: &Value) -> Vec<Fi
     // The last of a name counts.
     let named = list(object, PATH).iter().map(|it| (text(it, "name"), it));
     let named: HashMap<_, _> = named.collect();
+    let mut room = ERROR_BYTES_MAX;
     for before in list(old, PATH) {
         let name = text(before, "name");
         let why = match named.get(name) {
             None => format!("existing ephemeral containers {name:?} may not be removed\n"),
             Some(after) if *after != before => {
-                let difference = containers.items("").next();
-                let difference = difference.map(|it| it.difference(before, after));
+                let shown = containers.items("").next().filter(|_| room > 0);
+                let difference = shown.map(|it| it.difference(before, after));
                 let difference = difference.unwrap_or_default();
+                // Each takes some time, so that not all are shown of many.
+                room = room.saturating_sub(DIFFERENCE_BYTES_MIN.max(difference.len()));
                 format!("existing ephemeral containers {name:?} may not be changed\n{difference}")
             }
             Some(_) => continue,

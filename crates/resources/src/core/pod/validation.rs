@@ -15,8 +15,10 @@ pub(crate) mod scheduling;
 pub(crate) mod security;
 mod windows;
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
 
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::validation::validate_annotations;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
@@ -160,6 +162,7 @@ fn spec(spec: &Field<'_, '_>, owner: SpecOf<'_>, errors: &mut Errors) {
         claims,
         own_claims: &own_claims,
         grace,
+        privileges_room: &Cell::new(ERROR_BYTES_MAX),
     };
     containers(pod, errors);
     init_containers(pod, errors);

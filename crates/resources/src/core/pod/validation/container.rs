@@ -2,6 +2,7 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::validation::formats;
@@ -30,6 +31,8 @@ pub(super) struct PodParts<'a, 'v, 'p> {
     pub(super) claims: &'a TemplateClaims<'a>,
     pub(super) own_claims: &'a OwnClaims<'v>,
     pub(super) grace: Option<i64>,
+    /// The bytes that errors about privileges may still have, which show whole security contexts again and again.
+    pub(super) privileges_room: &'a Cell<usize>,
 }
 
 /// Returns the containers of a pod's spec, in Kubernetes' order.
@@ -183,7 +186,8 @@ fn common(container: &Field<'_, '_>, pod: PodParts<'_, '_, '_>, errors: &mut Err
     claims::used(pod.own_claims, &container.at("resources"), errors);
     resize_policy(container, pod.spec, errors);
     let host_users = has_host_users(pod.spec);
-    security::of_container(&container.at("securityContext"), host_users, errors);
+    let context = container.at("securityContext");
+    security::of_container(&context, host_users, pod.privileges_room, errors);
 }
 
 fn ports(container: &Field<'_, '_>, errors: &mut Errors) {

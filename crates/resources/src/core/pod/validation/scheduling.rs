@@ -13,7 +13,7 @@ use crate::validation::field::{Errors, Field};
 use crate::validation::labels::{
     node_selector, node_selector_term, selector, selector_by_later_rule,
 };
-use crate::validation::later_rules::{AFFINITY_VALUES, SPREAD_SELECTORS};
+use crate::validation::later_rules::{AFFINITY_VALUES, NO_COMPARISON, SPREAD_SELECTORS};
 use crate::validation::values::percentage;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -149,7 +149,10 @@ pub(crate) fn tolerations(at: &Field<'_, '_>, errors: &mut Errors) {
             }
             "Exists" => {}
             // The feature gate of these is off in Kubernetes 1.36.
-            "Lt" | "Gt" => errors.push(operator.unsupported(&["Equal", "Exists", "Lt", "Gt"])),
+            "Lt" | "Gt" => {
+                let error = operator.unsupported(&["Equal", "Exists", "Lt", "Gt"]);
+                errors.push(error.by_later_rule(NO_COMPARISON));
+            }
             _ => errors.push(operator.unsupported(&["Equal", "Exists"])),
         }
         if !effect.is_empty() {

@@ -2,9 +2,9 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::json;
 
@@ -172,7 +172,12 @@ fn is_kernel_setting(name: &str) -> bool {
 }
 
 /// Checks the security context of a container. Follows `ValidateSecurityContext`.
-pub(super) fn of_container(at: &Field<'_, '_>, host_users: bool, errors: &mut Errors) {
+pub(super) fn of_container(
+    at: &Field<'_, '_>,
+    host_users: bool,
+    room: &Cell<usize>,
+    errors: &mut Errors,
+) {
     for member in ["runAsUser", "runAsGroup"] {
         at.at(member).may_be_an_id(errors);
     }
@@ -182,13 +187,14 @@ pub(super) fn of_container(at: &Field<'_, '_>, host_users: bool, errors: &mut Er
         errors.push(mount.invalid("`hostUsers` must be false to use `Unmasked`"));
     }
     seccomp(&at.at("seccompProfile"), errors);
-    escalation(at, errors);
+    escalation(at, room, errors);
     windows::options(&at.at("windowsOptions"), errors);
     app_armor(&at.at("appArmorProfile"), errors);
 }
 
-/// Checks that a container whose processes gain no privileges has none to begin with.
-fn escalation(at: &Field<'_, '_>, errors: &mut Errors) {
+/// Checks that a container whose processes gain no privileges has none to begin with. Errors that show its context again
+/// and again have no more bytes than there is room for in the pod.
+fn escalation(at: &Field<'_, '_>, room: &Cell<usize>, errors: &mut Errors) {
     const NO_GAIN: &str = "cannot set `allowPrivilegeEscalation` to false and";
     let gains = at.at("allowPrivilegeEscalation");
     if !gains.is_set() || gains.is_true() {
@@ -199,16 +205,13 @@ fn escalation(at: &Field<'_, '_>, errors: &mut Errors) {
     }
     let added = at.items("capabilities.add");
     let all_powerful = added.filter(|it| it.text() == "CAP_SYS_ADMIN").count();
-    // Each shows the whole context, so there is room for as many as reach the limit.
-    let mut room = ERROR_BYTES_MAX;
     for _ in 0..all_powerful {
-        let error = at.invalid(format!("{NO_GAIN} `capabilities.Add` CAP_SYS_ADMIN"));
-        let bytes = error.detail.len();
-        errors.push(error);
-        room = match room.checked_sub(bytes) {
-            Some(room) => room,
-            None => break,
+        let Some(left) = room.get().checked_sub(1) else {
+            break;
         };
+        let error = at.invalid(format!("{NO_GAIN} `capabilities.Add` CAP_SYS_ADMIN"));
+        room.set(left.saturating_sub(error.detail.len()));
+        errors.push(error);
     }
 }
 
