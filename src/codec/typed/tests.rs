@@ -359,7 +359,10 @@ proptest! {
             let written = encode(kind, &value);
             let read = crate::codec::decode(&written, ("", "")).expect("an object");
             let kept = read.pointer(&at).unwrap_or(&Value::Null);
-            prop_assert!(is_kept(&new, kept), "{at}: {new} became {kept}");
+            // What is neither a schema nor a list of them is an empty one to Go.
+            let is_schema = at.contains("openAPIV3Schema") && (at.ends_with("/items") || at.contains("/dependencies/"));
+            let is_none = is_schema && kept.is_null();
+            prop_assert!(is_none || is_kept(&new, kept), "{at}: {new} became {kept}");
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Bodies in JSON. The parser agrees with serde_json's own, what it has read can be written and read as the same, and
-//! takes no more memory than is set aside for a body. An object of a built-in kind can be written as protobuf.
+//! Bodies in JSON. The parser agrees with serde_json's own but for texts that are no Unicode, which it mends. What it
+//! has read can be written and read as the same, and takes no more memory than is set aside for a body. An object of a
+//! built-in kind can be written as protobuf.
 
 use ringwatch::codec;
 use ringwatch_apimachinery::GroupVersion;
@@ -26,6 +27,7 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
             plain
         }
         (Err(_), Err(_)) => return false,
+        (Ok(document), Err(_)) if may_be_mended(bytes) => document.value,
         (read, plain) => panic!("the parsers differ: {read:?}, {plain:?}"),
     };
     let text = value.to_string();
@@ -38,6 +40,13 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
     let _ = written.map(|it| codec::decode(&it, ("", "")));
     typed(bytes, &value, memory);
     true
+}
+
+/// Returns true if a document has bytes that are no UTF-8, or escapes that can be half of a pair.
+fn may_be_mended(bytes: &[u8]) -> bool {
+    let halves = [&b"\\ud"[..], b"\\uD"];
+    let has_half = bytes.windows(3).any(|it| halves.contains(&it));
+    has_half || str::from_utf8(bytes).is_err()
 }
 
 /// Reads a body as an object of the kind that it says it is.

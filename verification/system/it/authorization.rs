@@ -223,7 +223,8 @@ async fn policies_have_no_parameters_that_their_author_may_not_read() {
         &policy("mine", secrets.clone()),
     )
     .await;
-    let words = "spec.paramKind: Forbidden: user \"jane\" must have \"get\" permission on all objects of the \
+    // The user is shown as Go prints it.
+    let words = "spec.paramKind: Forbidden: user &{jane 1 [devs system:authenticated] map[]} must have \"get\" permission on all objects of the \
                  referenced paramKind (kind=Secret, apiVersion=v1)";
     let refused = refused.expect_err("refused");
     assert!(

@@ -404,7 +404,7 @@ mod tests {
         );
     }
 
-    /// What the object does not have is not merged: its directives and nulls are those of its type's fields.
+    /// Parts that the object does not have are not merged: their directives and nulls are those of their type's fields.
     #[test]
     fn new_items_and_replaced_maps_keep_their_directives() {
         let object = json!({"spec": {"containers": [{"name": "a"}], "selector": {"a": "b"}}});

@@ -54,6 +54,7 @@ pub(super) fn spec_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError
             .map(|it| it.field.len() + it.detail.len())
             .sum::<usize>();
     }
+    let mut errors = FieldError::as_told(errors);
     errors.extend(versions_errors(object));
     errors.extend(names_errors(object));
     let has_status = has_any_status(object);

@@ -59,7 +59,7 @@ fn refused() -> Vec<(&'static str, Value, &'static str, String)> {
         (POLICIES, validation("object.x"), at, "must evaluate to bool but got dyn".to_owned()),
         (POLICIES, validation("params.x == 1"), at, wrong("1:1", "undeclared reference to 'params'")),
         (POLICIES, validation("request.kinds.group == ''"), at, wrong("1:8", "undefined field 'kinds'")),
-        (POLICIES, validation("variables.none == 1"), at, wrong("1:10", "undefined field 'none'")),
+        (POLICIES, validation("variables.none == 1"), at, wrong("1:1", "undeclared reference to 'variables'")),
         (POLICIES, validation("request.name + 1 == ''"), at, wrong("1:14", "found no matching overload for '_+_' applied to '(string, int)'")),
         (POLICIES, validation("object.x.matches('(')"), at, wrong("1:18", "invalid matches argument")),
         (POLICIES, validation("object.x.matches('((a{1,100}){1,100}){1,100}')"), at, wrong("1:18", "invalid matches argument: error parsing regexp: invalid repeat count: `{1,100}`")),

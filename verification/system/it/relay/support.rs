@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, LAST_MODIFIED, TRANSFER_ENCODING};
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -222,7 +222,7 @@ impl Answer {
         let is_of_the_way = |name: &str| {
             name == "audit-id"
                 || name.starts_with("x-kubernetes-pf-")
-                || [DATE, CONTENT_LENGTH, TRANSFER_ENCODING]
+                || [DATE, CONTENT_LENGTH, LAST_MODIFIED, TRANSFER_ENCODING]
                     .iter()
                     .any(|it| it.as_str() == name)
         };

@@ -121,7 +121,7 @@ fn element_type(current: &[Value], patch: &[Value]) -> Result<&'static str, Erro
 
 /// The items of two lists, merged.
 struct MergedItems {
-    /// Those that were there before, and after them the new ones.
+    /// The items that were there before, and after them the new ones.
     items: Vec<Value>,
     /// The number of those that were there before.
     before: usize,

@@ -192,8 +192,8 @@ pub(super) fn of_container(
     app_armor(&at.at("appArmorProfile"), errors);
 }
 
-/// Checks that a container whose processes gain no privileges has none to begin with. Errors that show its context again
-/// and again have no more bytes than there is room for in the pod.
+/// Checks that a container whose processes gain no privileges has none to begin with. Errors that show its context
+/// again and again have no more bytes than there is room for in the pod.
 fn escalation(at: &Field<'_, '_>, room: &Cell<usize>, errors: &mut Errors) {
     const NO_GAIN: &str = "cannot set `allowPrivilegeEscalation` to false and";
     let gains = at.at("allowPrivilegeEscalation");
