@@ -40,7 +40,10 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
     match syntax % 3 {
         0 => {}
         1 => {
-            let parsed: Value = serde_json::from_slice(patch).expect("the patch is JSON");
+            // Texts that are no Unicode are mended, which this parser does not do.
+            let Ok(parsed) = serde_json::from_slice::<Value>(patch) else {
+                return true;
+            };
             assert_eq!(patched, merged(object, &parsed));
             let again = parsers::patched(media_type, patch, &patched);
             assert_eq!(again, Ok(merged(patched, &parsed)));
