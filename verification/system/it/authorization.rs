@@ -223,7 +223,8 @@ async fn policies_have_no_parameters_that_their_author_may_not_read() {
         &policy("mine", secrets.clone()),
     )
     .await;
-    // The user is shown as Go prints it.
+    // As Go prints it.
+    let user = "&{jane 1 [devs system:authenticated] map[]}";
     let words = "spec.paramKind: Forbidden: user &{jane 1 [devs system:authenticated] map[]} must have \"get\" permission on all objects of the \
                  referenced paramKind (kind=Secret, apiVersion=v1)";
     let refused = refused.expect_err("refused");
@@ -245,7 +246,7 @@ async fn policies_have_no_parameters_that_their_author_may_not_read() {
     for (reference, verb) in [(&named, "get"), (&selected, "list")] {
         let refused = ask(jane, Method::POST, BINDINGS, &binding(reference.clone())).await;
         let words = format!(
-            "spec.paramRef: Forbidden: user \"jane\" does not have \"{verb}\" permission on the object referenced by paramRef"
+            "spec.paramRef: Forbidden: user {user} does not have \"{verb}\" permission on the object referenced by paramRef"
         );
         let refused = refused.expect_err("refused");
         assert!(
