@@ -9,14 +9,14 @@ use ringwatch_apimachinery::go_address::{Address, parse_prefix};
 use ringwatch_apimachinery::go_text::{self, quoted};
 
 use super::arithmetic::{INT_OVERFLOW, UINT_OVERFLOW};
+use super::equality::TWO_TO_63;
 use super::failure::{Failure, ValueResult};
 use super::{arithmetic, times, type_values, versions};
 
 /// The beginning of the error of texts that are no network.
 const NO_NETWORK: &str = "network address parse error during conversion from string";
 
-/// The first numbers that are too large for an integer and an unsigned one, as doubles.
-const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+/// The first number that is too large for an unsigned integer, as a double.
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 /// Converts a value to the type that a function is named after; `None` if it is no conversion.

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::optional;
 
 /// The first number that is too large for an integer, as a double.
-const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+pub(super) const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 /// Returns true if two values are equal.
 pub(super) fn equal(one: &CelValue, other: &CelValue) -> bool {

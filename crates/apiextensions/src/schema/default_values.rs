@@ -6,15 +6,13 @@ use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::accessor::type_name;
 use serde_json::{Map, Value, json};
 
+use super::keyword_checks::META_FIELDS;
 use super::node::SchemaNode;
 use super::outcome::SchemaErrors;
 use super::path::Path;
 use super::schema_reader::SchemaReader;
 use super::walk::ObjectWalk;
 use super::{embedded, prune, validate};
-
-/// The members of an object whose defaults must result in a valid one.
-const META_FIELDS: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
 /// Maximum number of bytes of the names on the way into metadata. An object is made with them for each default.
 const NAME_BYTES_MAX: usize = 4 << 10;

@@ -14,7 +14,7 @@ use super::path::Path;
 use super::schema_reader::{SCHEMA_LEVELS_MAX, present};
 
 /// The members of objects and of objects inside that have rules of their own.
-const META_FIELDS: [&str; 3] = ["metadata", "kind", "apiVersion"];
+pub(super) const META_FIELDS: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
 /// The keywords that are not supported, in the order in which they are told.
 pub(super) const UNSUPPORTED: [&str; 6] = [

@@ -1,6 +1,6 @@
 //! Reads protobuf's text format without descriptors: a message is a list of fields by name, in their order.
 //!
-//! Of the format it has what the conformance files of CEL use. It is as deep as a file's messages are.
+//! It knows the parts of the format that the conformance files of CEL use, and is as deep as a file's messages are.
 
 use std::iter::Peekable;
 use std::str::Chars;
