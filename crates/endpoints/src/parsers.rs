@@ -20,16 +20,20 @@ pub struct ParsedDocument {
     pub repeats_keys: bool,
 }
 
-/// Parses a body as any document.
+/// Parses a body as any document. If it is protobuf and does not tell its version and kind, they are `default`.
 ///
 /// # Errors
 /// The message to the client.
-pub fn document(media_type: &'static str, content: &[u8]) -> Result<ParsedDocument, String> {
+pub fn document(
+    media_type: &'static str,
+    content: &[u8],
+    default: (&str, &str),
+) -> Result<ParsedDocument, String> {
     let DecodedBody {
         value,
         complaints,
         repeated,
-    } = decoded(media_type, content)?;
+    } = decoded(media_type, content, default)?;
     Ok(ParsedDocument {
         value,
         repeats_keys: !complaints.is_empty() || !repeated.is_empty(),
@@ -52,7 +56,7 @@ pub fn object(
         strategy: None,
         custom: false,
     };
-    let decoded = decoded(media_type, content)?;
+    let decoded = decoded(media_type, content, ("", ""))?;
     let typed = decode::typed(
         decoded,
         content,
@@ -79,10 +83,14 @@ pub fn patched(media_type: &str, content: &[u8], object: &Value) -> Result<Value
     patch.apply(object).map_err(|error| error.to_string())
 }
 
-fn decoded(media_type: &'static str, content: &[u8]) -> Result<DecodedBody, String> {
+fn decoded(
+    media_type: &'static str,
+    content: &[u8],
+    default: (&str, &str),
+) -> Result<DecodedBody, String> {
     let media_type = HeaderValue::from_static(media_type);
     let headers = HeaderMap::from_iter([(CONTENT_TYPE, media_type)]);
-    decode::document(&headers, content, ("", "")).map_err(|failure| message(&failure))?
+    decode::document(&headers, content, default).map_err(|failure| message(&failure))?
 }
 
 fn message(failure: &Failure) -> String {

@@ -1,7 +1,7 @@
 //! Running a model under many random schedules with shuttle.
 //!
-//! Each model runs under the same schedules every time, and then under new ones for a while: a second, or
-//! as many as `NEW_SEEDS_SECONDS` says. The seed of the new ones is printed before they run, and by a
+//! Each model runs under the same schedules every time, and then under new ones for as many seconds as
+//! `NEW_SEEDS_SECONDS` says, if it is set. The seed of the new ones is printed before they run, and by a
 //! failure once more; `SHUTTLE_RANDOM_SEED` makes a run try that seed and no other.
 //!
 //! ```
@@ -37,9 +37,8 @@ const SEED: u64 = 0x0072_696e_6777_6174;
 /// The variable that shuttle itself takes the seed from, whatever a scheduler is given.
 const GIVEN_SEED: &str = "SHUTTLE_RANDOM_SEED";
 
-/// Seconds for which each model goes on with new seeds, and the variable that says otherwise.
-const NEW_SEEDS_SECONDS: u64 = 1;
-const NEW_SEEDS_SECONDS_VARIABLE: &str = "NEW_SEEDS_SECONDS";
+/// The variable with the seconds for which each model goes on with new seeds.
+const NEW_SEEDS_SECONDS: &str = "NEW_SEEDS_SECONDS";
 
 /// Number of schedules that are drawn from a new seed. Every model has more, so a run with the seed given repeats them
 /// all.
@@ -139,9 +138,10 @@ fn try_new_seeds<M>(name: &'static str, model: &Arc<M>)
 where
     M: Fn(&Seen) + Sync + Send + 'static,
 {
-    let seconds = env::var(NEW_SEEDS_SECONDS_VARIABLE).map_or(NEW_SEEDS_SECONDS, |seconds| {
-        seconds.parse().expect("a number of seconds")
-    });
+    let Ok(seconds) = env::var(NEW_SEEDS_SECONDS) else {
+        return;
+    };
+    let seconds = seconds.parse().expect("a number of seconds");
     let (begun, limit) = (Instant::now(), Duration::from_secs(seconds));
     while begun.elapsed() < limit {
         // Each state hashes with random keys of its own.

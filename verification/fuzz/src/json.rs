@@ -4,22 +4,20 @@
 
 use ringwatch::codec;
 use ringwatch_apimachinery::GroupVersion;
-use ringwatch_endpoints::parsers;
+use ringwatch_endpoints::parsers::{self, ParsedDocument};
 use ringwatch_offload::{Work, memory_for};
 use serde_json::Value;
 
 use crate::memory::within;
 
-pub(crate) const MEDIA_TYPE: &str = "application/json";
+const MEDIA_TYPE: &str = "application/json";
 
 /// The most memory that it may take to write an object in protobuf, as a multiple of the size of its JSON.
 const FACTOR: usize = 16;
 
 pub(crate) fn run(bytes: &[u8]) -> bool {
     let memory = usize::try_from(memory_for(Work::Body, bytes)).unwrap();
-    let read = within(memory, "a document", || {
-        parsers::document(MEDIA_TYPE, bytes)
-    });
+    let read = within(memory, "a document", || document(bytes));
     let plain = serde_json::from_slice::<Value>(bytes);
     let value = match (read, plain) {
         (Ok(document), Ok(plain)) => {
@@ -31,7 +29,7 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
         (read, plain) => panic!("the parsers differ: {read:?}, {plain:?}"),
     };
     let text = value.to_string();
-    let again = parsers::document(MEDIA_TYPE, text.as_bytes());
+    let again = document(text.as_bytes());
     assert_eq!(again.map(|it| it.value).as_ref(), Ok(&value));
     let written = within(FACTOR * bytes.len(), "to protobuf", || {
         codec::encode_value(&value)
@@ -40,6 +38,11 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
     let _ = written.map(|it| codec::decode(&it, ("", "")));
     typed(bytes, &value, memory);
     true
+}
+
+/// Parses a body as any document.
+pub(crate) fn document(bytes: &[u8]) -> Result<ParsedDocument, String> {
+    parsers::document(MEDIA_TYPE, bytes, ("", ""))
 }
 
 /// Returns true if a document has bytes that are no UTF-8, or escapes that can be half of a pair.

@@ -10,12 +10,15 @@ use serde_json::Value;
 
 use crate::memory::within;
 
+/// The version and the kind of an object that does not tell them.
+const DEFAULT: (&str, &str) = ("v1", "Pod");
+
 /// The most memory that an input may take in the codec, as a multiple of the input's size.
 const FACTOR: usize = 16;
 
 pub(crate) fn run(bytes: &[u8]) -> bool {
     let budget = FACTOR * bytes.len();
-    let json = within(budget, "to JSON", || codec::to_json(bytes, ("v1", "Pod")));
+    let json = within(budget, "to JSON", || codec::to_json(bytes, DEFAULT));
     let versioner = Versioner::new(FieldSchema::default());
     let stored = within(budget, "from a store", || {
         versioner.update_object(bytes.to_vec().into(), 7)
@@ -25,7 +28,7 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
     }
     let memory = usize::try_from(memory_for(Work::ProtobufBody, bytes)).unwrap();
     let body = within(memory, "a body", || {
-        parsers::document("application/vnd.kubernetes.protobuf", bytes)
+        parsers::document("application/vnd.kubernetes.protobuf", bytes, DEFAULT)
     });
     let Ok(json) = json else {
         return false;

@@ -16,15 +16,15 @@ const ALIASES_BYTES: usize = 4 << 20;
 pub(crate) fn run(bytes: &[u8]) -> bool {
     let memory = usize::try_from(memory_for(Work::Body, bytes)).unwrap();
     let read = within(memory + ALIASES_BYTES, "a document", || {
-        parsers::document(MEDIA_TYPE, bytes)
+        parsers::document(MEDIA_TYPE, bytes, ("", ""))
     });
     let Ok(document) = read else {
         return false;
     };
     let text = document.value.to_string();
-    let again = parsers::document(json::MEDIA_TYPE, text.as_bytes());
+    let again = json::document(text.as_bytes());
     assert_eq!(again.map(|it| it.value).as_ref(), Ok(&document.value));
-    if let Ok(json) = parsers::document(json::MEDIA_TYPE, bytes) {
+    if let Ok(json) = json::document(bytes) {
         let is_same = is_same(&document.value, &json.value);
         assert!(is_same, "JSON is YAML: {}, {}", document.value, json.value);
     }
