@@ -1,7 +1,7 @@
 //! The strategy of subresources that own a part of the object: a write to one changes that part alone.
 
-use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, keep, set};
+use ringwatch_apimachinery::{FieldError, NameRule};
 use serde_json::Value;
 
 use crate::{RequestContext, Strategy};
@@ -30,6 +30,8 @@ pub(crate) type ValidateUpdate = fn(&Value, &Value) -> Vec<FieldError>;
 pub struct SubresourceStrategy {
     path: &'static str,
     metadata: SubresourceMetadata,
+    /// The syntax of names, of which `generateName` may change.
+    name_rule: NameRule,
     /// The step that runs last.
     finish: Finish,
     /// The validations of the new object against the old one.
@@ -44,10 +46,17 @@ impl SubresourceStrategy {
         Self {
             path,
             metadata,
+            name_rule: NameRule::PathSegment,
             finish: |_, _, _| {},
             validations: Vec::new(),
             warn: |_| Vec::new(),
         }
+    }
+
+    /// Sets the syntax of names; without one it is that of a segment of a URL path.
+    pub fn name_rule(mut self, rule: NameRule) -> Self {
+        self.name_rule = rule;
+        self
     }
 
     /// Adds a last step, which may change the object.
@@ -70,6 +79,10 @@ impl SubresourceStrategy {
 }
 
 impl Strategy for SubresourceStrategy {
+    fn name_rule_on_update(&self) -> NameRule {
+        self.name_rule
+    }
+
     fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
         keep_all_but(object, old, self.path);
         for path in self.metadata.kept() {

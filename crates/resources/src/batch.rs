@@ -56,6 +56,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .names_on_update()
                     .defaults(defaults::JOB)
                     .defaults_on_read(stored::spec_template)
                     .hooks(Jobs)

@@ -146,7 +146,8 @@ fn cluster() -> Vec<RowBuilder> {
                     .check(cluster::namespace)
                     .part("finalize", namespace::finalize())
                     .part("status", namespace::status())
-                    .name_rule(NameRule::DnsLabel),
+                    .name_rule(NameRule::DnsLabel)
+                    .names_on_update(),
             ),
         V1.cluster("nodes", "Node")
             .short(&["no"])

@@ -132,7 +132,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                 ("reportingController", "reportingComponent"),
                 ("type", "type"),
             ])
-            .strategy(strategy(Events::NEWER)),
+            .strategy(strategy(Events::NEWER).name_rule(NameRule::DnsSubdomain)),
     ]
 }
 

@@ -46,7 +46,8 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .short(&["ip"])
             .strategy(
                 Generic::new()
-                    .name_rule(NameRule::PathSegment)
+                    .name_rule(NameRule::OfKind)
+                    .names_on_update()
                     .check(addresses::ip_address)
                     .check_on_update(addresses::ip_address_update),
             ),

@@ -21,6 +21,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .cluster("runtimeclasses", "RuntimeClass")
             .strategy(
                 Generic::new()
+                    .names_on_update()
                     .check(runtime_class)
                     .warn_always(node_labels::runtime_class)
                     .check_on_update(runtime_class_update)

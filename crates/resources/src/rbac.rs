@@ -16,7 +16,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
         Generic::new()
             .defaults(rules)
             .create_on_update()
-            .name_rule(NameRule::PathSegment)
+            .name_rule(NameRule::StrictPathSegment)
     };
     let binding = |check| {
         strategy(defaults::BINDING)

@@ -13,6 +13,7 @@ mod slice_validation;
 mod status_validation;
 pub(crate) mod table;
 
+use ringwatch_apimachinery::NameRule;
 use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 
 use self::slice::ResourceSlices;
@@ -37,6 +38,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
     vec![
         V1.cluster("deviceclasses", "DeviceClass").strategy(
             Generic::new()
+                .name_rule(NameRule::GeneratedDnsSubdomain)
                 .returns_deleted_object()
                 .hooks(Selecting)
                 .check_on_create(class_validation::class)

@@ -20,24 +20,34 @@ pub enum NameRule {
     DnsSubdomain,
     /// One lower case label (RFC 1123).
     DnsLabel,
+    /// Lower case labels joined by dots (RFC 1123). The beginning of a generated name can be that of any segment of a
+    /// URL path.
+    GeneratedDnsSubdomain,
     /// Any text that can be one segment of a URL path.
     PathSegment,
+    /// Any text that can be one segment of a URL path, as must be the beginning of a generated name.
+    StrictPathSegment,
+    /// Any text: the kind's own validation has a rule.
+    OfKind,
 }
 
 /// Checks a name against a rule. With `prefix` it is the beginning of a generated name, which may end with a dash.
 #[must_use]
 pub fn name(value: &str, rule: NameRule, prefix: bool) -> Vec<String> {
-    if rule == NameRule::PathSegment {
-        return path_segment(value, prefix);
-    }
-    let masked = if prefix {
-        mask_trailing_dash(value)
-    } else {
-        value.to_owned()
+    let masked = || {
+        if prefix {
+            mask_trailing_dash(value)
+        } else {
+            value.to_owned()
+        }
     };
     match rule {
-        NameRule::DnsLabel => dns_label(&masked),
-        NameRule::DnsSubdomain | NameRule::PathSegment => dns_subdomain(&masked),
+        NameRule::DnsLabel => dns_label(&masked()),
+        NameRule::GeneratedDnsSubdomain if prefix => path_segment(value, prefix),
+        NameRule::DnsSubdomain | NameRule::GeneratedDnsSubdomain => dns_subdomain(&masked()),
+        NameRule::PathSegment => path_segment(value, prefix),
+        NameRule::StrictPathSegment => path_segment(value, false),
+        NameRule::OfKind => Vec::new(),
     }
 }
 
@@ -268,6 +278,14 @@ mod tests {
             ["may not be '..'"]
         );
         assert!(name("..", NameRule::PathSegment, true).is_empty());
+        assert_eq!(
+            name("..", NameRule::StrictPathSegment, true),
+            ["may not be '..'"]
+        );
+        assert!(name("A_", NameRule::GeneratedDnsSubdomain, true).is_empty());
+        assert!(!name("a/", NameRule::GeneratedDnsSubdomain, true).is_empty());
+        assert!(!name("A_b", NameRule::GeneratedDnsSubdomain, false).is_empty());
+        assert!(name("a/b", NameRule::OfKind, false).is_empty());
         assert_eq!(
             path_segment("a/%", false),
             ["may not contain '/'", "may not contain '%'"]

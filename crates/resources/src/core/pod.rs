@@ -26,8 +26,8 @@ pub(super) use self::binding::PodBinding;
 pub use self::binding::bind;
 pub use self::eviction::{can_ignore_budgets, mark_evicted};
 pub use self::quality::class as quality_class;
-use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, keep, set, text};
+use ringwatch_apimachinery::{FieldError, NameRule};
 use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{DeleteOptions, Graceful, RequestContext};
 
@@ -120,6 +120,7 @@ pub(super) fn ephemeral_containers(allow_privileged: bool) -> SubresourceStrateg
 /// Returns the strategy of the subresource `resize`, which changes the resources of a running pod's containers.
 pub(super) fn resize() -> SubresourceStrategy {
     SubresourceStrategy::new("spec", SubresourceMetadata::KeepsAll)
+        .name_rule(NameRule::DnsSubdomain)
         .finish(|_, object, old| {
             resize::keep_all_but_resources(object, old);
             off_features::of_pod(object, old);

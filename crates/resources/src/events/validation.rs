@@ -1,8 +1,8 @@
 //! Events of both groups. Paths in errors are those of the core's fields, also for clients of `events.k8s.io`.
 
+use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::get;
 use ringwatch_apimachinery::validation::formats;
-use ringwatch_apimachinery::{FieldError, NameRule};
 use serde_json::{Value, json};
 
 use crate::validation::field::{Errors, Field};
@@ -94,12 +94,6 @@ fn short(at: &Field<'_, '_>, characters_max: usize, errors: &mut Errors) {
 pub(crate) fn new_event(object: &Value) -> Errors {
     let root = Field::root(object);
     let mut errors = Errors::new();
-    let prefix = |text: &str| formats::name(text, NameRule::DnsSubdomain, true);
-    root.at("metadata.generateName")
-        .may_conform(prefix, &mut errors);
-    // That there must be a name is said of all objects.
-    root.at("metadata.name")
-        .may_conform(formats::dns_subdomain, &mut errors);
     errors.extend(series(&root));
     root.at("eventTime").must_be_set(&mut errors);
     let kind = root.at("type");
