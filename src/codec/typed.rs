@@ -216,7 +216,7 @@ impl UnknownFields {
             (_, Value::Null)
             | (FieldType::Text, Value::String(_))
             | (FieldType::Bool, Value::Bool(_)) => true,
-            (FieldType::Bytes, Value::String(text)) => return base64(text).map(|_| ()),
+            (FieldType::Bytes, Value::String(text)) => return formats::canonical_base64(text),
             (FieldType::Double, Value::Number(_)) => true,
             (FieldType::Int32, value) => self.is_integer(value, i32::MIN.into(), i32::MAX.into()),
             (FieldType::Int64, value) => self.is_integer(value, i64::MIN, i64::MAX),

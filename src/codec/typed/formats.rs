@@ -56,15 +56,26 @@ pub(crate) fn base64(text: &str) -> Result<Vec<u8>, TypeError> {
         BASE64.decode(text)
     };
     decoded.map_err(|error| {
-        if let Some(at) = after_padding(text) {
-            return TypeError::Base64(at);
-        }
-        TypeError::Base64(match error {
-            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+        TypeError::Base64(match (error, after_padding(text)) {
+            (DecodeError::InvalidByte(at, byte), Some(end)) if byte != b'=' && at < end => at,
+            (_, Some(end)) => end,
+            (DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _), None) => at,
             _ if text.ends_with('=') => text.len(),
             _ => text.len() / BASE64_LETTERS * BASE64_LETTERS,
         })
     })
+}
+
+/// Checks base64 and writes it as Go does once it has read it: without line breaks, and with zeros for bits that stand
+/// for nothing.
+pub(super) fn canonical_base64(text: &mut String) -> Result<(), TypeError> {
+    const GROUP_BYTES: usize = 3;
+    let decoded = base64(text)?;
+    let (_, last) = decoded.as_chunks::<GROUP_BYTES>();
+    if text.contains(['\r', '\n']) || !text.ends_with(&BASE64.encode(last)) {
+        *text = BASE64.encode(decoded);
+    }
+    Ok(())
 }
 
 /// Returns the place after the padding, if something follows it.
@@ -205,8 +216,25 @@ mod tests {
             ("YWI", 0),
             ("YWJjZ", 4),
             ("YWJj!A==", 4),
+            ("Y Q==", 1),
         ] {
             assert_eq!(base64(text), Err(TypeError::Base64(at)), "{text}");
+        }
+    }
+
+    #[test]
+    fn base64_is_written_in_one_way() {
+        for (text, canonical) in [
+            ("", ""),
+            ("YWJj", "YWJj"),
+            ("YQ==", "YQ=="),
+            ("YR==", "YQ=="),
+            ("YWJjYWK=", "YWJjYWI="),
+            ("YW\nJj\r\n", "YWJj"),
+        ] {
+            let mut text = text.to_owned();
+            assert_eq!(canonical_base64(&mut text), Ok(()));
+            assert_eq!(text, canonical);
         }
     }
 

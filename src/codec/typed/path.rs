@@ -54,10 +54,14 @@ impl Path<'_> {
         }
     }
 
-    /// Returns Go's name of the type of a field, or of an item of a list, if it has one of its own.
+    /// Returns Go's name of the type of a field, or of an item of a list or map, if it has one of its own.
     fn named_type(&self) -> Option<&'static str> {
         match self {
-            Self::Root | Self::Key(..) => None,
+            Self::Root => None,
+            Self::Key(map, _) => {
+                let (_, of_values) = map.named_type()?.strip_prefix("map[")?.split_once(']')?;
+                Some(of_values)
+            }
             Self::Index(list, _) => list.named_type()?.strip_prefix("[]"),
             Self::Field(_, owner, name) => NAMED_TYPES.lines().find_map(|line| {
                 let mut parts = line.split(' ');

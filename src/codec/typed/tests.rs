@@ -217,6 +217,39 @@ fn null_among_others_is_the_zero_value_of_its_type() {
 }
 
 #[test]
+fn types_with_names_of_their_own_are_told() {
+    for (version, kind, object, words) in [
+        (
+            "scheduling.k8s.io/v1",
+            "PriorityClass",
+            json!({"preemptionPolicy": 5}),
+            "number into Go struct field PriorityClass.preemptionPolicy of type v1.PreemptionPolicy",
+        ),
+        (
+            "resource.k8s.io/v1",
+            "ResourceSlice",
+            json!({"spec": {"devices": [{"attributes": []}]}}),
+            "array into Go struct field Device.spec.devices.attributes of type map[v1.QualifiedName]v1.DeviceAttribute",
+        ),
+        (
+            "v1",
+            "PersistentVolumeClaim",
+            json!({"status": {"allocatedResourceStatuses": {"storage": 5}}}),
+            "number into Go struct field PersistentVolumeClaimStatus.status.allocatedResourceStatuses of type v1.ClaimResourceStatus",
+        ),
+        (
+            "admissionregistration.k8s.io/v1",
+            "ValidatingAdmissionPolicy",
+            json!({"spec": {"matchConstraints": {"resourceRules": [{"operations": [{}]}]}}}),
+            "object into Go struct field NamedRuleWithOperations.spec.matchConstraints.resourceRules.RuleWithOperations.operations of type v1.OperationType",
+        ),
+    ] {
+        let error = check(version, kind, object).expect_err(words);
+        assert_eq!(error, format!("json: cannot unmarshal {words}"));
+    }
+}
+
+#[test]
 fn base64_is_refused_at_the_place_that_go_names() {
     for (text, at) in [
         ("!!", 0),
