@@ -191,6 +191,24 @@ impl Authenticator {
         Ok(Some(identified.user))
     }
 
+    /// Returns the user of a review whose token is empty, if requests without credentials are served at any path. Such a
+    /// user is for all audiences that are asked about.
+    #[must_use]
+    pub fn without_token(&self, audiences: &[String]) -> Option<TokenUser> {
+        let audiences = self.wanted(audiences).to_vec();
+        let user = anonymous();
+        (self.anonymous == Anonymous::Served).then_some(TokenUser { user, audiences })
+    }
+
+    /// Returns the audiences that are asked about; if there are none, those of this server.
+    fn wanted<'a>(&'a self, audiences: &'a [String]) -> &'a [String] {
+        if audiences.is_empty() {
+            &self.audiences
+        } else {
+            audiences
+        }
+    }
+
     /// Returns the user of a token that is for one of these audiences; for this server if there are none.
     ///
     /// # Errors
@@ -202,11 +220,7 @@ impl Authenticator {
         from: TokenSource,
         now: Timestamp,
     ) -> Result<TokenUser, TokenError> {
-        let wanted = if audiences.is_empty() {
-            &self.audiences
-        } else {
-            audiences
-        };
+        let wanted = self.wanted(audiences);
         let mut identified = self.find(token, wanted, from, now).await?;
         identified.user = authenticated(identified.user);
         Ok(identified)
@@ -467,6 +481,20 @@ mod tests {
             .expect("a user");
         assert_eq!(user.name, "ann");
         assert_eq!(authenticate(None, Some(certified(99))).await, None);
+    }
+
+    #[test]
+    fn an_empty_token_is_that_of_nobody() {
+        let asked = ["a".to_owned(), "a".to_owned()];
+        let authenticator = Authenticator::new(TokenFile::default());
+        assert_eq!(authenticator.without_token(&asked), None);
+        let some_paths = Anonymous::Paths(vec!["/healthz".to_owned()]);
+        let authenticator = authenticator.with_anonymous(some_paths);
+        assert_eq!(authenticator.without_token(&asked), None);
+        let authenticator = authenticator.with_anonymous(Anonymous::Served);
+        let nobody = authenticator.without_token(&asked).expect("a user");
+        assert!(is_anonymous(&nobody.user));
+        assert_eq!(nobody.audiences, asked);
     }
 
     #[tokio::test]

@@ -13,14 +13,14 @@ pub struct TokenUser {
     pub audiences: Vec<String>,
 }
 
-/// Returns the wanted audiences that a token is for. One without audiences is for this server.
+/// Returns the wanted audiences that a token is for, in the order in which they are wanted. One without audiences is for this server.
 pub(super) fn target_audiences(
     token: &[String],
     own: &[String],
     wanted: &[String],
 ) -> Result<Vec<String>, TokenError> {
     let token = if token.is_empty() { own } else { token };
-    let common = token.iter().filter(|it| wanted.contains(it));
+    let common = wanted.iter().filter(|it| token.contains(it));
     let common: Vec<String> = common.cloned().collect();
     if common.is_empty() && !own.is_empty() {
         return Err(TokenError::WrongAudience {

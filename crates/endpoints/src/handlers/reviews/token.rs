@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use super::user_info;
 
+/// The warning about a token that begins with a space.
+const SPACE_BEFORE_TOKEN: &str = "the provided Authorization header contains extra space before the bearer token, and is ignored";
+
 /// Returns the status of a TokenReview: that in the review, with what is found of the token.
 ///
 /// # Errors
@@ -24,13 +27,24 @@ pub(super) async fn status(
     let audiences = audiences.into_iter().flatten().filter_map(Value::as_str);
     let audiences: Vec<String> = audiences.map(String::from).collect();
     let from = TokenSource::Reviewer(Requester::from(&context.user));
-    let token = as_in_header(token);
-    let identified = authenticator.identify(token, &audiences, from, context.clock.wall());
+    let identified = match as_in_header(token) {
+        "" => {
+            if !token.trim_ascii().is_empty() {
+                context.warn(SPACE_BEFORE_TOKEN);
+            }
+            Ok(authenticator.without_token(&audiences))
+        }
+        token => {
+            let now = context.clock.wall();
+            let identified = authenticator.identify(token, &audiences, from, now);
+            identified.await.map(Some)
+        }
+    };
     let sent = review["status"].as_object();
     let mut status = sent.cloned().unwrap_or_default();
     status.remove("authenticated");
-    match identified.await {
-        Ok(identified) => {
+    match identified {
+        Ok(Some(identified)) => {
             status.insert("authenticated".to_owned(), json!(true));
             status.insert("user".to_owned(), user_info(&identified.user));
             status.remove("audiences");
@@ -38,6 +52,7 @@ pub(super) async fn status(
                 status.insert("audiences".to_owned(), json!(identified.audiences));
             }
         }
+        Ok(None) => {}
         Err(error) => {
             status.insert("error".to_owned(), json!(error.to_string()));
         }
