@@ -11,6 +11,7 @@ use self::csi_driver::CsiDrivers;
 use super::strategy::generic::Generic;
 use super::strategy::row::{RowBuilder, RowGroup};
 use crate::core::pod::warnings::node_labels;
+use crate::core::volume;
 
 const V1: RowGroup = RowGroup::new("storage.k8s.io", "v1");
 
@@ -40,6 +41,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
         V1.namespaced("csistoragecapacities", "CSIStorageCapacity")
             .strategy(
                 Generic::new()
+                    .names_on_update()
                     .check_on_create(validation::capacity_left)
                     .warn_always(node_labels::storage_capacity)
                     .check_on_update(validation::capacity_left_update)
@@ -49,6 +51,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .short(&["sc"])
             .strategy(
                 Generic::new()
+                    .names_on_update()
                     .returns_deleted_object()
                     .defaults(defaults::STORAGE_CLASS)
                     .check(validation::storage_class)
@@ -61,6 +64,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                 Generic::with_status()
                     .names_on_update()
                     .returns_deleted_object()
+                    .defaults(volume::defaults::VOLUME_ATTACHMENT)
                     .initial_status(json!({"attached": false}))
                     .status_update(
                         SubresourceMetadata::KeepsAll,

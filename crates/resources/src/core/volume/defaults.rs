@@ -89,12 +89,21 @@ pub(crate) const PERSISTENT_VOLUME: &[DefaultRule] = &[
     Set("spec.persistentVolumeReclaimPolicy", Text("Retain")),
     Set("spec.volumeMode", Text("Filesystem")),
     Set("status.phase", Text("Pending")),
-    Quantities("spec.capacity"),
-    In("spec.hostPath", &[Set("type", Text(""))]),
-    In("spec.iscsi", &[Set("iscsiInterface", Text("default"))]),
-    In("spec.rbd", RBD),
-    In("spec.azureDisk", AZURE_DISK),
-    In("spec.scaleIO", SCALE_IO),
+    In("spec", PERSISTENT_SOURCE),
+];
+
+/// Defaults of a VolumeAttachment, which can have the spec of a PersistentVolume, but gets only those of its source.
+pub(crate) const VOLUME_ATTACHMENT: &[DefaultRule] =
+    &[In("spec.source.inlineVolumeSpec", PERSISTENT_SOURCE)];
+
+/// Defaults of the capacity and the source in the spec of a PersistentVolume.
+const PERSISTENT_SOURCE: &[DefaultRule] = &[
+    Quantities("capacity"),
+    In("hostPath", &[Set("type", Text(""))]),
+    In("iscsi", &[Set("iscsiInterface", Text("default"))]),
+    In("rbd", RBD),
+    In("azureDisk", AZURE_DISK),
+    In("scaleIO", SCALE_IO),
 ];
 
 /// Makes a volume without a source an `emptyDir`.

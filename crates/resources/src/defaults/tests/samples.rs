@@ -24,6 +24,7 @@ pub(super) fn value(path: &str) -> Value {
 pub(super) fn objects(resource: &Resource) -> Vec<Value> {
     let contents = match resource.storage_kind.as_str() {
         "PersistentVolume" => volumes(),
+        "VolumeAttachment" => volumes().into_iter().map(attachment).collect(),
         "Job" => vec![job(), job_with_policy()],
         kind => vec![content(kind)],
     };
@@ -167,6 +168,14 @@ fn volumes() -> Vec<Value> {
     // A volume of the cluster names a secret in whole.
     sources[4].1["secretRef"]["namespace"] = json!("default");
     sources.into_iter().map(of_kind).collect()
+}
+
+/// Returns a VolumeAttachment with a volume of the cluster in it.
+fn attachment(volume: Value) -> Value {
+    let mut inline = volume["spec"].clone();
+    inline["persistentVolumeReclaimPolicy"] = json!("Retain");
+    json!({"spec": {"attacher": "a.example.com", "nodeName": "n",
+        "source": {"inlineVolumeSpec": inline}}})
 }
 
 /// Sources of volumes that pods and the cluster may both have.
