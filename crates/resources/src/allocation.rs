@@ -219,7 +219,9 @@ fn refused_address(refusal: AddressRefusal, requested: &str, service: &Value) ->
                 "failed to allocate a serviceIP for Service {name:?}: {refusal}"
             ))
         }
-        AddressRefusal::Taken | AddressRefusal::OtherNetwork => {
+        AddressRefusal::Taken
+        | AddressRefusal::OtherNetwork
+        | AddressRefusal::NotInRange { .. } => {
             let why = format!("failed to allocate IP {requested}: {refusal}");
             let all = json!(list(service, "spec.clusterIPs"));
             let error = FieldError::invalid("spec.clusterIPs", &all, why);

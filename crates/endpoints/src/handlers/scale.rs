@@ -302,7 +302,7 @@ impl ScaleUpdate {
     /// Returns the Scale of an object before its change.
     fn before(&self, existing: &Value) -> Result<Value, Error> {
         let mut scale = scale_of(existing, &self.paths)?;
-        if find(existing, &self.paths.spec_replicas).is_none() {
+        if self.is_custom && find(existing, &self.paths.spec_replicas).is_none() {
             set(&mut scale, "spec.replicas", json!(NO_REPLICAS));
         }
         Ok(scale)
@@ -310,7 +310,7 @@ impl ScaleUpdate {
 
     /// Returns the existing object with the replicas that a Scale wants.
     fn object(&self, scale: &Value, existing: &Value) -> Result<Value, Error> {
-        if find(scale, "spec.replicas") == Some(&json!(NO_REPLICAS)) {
+        if self.is_custom && find(scale, "spec.replicas") == Some(&json!(NO_REPLICAS)) {
             let path = &self.paths.spec_replicas;
             let why = format!("the spec replicas field \".{path}\" cannot be empty");
             return Err(Error::BadRequest(why));
@@ -580,7 +580,7 @@ mod tests {
     #[test]
     fn a_change_of_an_object_without_replicas_sets_them() {
         let existing = json!({"metadata": {"name": "d", "namespace": "n"}, "spec": {}});
-        let change = |content| scaled(&existing, patch(content), false);
+        let change = |content| scaled(&existing, patch(content), true);
         let set = change(json!({"spec": {"replicas": 0}})).expect("replicas");
         assert_eq!(set["spec"], json!({"replicas": 0}));
         let error = change(json!({"metadata": {"name": "d"}})).expect_err("none");

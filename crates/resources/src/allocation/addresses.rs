@@ -25,6 +25,10 @@ pub(super) enum AddressRefusal {
     Taken,
     #[error("the provided network does not match the current range")]
     OtherNetwork,
+    #[error(
+        "the provided IP ({address}) is not in the valid range. The range of valid IPs is {range}"
+    )]
+    NotInRange { address: IpAddr, range: Range },
     #[error("range is full")]
     Full,
     #[error(transparent)]
@@ -79,7 +83,12 @@ impl Addresses {
         }
         let address = values::address(requested).ok_or(AddressRefusal::OtherNetwork)?;
         if !ranges.iter().any(|range| range.contains(address)) {
-            return Err(AddressRefusal::OtherNetwork);
+            // A dry run of kube-apiserver asks one range, whichever it is, and the request itself looks for the right one.
+            let asked = ranges.first().filter(|_| dry_run);
+            return Err(match asked {
+                Some(&range) => AddressRefusal::NotInRange { address, range },
+                None => AddressRefusal::OtherNetwork,
+            });
         }
         if !dry_run && !self.note(address, owner).await? {
             return Err(AddressRefusal::Taken);

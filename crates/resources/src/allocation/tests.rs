@@ -223,6 +223,12 @@ async fn every_service_gets_its_own_address_until_it_goes() {
     let words =
         "failed to allocate IP 10.1.0.1: the provided network does not match the current range";
     assert!(error.expect_err("elsewhere").ends_with(words));
+    let error = other
+        .try_create("three", &json!({"clusterIP": "10.1.0.1"}), true)
+        .await;
+    let words = "failed to allocate IP 10.1.0.1: the provided IP (10.1.0.1) is not in the valid range. \
+         The range of valid IPs is 10.0.0.0/24";
+    assert!(error.expect_err("elsewhere").ends_with(words));
 }
 
 #[tokio::test]

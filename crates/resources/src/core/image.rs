@@ -7,8 +7,12 @@ use serde_json::Value;
 
 use crate::defaults::is_absent;
 
-/// Maximum length of a repository's name with its domain, in bytes.
+/// Maximum length of a repository's name without its domain, in bytes.
 const NAME_BYTES_MAX: usize = 255;
+/// The domain of names without one, and the one that it had before.
+const OWN_DOMAINS: [&str; 2] = ["docker.io", "index.docker.io"];
+/// The folder of the repositories of [`OWN_DOMAINS`] that are in none.
+const OWN_FOLDER: &str = "library/";
 /// Maximum length of a tag, in bytes.
 const TAG_BYTES_MAX: usize = 128;
 /// Algorithms of digests, with the number of their hexadecimal digits.
@@ -50,7 +54,7 @@ fn is_latest(image: &str) -> bool {
 /// Returns true for the name of a repository, which may begin with a domain.
 fn is_name(name: &str) -> bool {
     let is_id = |name: &str| name.len() == 64 && name.bytes().all(is_hex);
-    if is_id(name) || name.len() > NAME_BYTES_MAX {
+    if is_id(name) {
         return false;
     }
     let domain = |first: &str| {
@@ -58,16 +62,19 @@ fn is_name(name: &str) -> bool {
             || first.contains(['.', ':'])
             || first.chars().any(|c| c.is_ascii_uppercase())
     };
-    let path = match name.split_once('/') {
+    let (first, path) = match name.split_once('/') {
         Some((first, path)) if domain(first) => {
             if !is_domain(first) {
                 return false;
             }
-            path
+            (first, path)
         }
-        _ => name,
+        _ => (OWN_DOMAINS[0], name),
     };
-    path.split('/').all(is_component)
+    // Docker's own images are in a folder that names leave out.
+    let is_own = OWN_DOMAINS.contains(&first) && !path.contains('/');
+    let folder_bytes = if is_own { OWN_FOLDER.len() } else { 0 };
+    folder_bytes + path.len() <= NAME_BYTES_MAX && path.split('/').all(is_component)
 }
 
 /// Returns true for a name of letters and digits, which single dots, one or two underscores or hyphens separate.
@@ -153,6 +160,18 @@ mod tests {
     #[test]
     fn what_is_no_image_has_no_tag() {
         let long = "a".repeat(NAME_BYTES_MAX + 1);
+        let longest = &long[1..];
+        for name in [
+            &format!("example.com/{longest}"),
+            &longest[OWN_FOLDER.len()..],
+            &format!("docker.io/{}", &longest[OWN_FOLDER.len()..]),
+            &format!("docker.io/a/{}", &longest[2..]),
+        ] {
+            assert!(is_latest(name), "{name}");
+        }
+        for name in [longest, &format!("index.docker.io/{longest}")] {
+            assert!(!is_latest(name), "{name}");
+        }
         let id = "0".repeat(64);
         for wrong in [
             "NGINX",

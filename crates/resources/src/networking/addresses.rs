@@ -20,9 +20,10 @@ pub(crate) fn service_cidr(object: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(ranges.required("at least one CIDR required"));
         return;
     }
-    let of_spec = |why: &str| FieldError::invalid(ranges.field(), spec.value(), why);
     if count > RANGES_MAX {
-        errors.push(of_spec("may only hold up to 2 values"));
+        // Kubernetes shows the spec.
+        let why = "may only hold up to 2 values";
+        errors.push(ranges.invalid_showing(&spec, spec.value(), why));
         return;
     }
     for range in ranges.items("") {
@@ -98,6 +99,19 @@ mod tests {
 
     use super::*;
     use crate::validation::{found, messages};
+
+    #[test]
+    fn the_spec_is_shown_where_it_has_too_many_ranges() {
+        let object = json!({"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
+            "spec": {"cidrs": ["a", "b", "c"]}});
+        let shown = r#"{"CIDRs":["a","b","c"]}"#;
+        assert_eq!(
+            messages(&found(service_cidr, &object)),
+            [format!(
+                "spec.cidrs: Invalid value: {shown}: may only hold up to 2 values"
+            )]
+        );
+    }
 
     #[test]
     fn ranges_are_looked_at_before_their_families_are() {

@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::remove;
 use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
@@ -267,11 +266,7 @@ pub(crate) fn drivers_of_node_update(
         for driver in same.into_iter().flatten() {
             let now = said(driver);
             if now != said(&before) {
-                errors.push(FieldError::invalid(
-                    drivers.field(),
-                    &now,
-                    "field is immutable",
-                ));
+                errors.push(drivers.invalid_showing(driver, &now, "field is immutable"));
             }
         }
     }
@@ -373,5 +368,29 @@ pub(crate) fn attachment_update(object: &Field<'_, '_>, old: &Field<'_, '_>, err
     let (spec, was) = (object.at("spec"), old.at("spec"));
     if spec.value() != was.value() {
         errors.push(spec.invalid("field is immutable"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::validation::{found_in_change, messages};
+
+    #[test]
+    fn a_driver_that_changed_is_shown_without_what_may_change() {
+        let node = |id| {
+            json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode",
+                "spec": {"drivers": [{"name": "d", "nodeID": id, "allocatable": {"count": 5}}]}})
+        };
+        let errors = found_in_change(drivers_of_node_update, &node("b"), &node("a"));
+        let shown = r#"{"Name":"d","NodeID":"b","TopologyKeys":null,"Allocatable":null}"#;
+        assert_eq!(
+            messages(&errors),
+            [format!(
+                "spec.drivers: Invalid value: {shown}: field is immutable"
+            )]
+        );
     }
 }

@@ -197,12 +197,12 @@ impl Field<'_, '_> {
         }
     }
 
-    /// Writes the value as errors show it.
-    fn shown(&self) -> String {
-        let is_composed = self.value.is_array() || self.value.is_object();
+    /// Writes a value of the field's type as errors show it.
+    fn shown(&self, value: &Value) -> String {
+        let is_composed = value.is_array() || value.is_object();
         let internal = self.shape().filter(|_| is_composed);
-        let internal = internal.and_then(|shape| shape.write(self.value));
-        internal.unwrap_or_else(|| bad_value(self.value))
+        let internal = internal.and_then(|shape| shape.write(value));
+        internal.unwrap_or_else(|| bad_value(value))
     }
 
     /// Returns the difference of two values of the field, as the error of a forbidden change shows it.
@@ -223,10 +223,21 @@ impl Field<'_, '_> {
     /// Returns the error that the value is invalid. A missing value is shown as an empty string.
     pub(crate) fn invalid(&self, why: impl AsRef<str>) -> FieldError {
         if self.is_set() {
-            let detail = format!("{}: {}", self.shown(), why.as_ref());
+            let detail = format!("{}: {}", self.shown(self.value), why.as_ref());
             return self.error(FieldErrorKind::Invalid, detail);
         }
         self.invalid_value("", why)
+    }
+
+    /// Makes an error about the field that shows a value of another field's type.
+    pub(crate) fn invalid_showing(
+        &self,
+        other: &Field<'_, '_>,
+        value: &Value,
+        why: &str,
+    ) -> FieldError {
+        let detail = format!("{}: {why}", other.shown(value));
+        self.error(FieldErrorKind::Invalid, detail)
     }
 
     /// Makes an error about the field that shows another value.
@@ -257,7 +268,7 @@ impl Field<'_, '_> {
 
     /// Makes the error that the value is a duplicate.
     pub(crate) fn duplicate(&self) -> FieldError {
-        self.error(FieldErrorKind::Duplicate, self.shown())
+        self.error(FieldErrorKind::Duplicate, self.shown(self.value))
     }
 
     /// Makes the error that the value is a duplicate, and shows this text for it.
@@ -395,7 +406,7 @@ impl Field<'_, '_> {
     /// Adds an error if the value differs from the old one.
     pub(crate) fn must_stay(&self, old: &Field<'_, '_>, errors: &mut Errors) {
         if self.value != old.value {
-            let detail = format!("{}: field is immutable", self.shown());
+            let detail = format!("{}: field is immutable", self.shown(self.value));
             errors.push(self.error(FieldErrorKind::Invalid, detail));
         }
     }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ringwatch_apimachinery::quantity::{Amount, Quantity};
-use ringwatch_apimachinery::validation::formats::{self, mismatch, name_too_long, too_long};
+use ringwatch_apimachinery::validation::formats::{self, mismatch, name_too_long};
 
 use super::field::{Errors, Field};
 
@@ -48,7 +48,7 @@ pub(crate) fn variable_name(name: &str) -> Vec<String> {
 
 /// Returns the errors in a key of a ConfigMap or Secret.
 pub(crate) fn config_key(key: &str) -> Vec<String> {
-    let mut wrong = too_long(key, CONFIG_KEY_BYTES_MAX);
+    let mut wrong = name_too_long(key, CONFIG_KEY_BYTES_MAX);
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if key.is_empty() || !key.bytes().all(allowed) {
         wrong.push(mismatch(
