@@ -3,7 +3,7 @@
 
 use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::path::{get, set};
-use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_apimachinery::{FieldError, FieldErrorKind, NameRule};
 use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{GarbageCollection, SelectorForm};
 use serde_json::{Value, json};
@@ -39,6 +39,7 @@ pub(crate) fn row(options: &ClusterOptions) -> RowBuilder {
         .status()
         .strategy(
             Generic::with_status()
+                .name_rule(NameRule::GeneratedDnsSubdomain)
                 .initial_status(json!({"replicas": 0}))
                 .status_update(SubresourceMetadata::Free, status::replica_set)
                 .defaults(DEFAULTS)
