@@ -263,7 +263,10 @@ impl Api {
                     .review(&served.routes, head, resource, body, user)
                     .await;
             }
-            Err(NoRoute::Nothing) => response::page_not_found(),
+            Err(NoRoute::Nothing) => {
+                let format = negotiation::status_format(head.headers, head.pretty);
+                served.discovery.not_found(&head.info.path, format)
+            }
             Err(NoRoute::Refused(failure)) => head.failure(&failure),
         };
         CountedResponse {

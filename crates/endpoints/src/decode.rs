@@ -6,6 +6,7 @@
 mod complaints;
 mod configuration;
 mod fields;
+mod media_type;
 mod metadata;
 mod operations;
 mod protobuf;
@@ -105,7 +106,7 @@ pub(super) async fn read_body(
         content.extend_from_slice(&data);
     }
     receiving.end();
-    let work = match media_type(headers) {
+    let work = match &*media_type::media_type(headers) {
         PROTOBUF_MEDIA_TYPE => Work::ProtobufBody,
         _ => Work::Body,
     };
@@ -113,12 +114,12 @@ pub(super) async fn read_body(
     Ok(content.into())
 }
 
-/// Returns the media type of a request's body, without parameters; JSON if it is not said.
-pub(super) fn media_type(headers: &HeaderMap) -> &str {
+/// Returns the media type of a patch, without parameters; JSON if it is not said.
+pub(super) fn patch_media_type(headers: &HeaderMap) -> &str {
     headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
-        .map(|value| value.split(';').next().unwrap_or_default().trim())
+        .map(|value| value.split(';').next().unwrap_or_default())
         .filter(|value| !value.is_empty())
         .unwrap_or("application/json")
 }
@@ -133,7 +134,7 @@ pub(super) fn document(
     content: &[u8],
     default: (&str, &str),
 ) -> Result<Result<DecodedBody, String>, Failure> {
-    match media_type(headers) {
+    match &*media_type::media_type(headers) {
         "application/json" => Ok(strict::json(content).map_err(|error| {
             format!(
                 "couldn't get version/kind; json parse error: {}",
@@ -159,7 +160,7 @@ pub(super) fn object(
     context: &RequestContext,
 ) -> Result<Value, Failure> {
     let unrecognized = |error: &str| unrecognized(content, expected, error);
-    let decoded = if media_type(headers) == PROTOBUF_MEDIA_TYPE {
+    let decoded = if media_type::media_type(headers) == PROTOBUF_MEDIA_TYPE {
         protobuf::object(content, expected, known, &unrecognized)?
     } else {
         document(headers, content, ("", ""))?.map_err(|error| unrecognized(&error))?

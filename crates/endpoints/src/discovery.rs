@@ -19,7 +19,7 @@ use ringwatch_openapi::{V2, V3};
 use ringwatch_registry::Store;
 
 use self::aggregated::{AGGREGATED_MEDIA_TYPE, AGGREGATED_PROTOBUF_MEDIA_TYPE};
-use self::groups::{Version, VersionResources};
+use self::groups::{Group, Version, VersionResources};
 use super::aggregation::AggregatedServers;
 use super::api_config::ApiConfig;
 use super::errors::Failure;
@@ -30,6 +30,9 @@ use super::response;
 #[derive(Debug)]
 pub(super) struct Discovery {
     documents: HashMap<String, PathDocument>,
+    /// The paths below which an unknown one is answered with a Status, as in kube-apiserver: those of built-in groups,
+    /// whatever the version.
+    built_in: Vec<String>,
 }
 
 /// A document at a path.
@@ -68,6 +71,15 @@ impl Discovery {
         servers: &AggregatedServers,
     ) -> Self {
         let groups = groups::groups(stores, &config.storeless, servers);
+        let own = |group: &&Group| {
+            !group.name.is_empty() && group.versions.iter().any(Version::is_built_in)
+        };
+        let own = groups
+            .iter()
+            .filter(own)
+            .map(|it| format!("/apis/{}/", it.name));
+        let built_in = ["/api/", "/version/"].map(str::to_owned);
+        let built_in = built_in.into_iter().chain(own).collect();
         let mut documents = HashMap::new();
         let mut add = |path: String, json: Vec<u8>, any_method: bool| {
             let document = PathDocument::new(json, false);
@@ -113,7 +125,10 @@ impl Discovery {
         documents.insert("/".to_owned(), root);
         let version = serde_json::to_vec(&config.version).unwrap_or_default();
         documents.insert("/version".to_owned(), PathDocument::new(version, true));
-        Self { documents }
+        Self {
+            documents,
+            built_in,
+        }
     }
 
     /// Answers a request that is not about a resource.
@@ -130,12 +145,7 @@ impl Discovery {
         });
         let format = negotiation::status_format(headers, pretty);
         let Some(document) = known else {
-            // What is below `/api` is looked for by those who answer for it.
-            return if path.starts_with("/api/") {
-                response::failure(format, &Failure::no_such_resource())
-            } else {
-                response::page_not_found()
-            };
+            return self.not_found(path, format);
         };
         let answer = if document.any_method || method == Method::GET {
             document.answer(headers, pretty)
@@ -143,6 +153,15 @@ impl Discovery {
             Err(Failure::method_not_allowed())
         };
         answer.unwrap_or_else(|failure| response::failure(format, &failure))
+    }
+
+    /// Answers a request for a path that is unknown.
+    pub(super) fn not_found(&self, path: &str, format: Format) -> Response<ResponseBody> {
+        if self.built_in.iter().any(|own| path.starts_with(own)) {
+            response::failure(format, &Failure::no_such_resource())
+        } else {
+            response::page_not_found()
+        }
     }
 }
 

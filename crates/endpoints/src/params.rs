@@ -7,7 +7,7 @@ pub(crate) mod write_options;
 
 pub(super) use delete_options::{SCHEME, read_delete_options};
 pub(super) use list_options::ListParams;
-pub(super) use query::Query;
+pub(super) use query::{Query, is_true};
 pub(super) use write_options::{
     FieldValidation, WriteKind, WriteParams, manager_name, write_options,
 };

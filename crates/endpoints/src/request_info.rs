@@ -17,6 +17,8 @@ use ringwatch_authorization::Attributes;
 use ringwatch_observe::{ObservedRequest, ObservedResource};
 use ringwatch_registry::Verb;
 
+use super::params::is_true;
+
 /// The path of the stream of what the server does, which lasts as watches do.
 const STATE_STREAM: &str = "/debug/ui/stream";
 
@@ -246,11 +248,11 @@ fn resource_parts(path: &str, info: &mut RequestInfo) -> Option<Vec<String>> {
     Some(rest)
 }
 
-/// Returns true if the parameters ask for a watch, as Go parses booleans: anything but false and 0.
+/// Returns true if the parameters ask for a watch.
 fn asks_for_watch(query: &str) -> bool {
     form_urlencoded::parse(query.as_bytes())
         .find(|(name, _)| name == "watch")
-        .is_some_and(|(_, value)| !matches!(&*value, "false" | "0"))
+        .is_some_and(|(_, value)| is_true(&value))
 }
 
 #[cfg(test)]
@@ -299,7 +301,10 @@ mod tests {
     #[test]
     fn verbs_follow_method_name_and_watch() {
         assert_eq!(get("/api/v1/pods", "watch=1").verb.name(), "watch");
-        assert_eq!(get("/api/v1/pods", "watch=false").verb.name(), "list");
+        for no in ["false", "False", "FALSE", "0"] {
+            let info = get("/api/v1/pods", &format!("watch={no}"));
+            assert_eq!(info.verb.name(), "list", "{no}");
+        }
         assert_eq!(get("/api/v1/pods", "watch").verb.name(), "watch");
         let legacy = get("/api/v1/watch/namespaces/ns/pods/p", "");
         assert_eq!((legacy.verb.name(), legacy.name.as_str()), ("watch", "p"));

@@ -240,6 +240,15 @@ async fn wrong_paths_and_methods_are_told_apart() {
             "the server could not find the requested resource".to_owned()
         )
     );
+    for path in [
+        "/api/v2/things",
+        "/apis/apps/v9",
+        "/apis/apps/v9/things",
+        "/apis/batch/v1beta1/cronjobs",
+        "/version/x",
+    ] {
+        assert_eq!(fixture.get(path).await.failure(), unknown, "{path}");
+    }
     let nowhere = fixture.get("/apis/nope.example.com/v1/things").await;
     assert_eq!(nowhere.text(), "404 page not found\n");
     let put = fixture

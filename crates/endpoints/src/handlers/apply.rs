@@ -21,7 +21,7 @@ const APPLY_MEDIA_TYPE: &str = "application/apply-patch+yaml";
 
 /// Returns true if a patch is a server-side apply.
 pub(crate) fn is_apply(headers: &HeaderMap) -> bool {
-    decode::media_type(headers) == APPLY_MEDIA_TYPE
+    decode::patch_media_type(headers) == APPLY_MEDIA_TYPE
 }
 
 /// Applies the configuration in the body, creates the object if there is none, and answers with it.

@@ -47,7 +47,7 @@ pub(super) async fn read_patch(
     call: &Call<'_>,
     body: RequestBody,
 ) -> Result<(Patch, WriteParams), Failure> {
-    let media_type = decode::media_type(call.headers);
+    let media_type = decode::patch_media_type(call.headers);
     if call.store.resource().is_custom() && !CUSTOM_PATCHES.contains(&media_type) {
         return Err(Failure::unknown_format(CUSTOM_PATCHES));
     }

@@ -43,13 +43,9 @@ impl Query {
         text.finish()
     }
 
-    /// Returns the value of a boolean parameter: true unless it is `false` in any case or `0`; `None` if it is not
-    /// there.
+    /// Returns the value of a boolean parameter; `None` if it is not there.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
-        self.has(name).then(|| {
-            let said = self.first(name);
-            said != "0" && !said.eq_ignore_ascii_case("false")
-        })
+        self.has(name).then(|| is_true(self.first(name)))
     }
 
     /// Parses a parameter as a number of 64 bits; `None` if it is not there.
@@ -71,6 +67,11 @@ impl Query {
             Failure::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
         })
     }
+}
+
+/// Returns true unless a boolean parameter is `false`, in any case, or `0`. Follows `Convert_Slice_string_To_bool`.
+pub(crate) fn is_true(said: &str) -> bool {
+    said != "0" && !said.eq_ignore_ascii_case("false")
 }
 
 /// Returns true if Go's `url.ParseQuery` accepts a parameter: each `%` begins two hexadecimal digits, and there is no
