@@ -191,8 +191,8 @@ impl Authenticator {
         Ok(Some(identified.user))
     }
 
-    /// Returns the user of a review whose token is empty, if requests without credentials are served at any path. Such a
-    /// user is for all audiences that are asked about.
+    /// Returns the user of a review whose token is empty, if requests without credentials are served at any path. Such
+    /// a user is for all audiences that are asked about.
     #[must_use]
     pub fn without_token(&self, audiences: &[String]) -> Option<TokenUser> {
         let audiences = self.wanted(audiences).to_vec();

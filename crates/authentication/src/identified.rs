@@ -13,7 +13,8 @@ pub struct TokenUser {
     pub audiences: Vec<String>,
 }
 
-/// Returns the wanted audiences that a token is for, in the order in which they are wanted. One without audiences is for this server.
+/// Returns the wanted audiences that a token is for, in the order in which they are wanted. One without audiences is
+/// for this server.
 pub(super) fn target_audiences(
     token: &[String],
     own: &[String],

@@ -9,7 +9,8 @@ const WARNINGS_CHARS_MAX: usize = 4096;
 /// The number of characters to which each warning is cut if all together exceed the maximum.
 const WARNING_CHARS_MAX: usize = 256;
 
-/// Adds the warnings to an answer.
+/// Adds the warnings to an answer, but for those with control characters, which no header may have. Follows
+/// `recorder.AddWarning` and `NewWarningHeader`.
 pub(super) fn warning_headers(warnings: &[String], headers: &mut HeaderMap) {
     let total: usize = warnings.iter().map(|text| text.chars().count()).sum();
     let each = if total > WARNINGS_CHARS_MAX {
@@ -18,7 +19,8 @@ pub(super) fn warning_headers(warnings: &[String], headers: &mut HeaderMap) {
         WARNINGS_CHARS_MAX
     };
     let mut left = WARNINGS_CHARS_MAX;
-    for text in warnings {
+    let may_be_sent = |text: &&String| !text.contains(char::is_control);
+    for text in warnings.iter().filter(may_be_sent) {
         let text: String = text.chars().take(each).collect();
         let Some(rest) = left.checked_sub(text.chars().count()) else {
             break;
@@ -34,7 +36,6 @@ pub(super) fn warning_headers(warnings: &[String], headers: &mut HeaderMap) {
 /// Escapes a text, so that it may stand between quotes in a header.
 fn quote(text: &str) -> String {
     text.chars()
-        .filter(|letter| !letter.is_control())
         .flat_map(|letter| {
             let escape = matches!(letter, '"' | '\\').then_some('\\');
             escape.into_iter().chain(std::iter::once(letter))
@@ -49,8 +50,10 @@ mod tests {
     #[test]
     fn quotes_are_escaped_and_length_is_bounded() {
         let mut headers = HeaderMap::new();
-        warning_headers(&["unknown field \"bogus\"\n".to_owned()], &mut headers);
+        let texts = ["two\nlines", "unknown field \"bogus\""].map(str::to_owned);
+        warning_headers(&texts, &mut headers);
         assert_eq!(headers[WARNING], "299 - \"unknown field \\\"bogus\\\"\"");
+        assert_eq!(headers.get_all(WARNING).iter().count(), 1);
         let mut headers = HeaderMap::new();
         let long: Vec<String> = (0..40)
             .map(|n| format!("{n}{}", "x".repeat(1000)))

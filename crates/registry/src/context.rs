@@ -106,11 +106,15 @@ impl RequestContext {
         }
     }
 
-    /// Adds a warning for the client, unless the same text is there already or 4096 others are.
+    /// Adds a warning for the client, unless it is empty, the same text is there already or 4096 others are.
     pub fn warn(&self, text: impl Into<String>) {
+        let text = text.into();
+        if text.is_empty() {
+            return;
+        }
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if warnings.len() < WARNINGS_MAX {
-            warnings.insert(text.into());
+            warnings.insert(text);
         }
     }
 

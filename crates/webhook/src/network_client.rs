@@ -9,8 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
-use http::{Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
 use ringwatch::clock::Clock;
+use ringwatch_apimachinery::go_text::quoted;
 use ringwatch_http::client::{Backend, ExchangeError, fetch, https_get};
 use ringwatch_http::full;
 use ringwatch_observe::webhook_calls::WebhookCalls;
@@ -177,7 +178,7 @@ impl NetworkClient {
         let waits =
             status == StatusCode::SERVICE_UNAVAILABLE && answer.headers().contains_key(RETRY_AFTER);
         Err(CallError {
-            why: refusal(status, answer.body()),
+            why: refusal(status, answer.headers(), answer.body()),
             is_passing: waits || PASSING.contains(&status),
             status: Some(status.as_u16()),
         })
@@ -197,9 +198,13 @@ impl WebhookClient for NetworkClient {
             path: format!("{}?timeout={}s", url.path, timeout.as_secs()),
             ..url
         };
-        let prefixed = |error: CallError| CallError {
-            why: format!("Post \"https://{}{}\": {error}", url.authority, url.path),
-            ..error
+        // An answer that refuses is no failure to post.
+        let prefixed = |error: CallError| match error.status {
+            Some(_) => error,
+            None => CallError {
+                why: format!("Post \"https://{}{}\": {error}", url.authority, url.path),
+                ..error
+            },
         };
         let call = async {
             let target = self.target(to, url.clone(), timeout).await;
@@ -233,19 +238,53 @@ fn is_reset(error: &hyper::Error) -> bool {
         || source.is_some_and(|it| it.kind() == std::io::ErrorKind::ConnectionReset)
 }
 
-/// Describes a response with the status of an error, in the words of client-go.
-fn refusal(status: StatusCode, content: &[u8]) -> String {
+/// Describes a response with the status of an error, in the words of client-go. Follows `NewGenericServerResponse`.
+fn refusal(status: StatusCode, headers: &HeaderMap, content: &[u8]) -> String {
     let shown = &content[..content.len().min(SHOWN_BYTES_MAX)];
     let shown = String::from_utf8_lossy(shown);
-    match status.as_u16() {
-        404 => "the server could not find the requested resource".to_owned(),
-        405 => "the server does not allow this method on the requested resource".to_owned(),
-        429 => format!(
-            "the server has received too many requests and has asked us to try again later: {shown}"
-        ),
-        500..600 => {
-            format!("an error on the server ({shown:?}) has prevented the request from succeeding")
+    let shown = if is_text(headers) {
+        shown.trim()
+    } else {
+        "unknown"
+    };
+    let why = match status.as_u16() {
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        404 => "the server could not find the requested resource",
+        405 => "the server does not allow this method on the requested resource",
+        406 if matches!(shown, "" | "unknown") => {
+            "the server was unable to respond with a content type that the client supports"
         }
-        code => format!("the server rejected our request for an unknown reason (status {code})"),
-    }
+        403 | 406 | 415 => shown,
+        409 => "the server reported a conflict",
+        422 => "the server rejected our request due to an error in our request",
+        429 => "the server has received too many requests and has asked us to try again later",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
+        500..600 => {
+            return format!(
+                "an error on the server ({}) has prevented the request from succeeding",
+                quoted(shown)
+            );
+        }
+        code => {
+            return format!(
+                "the server responded with the status code {code} but did not return more information"
+            );
+        }
+    };
+    why.to_owned()
+}
+
+/// Returns true if a response says that it is text, or nothing.
+fn is_text(headers: &HeaderMap) -> bool {
+    let said = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    said.is_none_or(|it| {
+        it.is_empty()
+            || it
+                .get(..5)
+                .is_some_and(|it| it.eq_ignore_ascii_case(b"text/"))
+    })
 }

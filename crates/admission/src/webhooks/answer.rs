@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ringwatch::meta::{Cause, Status, StatusDetails};
+use ringwatch_apimachinery::go_json;
 use serde_json::Value;
 
 use super::configuration::{Hook, ReviewVersion};
@@ -32,18 +33,52 @@ pub(super) enum WebhookVerdict {
     Refused(Box<Status>),
 }
 
+/// A patch as a webhook sent it.
+struct ReviewPatch {
+    content: Vec<u8>,
+    /// The type that it says it is of.
+    kind: String,
+}
+
+/// The reason why what a webhook sent is no answer to a review.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AnswerError {
+    /// It is no AdmissionReview that can be read, as the message says.
+    #[error("failed to call webhook: {0}")]
+    Unreadable(String),
+    /// It breaks a rule of answers, as the message says.
+    #[error("received invalid webhook response: {0}")]
+    Invalid(String),
+    /// Its patch is no list of operations, as the message says.
+    #[error("received undecodable patch in webhook response: {0}")]
+    UndecodablePatch(String),
+    /// Its patch is of a type that is not known.
+    #[error("unsupported patch type {0:?}")]
+    UnsupportedPatch(String),
+}
+
+impl From<String> for AnswerError {
+    fn from(why: String) -> Self {
+        Self::Invalid(why)
+    }
+}
+
 /// Reads the answer to a review with this uid. A webhook that is not `mutating` must not have a patch.
 ///
 /// # Errors
-/// A message that says why it is no answer to the review.
+/// [`AnswerError`] when it is no answer to the review.
 pub(super) fn read(
     content: &[u8],
     hook: &Hook,
     uid: &str,
     mutating: bool,
-) -> Result<ReviewResponse, String> {
-    let review: Value = serde_json::from_slice(content)
-        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+) -> Result<ReviewResponse, AnswerError> {
+    let review: Value = serde_json::from_slice(content).map_err(|error| {
+        let why = go_json::message(&error, content);
+        AnswerError::Unreadable(format!(
+            "couldn't get version/kind; json parse error: {why}"
+        ))
+    })?;
     let version = hook.review_version;
     let text = |value: &Value, name: &str| {
         let text = value.get(name).and_then(Value::as_str);
@@ -52,20 +87,29 @@ pub(super) fn read(
     let (api_version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
     let wanted = version.api_version();
     if (api_version.as_str(), kind.as_str()) != (wanted, "AdmissionReview") {
-        return Err(format!(
+        let other = api_version
+            .strip_prefix("admission.k8s.io/")
+            .unwrap_or_default();
+        if kind == "AdmissionReview" && matches!(other, "v1" | "v1beta1") {
+            let (_, wanted) = wanted.split_once('/').unwrap_or_default();
+            return Err(AnswerError::Unreadable(format!(
+                "converting ({other}.AdmissionReview) to ({wanted}.AdmissionReview): unknown conversion"
+            )));
+        }
+        return Err(AnswerError::Invalid(format!(
             "expected webhook response of {wanted}, Kind=AdmissionReview, got {api_version}, Kind={kind}"
-        ));
+        )));
     }
     let response = review.get("response").filter(|it| it.is_object());
-    let response = response.ok_or("webhook response was absent")?;
+    let response = response.ok_or_else(|| "webhook response was absent".to_owned())?;
     let answered = text(response, "uid");
     if version == ReviewVersion::V1 && answered != uid {
-        return Err(format!("expected response.uid={uid:?}, got {answered:?}"));
+        return Err(format!("expected response.uid={uid:?}, got {answered:?}").into());
     }
     let patch = patch(response, version, mutating)?;
     let allowed = response.get("allowed").and_then(Value::as_bool);
     let verdict = if allowed == Some(true) {
-        WebhookVerdict::Allowed(patch)
+        WebhookVerdict::Allowed(patch.map(checked).transpose()?.flatten())
     } else {
         WebhookVerdict::Refused(Box::new(refusal(&hook.name, response.get("status"))))
     };
@@ -86,7 +130,7 @@ fn patch(
     response: &Value,
     version: ReviewVersion,
     mutating: bool,
-) -> Result<Option<Vec<u8>>, String> {
+) -> Result<Option<ReviewPatch>, String> {
     let patch = response.get("patch").and_then(Value::as_str);
     let patch = patch.filter(|patch| !patch.is_empty());
     let kind = response.get("patchType").filter(|it| !it.is_null());
@@ -106,14 +150,34 @@ fn patch(
             }
             _ => {}
         }
-        if let Some(kind) = kind.filter(|kind| *kind != "JSONPatch") {
-            let kind = kind.as_str().unwrap_or_default();
-            return Err(format!("unsupported patch type {kind:?}"));
+        if kind.is_some_and(|kind| kind == "") {
+            return Err("webhook returned invalid response.patchType of \"\"".to_owned());
         }
     }
     let patch = patch.filter(|_| mutating);
     let decoded = patch.map(|patch| STANDARD.decode(patch)).transpose();
-    decoded.map_err(|error| format!("response.patch is not base64: {error}"))
+    let content = decoded.map_err(|error| format!("response.patch is not base64: {error}"))?;
+    let kind = kind.filter(|_| version == ReviewVersion::V1);
+    let kind = kind.and_then(Value::as_str).unwrap_or("JSONPatch");
+    Ok(content.map(|content| ReviewPatch {
+        content,
+        kind: kind.to_owned(),
+    }))
+}
+
+/// Returns the patch of a webhook that allows a request; `None` for one without operations, which changes nothing
+/// whatever its type and the operation that is reviewed.
+fn checked(patch: ReviewPatch) -> Result<Option<Vec<u8>>, AnswerError> {
+    let ReviewPatch { content, kind } = patch;
+    let undecodable = AnswerError::UndecodablePatch;
+    let read = serde_json::from_slice(&content);
+    match read.map_err(|error| undecodable(go_json::message(&error, &content)))? {
+        Value::Null => Ok(None),
+        Value::Array(operations) if operations.is_empty() => Ok(None),
+        Value::Array(_) if kind == "JSONPatch" => Ok(Some(content)),
+        Value::Array(_) => Err(AnswerError::UnsupportedPatch(kind)),
+        other => Err(undecodable(go_json::not_of_type(&other, "jsonpatch.Patch"))),
+    }
 }
 
 /// Returns a refusal as kube-apiserver passes it on: always with the status of an error, and with the name of the

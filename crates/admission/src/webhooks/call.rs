@@ -218,8 +218,8 @@ impl Webhooks {
         })?;
         offload_if_large(Work::Object, &content).await;
         let answer = answer::read(&content, hook, uid, mutating);
-        answer.map_err(|why| FailedCall {
-            why: format!("received invalid webhook response: {why}"),
+        answer.map_err(|error| FailedCall {
+            why: error.to_string(),
             code: UNANSWERED,
         })
     }
