@@ -46,6 +46,24 @@ pub const REQUESTS: &[Subject] = &[
         is_watch: false,
     },
     Subject {
+        name: "create-pod",
+        // Without it no pod is admitted.
+        first: Some(|| {
+            let account = json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}});
+            request(
+                Method::POST,
+                &in_default("serviceaccounts"),
+                JSON,
+                account.to_string().into(),
+            )
+        }),
+        request: |number, _| {
+            let pod = codec::encode_value(&pod(&format!("shop-{number}"))).unwrap();
+            request(Method::POST, &in_default("pods"), PROTOBUF, pod.into())
+        },
+        is_watch: false,
+    },
+    Subject {
         name: "update-config-map",
         first: Some(|| {
             let object = config_map("updated").to_string();
@@ -120,6 +138,39 @@ fn lease() -> Value {
                 "uid": "10000000-0000-0000-0000-000000000000"}]},
         "spec": {"holderIdentity": "node-1", "leaseDurationSeconds": 40,
             "renewTime": "2026-01-01T00:00:00.000000Z"},
+    })
+}
+
+/// Returns the path of a core resource in the namespace of all objects.
+fn in_default(resource: &str) -> String {
+    format!("/api/v1/namespaces/default/{resource}")
+}
+
+/// Returns a pod as the controller of a ReplicaSet makes it.
+fn pod(name: &str) -> Value {
+    let probe = json!({"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10});
+    json!({
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": "shop", "pod-template-hash": "5d59d67564"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "shop",
+                "uid": "10000000-0000-0000-0000-000000000000", "controller": true, "blockOwnerDeletion": true}]},
+        "spec": {
+            "containers": [{
+                "name": "shop",
+                "image": "registry.example.com/shop:1.2.3",
+                "ports": [{"name": "http", "containerPort": 8080}],
+                "env": [{"name": "LEVEL", "value": "info"},
+                    {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+                "resources": {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
+                "livenessProbe": probe,
+                "readinessProbe": probe,
+                "volumeMounts": [{"name": "settings", "mountPath": "/etc/shop", "readOnly": true}],
+                "securityContext": {"runAsNonRoot": true, "allowPrivilegeEscalation": false},
+            }],
+            "volumes": [{"name": "settings", "configMap": {"name": "shop"}}],
+            "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "shop", "effect": "NoSchedule"}],
+        },
     })
 }
 
