@@ -11,6 +11,7 @@
 //! | `string`, `bool`, `int`, `quantity`, `duration` | a value with a zero; `int` stands for an integer or text too |
 //! | `group.Type` | a type of the table |
 //! | `*shape`, `[]shape`, `{}shape` | a pointer, a list, a map of texts to such values: `null` if there is none |
+//! | `time`, `microtime` | a time, which is written in UTC, in seconds or microseconds; year 1 is none |
 //! | `any` | what is written as it was sent |
 //!
 //! A field after `?` is left out while it is empty. The members of one after `+` are written in place of the field. A
@@ -21,6 +22,8 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::LazyLock;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use ringwatch_apimachinery::go_text;
 use serde::ser::{Error, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -222,6 +225,9 @@ impl Internal<'_> {
             self.serialize_fields(fields, &mut map)?;
             return map.end();
         }
+        if let (Some(format), Some(sent)) = (time_format(self.shape), self.value.as_str()) {
+            return time(sent, format).serialize(serializer);
+        }
         if !self.value.is_null() {
             return self.value.serialize(serializer);
         }
@@ -261,6 +267,24 @@ impl Internal<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the format of times of a shape; `None` if they are none.
+fn time_format(shape: &str) -> Option<&'static str> {
+    match shape {
+        "time" => Some("%Y-%m-%dT%H:%M:%SZ"),
+        "microtime" => Some("%Y-%m-%dT%H:%M:%S.%6fZ"),
+        _ => None,
+    }
+}
+
+/// Returns a time as Go writes it, which has null for year 1. What is no time stays as it is.
+fn time(sent: &str, format: &str) -> Value {
+    match sent.parse::<Timestamp>() {
+        Ok(time) if time.to_zoned(TimeZone::UTC).year() == 1 => Value::Null,
+        Ok(time) => Value::from(time.strftime(format).to_string()),
+        Err(_) => Value::from(sent),
     }
 }
 
@@ -320,6 +344,34 @@ mod tests {
         assert_eq!(
             selector.write(&value).expect("written"),
             r#"{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"k","operator":"Exists"}]}"#
+        );
+    }
+
+    #[test]
+    fn times_are_written_in_utc() {
+        let allocation = |time: &str| {
+            let value = json!({"allocationTimestamp": time});
+            let shape = Shape::named("resource.AllocationResult").expect("a type");
+            let written = shape.write(&value).expect("short");
+            written
+                .split_once("AllocationTimestamp\":")
+                .expect("the field")
+                .1
+                .to_owned()
+        };
+        for (sent, written) in [
+            ("2020-01-01T00:00:00.5+01:00", "\"2019-12-31T23:00:00Z\"}"),
+            ("0001-01-01T00:00:00Z", "null}"),
+            ("soon", "\"soon\"}"),
+        ] {
+            assert_eq!(allocation(sent), written);
+        }
+        let lease = Shape::named("coordination.LeaseSpec").expect("a type");
+        let written = lease.write(&json!({"renewTime": "2020-01-01T00:00:00.5Z"}));
+        let written = written.expect("short");
+        assert!(
+            written.contains("\"RenewTime\":\"2020-01-01T00:00:00.500000Z\""),
+            "{written}"
         );
     }
 

@@ -106,14 +106,14 @@ async fn serve(
     let review: Value = serde_json::from_slice(&body)?;
     let reply = answer(path, &review);
     asked.lock().expect("sound").push((path.to_owned(), review));
-    let (status, text) = match reply {
-        Reply::Json(value) => (200, value.to_string()),
-        Reply::Text(status, text) => (status, text),
+    let (status, form, text) = match reply {
+        Reply::Json(value) => (200, "application/json", value.to_string()),
+        Reply::Text(status, text) => (status, "text/plain", text),
         Reply::Hang => std::future::pending().await,
         Reply::Flood(bytes) => return flood(stream, bytes).await,
     };
     let head = format!(
-        "HTTP/1.1 {status} x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "HTTP/1.1 {status} x\r\nContent-Type: {form}\r\nContent-Length: {}\r\n\r\n",
         text.len()
     );
     stream.write_all(head.as_bytes()).await?;
