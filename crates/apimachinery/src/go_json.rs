@@ -36,10 +36,27 @@ pub fn message(error: &serde_json::Error, content: &[u8]) -> String {
     .into_iter()
     .find(|(serde, _)| text.starts_with(serde))
     .map(|(_, go)| go);
-    match (where_, letter(error, content)) {
+    let before = before(error, content);
+    let letter = before.and_then(|it| content.get(it.len()).copied().map(char::from));
+    match (where_, letter) {
         (Some(place), Some(letter)) => format!("invalid character {letter:?} {place}"),
+        (None, Some(letter)) if text.starts_with("expected ident") => {
+            let (literal, expected) = begun_literal(before.unwrap_or_default());
+            format!("invalid character {letter:?} in literal {literal} (expecting {expected:?})")
+        }
         _ => text,
     }
+}
+
+/// Returns the literal that a text ends within, and its next character.
+fn begun_literal(text: &[u8]) -> (&'static str, char) {
+    let literals = ["true", "false", "null"];
+    let begun = literals.iter().find_map(|literal| {
+        let mut lengths = (1..literal.len()).rev();
+        let length = lengths.find(|length| text.ends_with(&literal.as_bytes()[..*length]))?;
+        Some((*literal, literal[length..].chars().next()?))
+    });
+    begun.unwrap_or(("null", 'u'))
 }
 
 /// Returns the words for a value of the wrong type in a field of a kind.
@@ -56,13 +73,12 @@ pub fn not_of_type(value: &Value, go_type: &str) -> String {
     format!("json: cannot unmarshal {found} into Go value of type {go_type}")
 }
 
-/// Returns the byte at which the error was noticed, as Go shows it: it takes each for a character.
-fn letter(error: &serde_json::Error, content: &[u8]) -> Option<char> {
-    let line = content
-        .split(|byte| *byte == b'\n')
-        .nth(error.line().checked_sub(1)?)?;
-    let rest = line.get(error.column().saturating_sub(1)..)?;
-    rest.first().copied().map(char::from)
+/// Returns what is before the byte at which the error was noticed. Go takes each byte for a character.
+fn before<'c>(error: &serde_json::Error, content: &'c [u8]) -> Option<&'c [u8]> {
+    let lines = content.split(|byte| *byte == b'\n');
+    let lines_before = lines.take(error.line().checked_sub(1)?);
+    let bytes_before: usize = lines_before.map(|line| line.len() + 1).sum();
+    content.get(..bytes_before + error.column().saturating_sub(1))
 }
 
 #[cfg(test)]
@@ -83,6 +99,14 @@ mod tests {
             (
                 "<x/>",
                 "invalid character '<' looking for beginning of value",
+            ),
+            (
+                "not json",
+                "invalid character 'o' in literal null (expecting 'u')",
+            ),
+            (
+                "{\n\"a\": [fals3]}",
+                "invalid character '3' in literal false (expecting 'e')",
             ),
         ] {
             let error = serde_json::from_str::<Value>(content).expect_err(content);
