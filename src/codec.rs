@@ -67,5 +67,5 @@ pub use presence::{Presence, RequiredValue};
 pub use quantity::{QuantityFamily, quantity_text};
 pub use stored_fields::StoredFields;
 pub use tables::kind;
-pub use typed::{TypeError, check_merged_types, check_metadata, check_types};
+pub use typed::{TypeError, base64, check_merged_types, check_metadata, check_types};
 pub use whole_object::{decode, encode, encode_over, encode_value, to_json};

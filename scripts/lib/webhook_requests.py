@@ -29,7 +29,24 @@ REGISTRATION = '/apis/admissionregistration.k8s.io/v1/'
 # What a webhook answers, by its path.
 ALLOWING = ('allow', 'warn', 'audit')
 REFUSING = ('deny', 'deny-plain', 'deny-code', 'deny-details')
-BROKEN = ('other-uid', 'no-response', 'no-json', 'status-500', 'other-version', 'patch-type', 'bad-patch', 'slow')
+BROKEN = (
+    'other-uid',
+    'no-response',
+    'no-json',
+    'other-version',
+    'other-kind',
+    'patch-type',
+    'empty-type',
+    'bad-patch',
+    'broken-patch',
+    'items',
+    'no-list',
+    'lines',
+    'status-500',
+    'text-403',
+    'status-404',
+    'slow',
+)
 PATCHING = ('label', 'remove', 'rename', 'data', 'nothing')
 PATCHES = {
     'label': [{'op': 'add', 'path': '/metadata/labels', 'value': {'by': 'webhook'}}],
@@ -38,7 +55,10 @@ PATCHES = {
     'data': [{'op': 'add', 'path': '/data', 'value': {'k': 'patched'}}],
     'nothing': [],
     'bad-patch': [{'op': 'replace', 'path': '/no/such', 'value': 1}],
-    'patch-type': [],
+    'patch-type': [{'op': 'add', 'path': '/metadata/labels', 'value': {'by': 'webhook'}}],
+    'empty-type': [],
+    'items': [5],
+    'no-list': {'op': 'test'},
 }
 STATUSES = {
     'deny': {'message': 'no'},
@@ -219,7 +239,7 @@ class Webhook(http.server.BaseHTTPRequestHandler):
         status, body = answered(answer, review['request'], url.query)
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
-        self.send_header('Content-Type', 'application/json')
+        self.send_header('Content-Type', 'text/plain' if answer.startswith('text-') else 'application/json')
         self.send_header('Content-Length', str(len(content)))
         self.end_headers()
         self.wfile.write(content)
@@ -239,24 +259,32 @@ def answered(answer, request, query):
     if answer == 'audit':
         response['auditAnnotations'] = {'k': 'v'}
     if answer in PATCHES:
-        response['patchType'] = 'JSONPatch' if answer != 'patch-type' else 'Merge'
+        response['patchType'] = 'Merge' if answer in ('patch-type', 'empty-type') else 'JSONPatch'
         response['patch'] = base64.b64encode(json.dumps(PATCHES[answer]).encode()).decode()
+    if answer in ('broken-patch', 'lines'):
+        text = b'[{' if answer == 'broken-patch' else json.dumps(PATCHES['label']).encode()
+        response |= {'patchType': 'JSONPatch', 'patch': base64.encodebytes(text).decode()}
     if answer == 'other-uid':
         response['uid'] = 'other'
     if answer == 'other-version':
         review['apiVersion'] = 'admission.k8s.io/v1beta1'
+    if answer in ('other-kind', 'status-404'):
+        review = {'apiVersion': 'v1', 'kind': 'Status', 'status': 'Failure', 'message': 'no such webhook'}
+    if answer == 'text-403':
+        return 403, b'go away'
     if answer == 'no-response':
-        review.pop('response')
+        del review['response']
     if answer == 'no-json':
         return 200, b'not json'
-    return (500 if answer == 'status-500' else 200), review
+    return {'status-500': 500, 'status-404': 404}.get(answer, 200), review
 
 
 def told(answer, request, query):
-    """What a webhook was asked, short enough for a warning: of objects, digests of their members."""
+    """Tells what a webhook was asked, short enough for a warning: of objects, digests of their members."""
 
     def kind(value):
-        return '/'.join((value or {}).get(it, '') for it in ('group', 'version', 'kind' if 'kind' in value else 'resource'))
+        names = ('group', 'version', 'kind' if 'kind' in value else 'resource')
+        return '/'.join(value.get(it, '') for it in names)
 
     def digest(value):
         return hashlib.sha256(json.dumps(cleaned(value), sort_keys=True).encode()).hexdigest()[:5]
@@ -264,7 +292,8 @@ def told(answer, request, query):
     def digests(value):
         return ' '.join('%s:%s' % (name, digest(member)) for name, member in sorted((value or {}).items()))
 
-    others = {name: it for name, it in request.items() if name not in ('uid', 'object', 'oldObject', 'kind', 'resource')}
+    told_apart = ('uid', 'object', 'oldObject', 'kind', 'resource')
+    others = {name: it for name, it in request.items() if name not in told_apart}
     parts = (
         request['operation'][:2],
         kind(request['kind']),

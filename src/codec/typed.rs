@@ -17,7 +17,7 @@ use super::tables::object_meta;
 use path::Path;
 
 pub use error::TypeError;
-pub(super) use formats::base64;
+pub use formats::base64;
 
 /// Maximum number of unknown fields that are reported; all of them are removed.
 const UNKNOWN_REPORTED_MAX: usize = 100;

@@ -78,7 +78,8 @@ fn before<'c>(error: &serde_json::Error, content: &'c [u8]) -> Option<&'c [u8]> 
     let lines = content.split(|byte| *byte == b'\n');
     let lines_before = lines.take(error.line().checked_sub(1)?);
     let bytes_before: usize = lines_before.map(|line| line.len() + 1).sum();
-    content.get(..bytes_before + error.column().saturating_sub(1))
+    // The column of a line break is 0 of the line after it.
+    content.get(..(bytes_before + error.column()).checked_sub(1)?)
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ const WARNING_CHARS_MAX: usize = 256;
 /// Adds the warnings to an answer, but for those with control characters, which no header may have. Follows
 /// `recorder.AddWarning` and `NewWarningHeader`.
 pub(super) fn warning_headers(warnings: &[String], headers: &mut HeaderMap) {
+    let may_be_sent = |text: &&String| !text.contains(char::is_control);
+    let warnings: Vec<_> = warnings.iter().filter(may_be_sent).collect();
     let total: usize = warnings.iter().map(|text| text.chars().count()).sum();
     let each = if total > WARNINGS_CHARS_MAX {
         WARNING_CHARS_MAX
@@ -19,8 +21,7 @@ pub(super) fn warning_headers(warnings: &[String], headers: &mut HeaderMap) {
         WARNINGS_CHARS_MAX
     };
     let mut left = WARNINGS_CHARS_MAX;
-    let may_be_sent = |text: &&String| !text.contains(char::is_control);
-    for text in warnings.iter().filter(may_be_sent) {
+    for text in warnings {
         let text: String = text.chars().take(each).collect();
         let Some(rest) = left.checked_sub(text.chars().count()) else {
             break;

@@ -75,7 +75,7 @@ impl Seen {
 }
 
 /// Runs a model under so many schedules of the fixed seed, or of the one in `SHUTTLE_RANDOM_SEED`; each
-/// of the outcomes must have been seen. Without a given seed, goes on with new ones.
+/// of the outcomes must have been seen. Without a given seed it goes on with new ones, if `NEW_SEEDS_SECONDS` is set.
 ///
 /// The model runs once for each schedule, and starts from nothing each time. A schedule takes at most
 /// 300,000 steps; one that takes more has lost a wake-up or spins.

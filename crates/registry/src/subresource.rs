@@ -30,7 +30,7 @@ pub(crate) type ValidateUpdate = fn(&Value, &Value) -> Vec<FieldError>;
 pub struct SubresourceStrategy {
     path: &'static str,
     metadata: SubresourceMetadata,
-    /// The syntax of names, of which `generateName` may change.
+    /// The syntax of names; a write may change `generateName`.
     name_rule: NameRule,
     /// The step that runs last.
     finish: Finish,

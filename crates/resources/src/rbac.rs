@@ -17,6 +17,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
             .defaults(rules)
             .create_on_update()
             .name_rule(NameRule::StrictPathSegment)
+            .names_on_update()
     };
     let binding = |check| {
         strategy(defaults::BINDING)

@@ -2,7 +2,7 @@
 //!
 //! Each call has a connection of its own, polled by the caller's task; so it is closed when the caller stops waiting.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,26 +88,26 @@ impl NetworkClient {
         to: &ClientConfig,
         CallUrl { authority, path }: CallUrl,
         timeout: Duration,
-    ) -> Result<CallTarget, String> {
+    ) -> Result<CallTarget, CallError> {
         let bundle = to.ca_bundle.as_deref();
         let tls = match &to.pair {
-            None => self.tls.config(bundle)?,
+            None => self.tls.config(bundle).map_err(lasting)?,
             Some(pair) => {
                 let certificate = String::from_utf8_lossy(&pair.certificate);
                 let with_identity = BundleTls {
-                    identity: Some(ClientIdentity::read(&certificate, &pair.key)?),
+                    identity: Some(ClientIdentity::read(&certificate, &pair.key).map_err(lasting)?),
                     ..BundleTls::default()
                 };
-                with_identity.config(bundle)?
+                with_identity.config(bundle).map_err(lasting)?
             }
         };
         match &to.target {
             WebhookTarget::Url(_) | WebhookTarget::Server(_) => {
                 let uri = format!("https://{authority}/");
-                let uri: Uri = uri.parse().map_err(|error| format!("{error}"))?;
+                let uri: Uri = uri.parse().map_err(|error| lasting(format!("{error}")))?;
                 let backend = https_get::backend(&uri, &tls, timeout, &self.clock);
                 Ok(CallTarget {
-                    backend: backend.ok_or("the url has no host")?,
+                    backend: backend.ok_or_else(|| lasting("the url has no host".to_owned()))?,
                     authority,
                     path,
                 })
@@ -118,7 +118,10 @@ impl NetworkClient {
                 port,
                 ..
             } => {
-                let (host, found) = self.services.address(namespace, name, *port).await?;
+                // As if the connection failed, which is made to the name of the service.
+                let found = self.services.address(namespace, name, *port).await;
+                let (host, found) =
+                    found.map_err(|why| lasting(posting(&authority, &path, why)))?;
                 let server = format!("{name}.{namespace}.svc");
                 Ok(CallTarget {
                     authority,
@@ -202,13 +205,12 @@ impl WebhookClient for NetworkClient {
         let prefixed = |error: CallError| match error.status {
             Some(_) => error,
             None => CallError {
-                why: format!("Post \"https://{}{}\": {error}", url.authority, url.path),
+                why: posting(&url.authority, &url.path, &error.why),
                 ..error
             },
         };
         let call = async {
-            let target = self.target(to, url.clone(), timeout).await;
-            let target = target.map_err(lasting)?;
+            let target = self.target(to, url.clone(), timeout).await?;
             let answered = Self::exchange(&target, to.token.as_deref(), review).await;
             answered.map_err(prefixed)
         };
@@ -220,6 +222,11 @@ impl WebhookClient for NetworkClient {
         let calls = &self.calls;
         calls.counted(&to.name, &to.target, &self.clock, call).await
     }
+}
+
+/// Returns the words for a failure to post to an address.
+fn posting(authority: &str, path: &str, why: impl Display) -> String {
+    format!("Post \"https://{authority}{path}\": {why}")
 }
 
 fn lasting(why: String) -> CallError {
@@ -238,8 +245,12 @@ fn is_reset(error: &hyper::Error) -> bool {
         || source.is_some_and(|it| it.kind() == std::io::ErrorKind::ConnectionReset)
 }
 
-/// Describes a response with the status of an error, in the words of client-go. Follows `NewGenericServerResponse`.
+/// Describes a response with the status of an error, in the words of client-go: those of the Status in its body, if it
+/// has one, or else of `NewGenericServerResponse`.
 fn refusal(status: StatusCode, headers: &HeaderMap, content: &[u8]) -> String {
+    if let Some(message) = message_of_status(content) {
+        return message;
+    }
     let shown = &content[..content.len().min(SHOWN_BYTES_MAX)];
     let shown = String::from_utf8_lossy(shown);
     let shown = if is_text(headers) {
@@ -263,7 +274,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap, content: &[u8]) -> String {
         504 => {
             "the server was unable to return a response in the time allotted, but may still be processing the request"
         }
-        500..600 => {
+        500.. => {
             return format!(
                 "an error on the server ({}) has prevented the request from succeeding",
                 quoted(shown)
@@ -278,6 +289,14 @@ fn refusal(status: StatusCode, headers: &HeaderMap, content: &[u8]) -> String {
     why.to_owned()
 }
 
+/// Returns the message of a failure that is told in a Status.
+fn message_of_status(content: &[u8]) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_slice(content).ok()?;
+    let is_failure = body["kind"] == "Status" && body["status"] == "Failure";
+    let message = body["message"].as_str().filter(|_| is_failure)?;
+    Some(message.chars().take(SHOWN_BYTES_MAX).collect())
+}
+
 /// Returns true if a response says that it is text, or nothing.
 fn is_text(headers: &HeaderMap) -> bool {
     let said = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
@@ -287,4 +306,35 @@ fn is_text(headers: &HeaderMap) -> bool {
                 .get(..5)
                 .is_some_and(|it| it.eq_ignore_ascii_case(b"text/"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_have_the_words_of_client_go() {
+        let told = |code: u16, form: Option<&'static str>, body: &str| {
+            let status = StatusCode::from_u16(code).expect("a status");
+            let form = form.map(|it| (CONTENT_TYPE, HeaderValue::from_static(it)));
+            refusal(status, &HeaderMap::from_iter(form), body.as_bytes())
+        };
+        let json = Some("application/json");
+        let text = Some("Text/plain; charset=utf-8");
+        assert_eq!(
+            told(500, text, " out \"of\" order\n"),
+            r#"an error on the server ("out \"of\" order") has prevented the request from succeeding"#
+        );
+        let unknown =
+            r#"an error on the server ("unknown") has prevented the request from succeeding"#;
+        assert_eq!(told(500, json, r#"{"secret": 1}"#), unknown);
+        assert_eq!(told(403, None, "go away"), "go away");
+        assert_eq!(told(403, json, "{}"), "unknown");
+        let status = r#"{"kind": "Status", "status": "Failure", "message": "no such API"}"#;
+        assert_eq!(told(404, json, status), "no such API");
+        assert_eq!(
+            told(302, text, ""),
+            "the server responded with the status code 302 but did not return more information"
+        );
+    }
 }

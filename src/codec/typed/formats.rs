@@ -48,22 +48,32 @@ const TIME_PARTS: &[(&str, u32, &str)] = &[
     ("05", 60, "second"),
 ];
 
-/// Decodes base64, which may contain line breaks.
-pub(crate) fn base64(text: &str) -> Result<Vec<u8>, TypeError> {
-    let decoded = if text.contains(['\r', '\n']) {
-        BASE64.decode(text.replace(['\r', '\n'], ""))
-    } else {
-        BASE64.decode(text)
-    };
-    decoded.map_err(|error| {
-        TypeError::Base64(match (error, after_padding(text)) {
+/// Decodes base64 as Go does: it may contain line breaks, and bits that stand for nothing need not be zero.
+///
+/// # Errors
+/// [`TypeError::Base64`] with the place of the first byte that is wrong.
+pub fn base64(text: &str) -> Result<Vec<u8>, TypeError> {
+    let is_break = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    if !text.bytes().any(|byte| is_break(&byte)) {
+        return base64_line(text).map_err(TypeError::Base64);
+    }
+    base64_line(&text.replace(['\r', '\n'], "")).map_err(|at| {
+        let mut letters = text.bytes().enumerate().filter(|(_, byte)| !is_break(byte));
+        TypeError::Base64(letters.nth(at).map_or(text.len(), |(at, _)| at))
+    })
+}
+
+/// Decodes base64 without line breaks; the error is the place of the first byte that is wrong.
+fn base64_line(text: &str) -> Result<Vec<u8>, usize> {
+    BASE64
+        .decode(text)
+        .map_err(|error| match (error, after_padding(text)) {
             (DecodeError::InvalidByte(at, byte), Some(end)) if byte != b'=' && at < end => at,
             (_, Some(end)) => end,
             (DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _), None) => at,
             _ if text.ends_with('=') => text.len(),
             _ => text.len() / BASE64_LETTERS * BASE64_LETTERS,
         })
-    })
 }
 
 /// Checks base64 and writes it as Go does once it has read it: without line breaks, and with zeros for bits that stand
@@ -217,6 +227,7 @@ mod tests {
             ("YWJjZ", 4),
             ("YWJj!A==", 4),
             ("Y Q==", 1),
+            ("YWJj\nY Q==", 6),
         ] {
             assert_eq!(base64(text), Err(TypeError::Base64(at)), "{text}");
         }

@@ -1,16 +1,16 @@
 //! Reads the AdmissionReview that a webhook answers, and checks that it answers the request.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use ringwatch::codec;
 use ringwatch::meta::{Cause, Status, StatusDetails};
 use ringwatch_apimachinery::go_json;
+use ringwatch_apimachinery::go_text::quoted;
 use serde_json::Value;
 
 use super::configuration::{Hook, ReviewVersion};
 
 /// Warnings of one answer that are passed on, and bytes of each.
 const WARNINGS_MAX: usize = 64;
-const WARNING_BYTES_MAX: usize = 256;
+const WARNING_BYTES_MAX: usize = 16 << 10;
 
 /// The least HTTP status of a refusal.
 const REFUSAL_CODE_MIN: u64 = 400;
@@ -27,18 +27,22 @@ pub(super) struct ReviewResponse {
 /// The verdict of a webhook.
 #[derive(Debug)]
 pub(super) enum WebhookVerdict {
-    /// It allows the request, and may want a JSON patch of the object.
-    Allowed(Option<Vec<u8>>),
+    /// It allows the request, and may want a patch of the object.
+    Allowed(Option<ReviewPatch>),
     /// It denies the request, with this Status.
     Refused(Box<Status>),
 }
 
 /// A patch as a webhook sent it.
-struct ReviewPatch {
+#[derive(Debug)]
+pub(super) struct ReviewPatch {
     content: Vec<u8>,
     /// The type that it says it is of.
     kind: String,
 }
+
+/// The kind of what a webhook answers.
+const REVIEW: &str = "AdmissionReview";
 
 /// The reason why what a webhook sent is no answer to a review.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +57,7 @@ pub(super) enum AnswerError {
     #[error("received undecodable patch in webhook response: {0}")]
     UndecodablePatch(String),
     /// Its patch is of a type that is not known.
-    #[error("unsupported patch type {0:?}")]
+    #[error("unsupported patch type {}", quoted(.0))]
     UnsupportedPatch(String),
 }
 
@@ -86,30 +90,43 @@ pub(super) fn read(
     };
     let (api_version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
     let wanted = version.api_version();
-    if (api_version.as_str(), kind.as_str()) != (wanted, "AdmissionReview") {
-        let other = api_version
-            .strip_prefix("admission.k8s.io/")
-            .unwrap_or_default();
-        if kind == "AdmissionReview" && matches!(other, "v1" | "v1beta1") {
-            let (_, wanted) = wanted.split_once('/').unwrap_or_default();
-            return Err(AnswerError::Unreadable(format!(
-                "converting ({other}.AdmissionReview) to ({wanted}.AdmissionReview): unknown conversion"
-            )));
-        }
-        return Err(AnswerError::Invalid(format!(
-            "expected webhook response of {wanted}, Kind=AdmissionReview, got {api_version}, Kind={kind}"
+    let other = match (api_version.as_str(), kind.as_str()) {
+        ("v1", "Status") => Some("v1.Status"),
+        ("admission.k8s.io/v1", REVIEW) => Some("v1.AdmissionReview"),
+        ("admission.k8s.io/v1beta1", REVIEW) => Some("v1beta1.AdmissionReview"),
+        _ => None,
+    };
+    if let Some(other) = other.filter(|_| (api_version.as_str(), kind.as_str()) != (wanted, REVIEW))
+    {
+        let (_, version) = wanted.split_once('/').unwrap_or_default();
+        return Err(AnswerError::Unreadable(format!(
+            "converting ({other}) to ({version}.{REVIEW}): unknown conversion"
         )));
     }
     let response = review.get("response").filter(|it| it.is_object());
     let response = response.ok_or_else(|| "webhook response was absent".to_owned())?;
-    let answered = text(response, "uid");
-    if version == ReviewVersion::V1 && answered != uid {
-        return Err(format!("expected response.uid={uid:?}, got {answered:?}").into());
+    // Neither is looked at in the older version.
+    if version == ReviewVersion::V1 {
+        let answered = text(response, "uid");
+        if answered != uid {
+            let (uid, answered) = (quoted(uid), quoted(&answered));
+            return Err(format!("expected response.uid={uid}, got {answered}").into());
+        }
+        if (api_version.as_str(), kind.as_str()) != (wanted, REVIEW) {
+            let found = if api_version.is_empty() {
+                "/"
+            } else {
+                &api_version
+            };
+            return Err(AnswerError::Invalid(format!(
+                "expected webhook response of {wanted}, Kind={REVIEW}, got {found}, Kind={kind}"
+            )));
+        }
     }
     let patch = patch(response, version, mutating)?;
     let allowed = response.get("allowed").and_then(Value::as_bool);
     let verdict = if allowed == Some(true) {
-        WebhookVerdict::Allowed(patch.map(checked).transpose()?.flatten())
+        WebhookVerdict::Allowed(patch)
     } else {
         WebhookVerdict::Refused(Box::new(refusal(&hook.name, response.get("status"))))
     };
@@ -130,53 +147,81 @@ fn patch(
     response: &Value,
     version: ReviewVersion,
     mutating: bool,
-) -> Result<Option<ReviewPatch>, String> {
+) -> Result<Option<ReviewPatch>, AnswerError> {
     let patch = response.get("patch").and_then(Value::as_str);
+    let patch = patch.map(codec::base64).transpose();
+    let patch = patch.map_err(|error| AnswerError::Unreadable(error.to_string()))?;
     let patch = patch.filter(|patch| !patch.is_empty());
     let kind = response.get("patchType").filter(|it| !it.is_null());
     if version == ReviewVersion::V1 {
-        match (mutating, patch, kind) {
+        match (mutating, &patch, kind) {
             (false, Some(_), _) => {
-                return Err("validating webhook may not return response.patch".to_owned());
+                return Err("validating webhook may not return response.patch"
+                    .to_owned()
+                    .into());
             }
             (false, None, Some(_)) => {
-                return Err("validating webhook may not return response.patchType".to_owned());
+                return Err("validating webhook may not return response.patchType"
+                    .to_owned()
+                    .into());
             }
             (true, Some(_), None) => {
-                return Err("webhook returned response.patch but not response.patchType".to_owned());
+                return Err("webhook returned response.patch but not response.patchType"
+                    .to_owned()
+                    .into());
             }
             (true, None, Some(_)) => {
-                return Err("webhook returned response.patchType but not response.patch".to_owned());
+                return Err("webhook returned response.patchType but not response.patch"
+                    .to_owned()
+                    .into());
             }
             _ => {}
         }
         if kind.is_some_and(|kind| kind == "") {
-            return Err("webhook returned invalid response.patchType of \"\"".to_owned());
+            return Err("webhook returned invalid response.patchType of \"\""
+                .to_owned()
+                .into());
         }
     }
     let patch = patch.filter(|_| mutating);
-    let decoded = patch.map(|patch| STANDARD.decode(patch)).transpose();
-    let content = decoded.map_err(|error| format!("response.patch is not base64: {error}"))?;
     let kind = kind.filter(|_| version == ReviewVersion::V1);
     let kind = kind.and_then(Value::as_str).unwrap_or("JSONPatch");
-    Ok(content.map(|content| ReviewPatch {
+    Ok(patch.map(|content| ReviewPatch {
         content,
         kind: kind.to_owned(),
     }))
 }
 
-/// Returns the patch of a webhook that allows a request; `None` for one without operations, which changes nothing
-/// whatever its type and the operation that is reviewed.
-fn checked(patch: ReviewPatch) -> Result<Option<Vec<u8>>, AnswerError> {
-    let ReviewPatch { content, kind } = patch;
-    let undecodable = AnswerError::UndecodablePatch;
-    let read = serde_json::from_slice(&content);
-    match read.map_err(|error| undecodable(go_json::message(&error, &content)))? {
-        Value::Null => Ok(None),
-        Value::Array(operations) if operations.is_empty() => Ok(None),
-        Value::Array(_) if kind == "JSONPatch" => Ok(Some(content)),
-        Value::Array(_) => Err(AnswerError::UnsupportedPatch(kind)),
-        other => Err(undecodable(go_json::not_of_type(&other, "jsonpatch.Patch"))),
+impl ReviewPatch {
+    /// Returns the operations in JSON; `None` if there are none, so that nothing changes whatever the type of the patch
+    /// and the operation that is reviewed. If there is no object, the type is not looked at.
+    ///
+    /// # Errors
+    /// [`AnswerError::UndecodablePatch`], [`AnswerError::UnsupportedPatch`].
+    pub(super) fn operations(self, has_object: bool) -> Result<Option<Vec<u8>>, AnswerError> {
+        let Self { content, kind } = self;
+        let undecodable = |why| AnswerError::UndecodablePatch(why);
+        let of_type = |value: &Value, name| undecodable(go_json::not_of_type(value, name));
+        let read = serde_json::from_slice(&content);
+        let operations =
+            match read.map_err(|error| undecodable(go_json::message(&error, &content)))? {
+                Value::Null => return Ok(None),
+                Value::Array(operations) => operations,
+                other => return Err(of_type(&other, "jsonpatch.Patch")),
+            };
+        if let Some(other) = operations
+            .iter()
+            .find(|it| !it.is_object() && !it.is_null())
+        {
+            return Err(of_type(other, "jsonpatch.Operation"));
+        }
+        if operations.is_empty() {
+            return Ok(None);
+        }
+        if has_object && kind != "JSONPatch" {
+            return Err(AnswerError::UnsupportedPatch(kind));
+        }
+        Ok(Some(content))
     }
 }
 

@@ -164,18 +164,18 @@ impl Webhooks {
                     WebhookVerdict::Refused(status) => Err(CallError::Refused(status)),
                     WebhookVerdict::Allowed(patch) => {
                         let shown = review_request.remove("object").unwrap_or_default();
-                        Ok(CallOutcome::Allowed(patch.map(|patch| (patch, shown))))
+                        let patch = patch.map(|it| it.operations(!shown.is_null()));
+                        match patch.transpose() {
+                            Ok(patch) => {
+                                let patch = patch.flatten().map(|patch| (patch, shown));
+                                Ok(CallOutcome::Allowed(patch))
+                            }
+                            Err(error) => failed(hook, error.to_string(), UNANSWERED),
+                        }
                     }
                 }
             }
-            Err(FailedCall { why, code }) => {
-                let why = format!("failed calling webhook {:?}: {why}", hook.name);
-                if hook.fails {
-                    return Err(CallError::Failed(FailedCall { why, code }));
-                }
-                tracing::warn!("{why}; the request goes on without");
-                Ok(CallOutcome::Ignored(code))
-            }
+            Err(FailedCall { why, code }) => failed(hook, why, code),
         }
     }
 
@@ -223,4 +223,14 @@ impl Webhooks {
             code: UNANSWERED,
         })
     }
+}
+
+/// Returns the outcome of a call without a valid answer: it fails the request, or goes on without.
+fn failed(hook: &Hook, why: String, code: u16) -> Result<CallOutcome, CallError> {
+    let why = format!("failed calling webhook {:?}: {why}", hook.name);
+    if hook.fails {
+        return Err(CallError::Failed(FailedCall { why, code }));
+    }
+    tracing::warn!("{why}; the request goes on without");
+    Ok(CallOutcome::Ignored(code))
 }

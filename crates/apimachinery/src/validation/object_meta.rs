@@ -64,11 +64,14 @@ pub fn validate_kube_finalizers(object: &Value) -> Vec<FieldError> {
 
 fn validate_names(object: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
     let generate_name = text(object, "generateName");
-    if !generate_name.is_empty() {
+    let name = text(object, "name");
+    // What is only looked at as a segment of a path is so once the rest is right.
+    let is_late = rule == NameRule::GeneratedDnsSubdomain;
+    let is_told = !is_late || formats::name(name, rule, false).is_empty();
+    if !generate_name.is_empty() && is_told {
         let wrong = formats::name(generate_name, rule, true);
         push_all("metadata.generateName", generate_name, wrong, errors);
     }
-    let name = text(object, "name");
     if name.is_empty() {
         errors.push(FieldError::new(
             FieldErrorKind::Required,

@@ -542,6 +542,7 @@ mod tests {
             (json!({"labels": {"a": "/"}}), 1, "metadata.labels"),
             (json!({"generateName": "."}), 1, "metadata.generateName"),
             (json!({"finalizers": ["a"]}), 1, "metadata.finalizers[0]"),
+            (json!({}), NO_REPLICAS, "spec.replicas"),
             (
                 json!({"managedFields": [{}], "resourceVersion": ""}),
                 -1,
@@ -557,6 +558,9 @@ mod tests {
                     assert_eq!((&*kind, &*errors[0].field), ("Scale.autoscaling", field));
                 }
                 other => panic!("{other}"),
+            }
+            if replicas == NO_REPLICAS {
+                continue;
             }
             // That of a custom one shows its number to the validation of the object.
             let custom = scaled(&existing, Change::Replace(scale), true).expect("an object");

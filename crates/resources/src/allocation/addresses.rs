@@ -83,7 +83,7 @@ impl Addresses {
         }
         let address = values::address(requested).ok_or(AddressRefusal::OtherNetwork)?;
         if !ranges.iter().any(|range| range.contains(address)) {
-            // A dry run asks one range, whichever it is, and the request itself looks for the right one.
+            // A dry run of kube-apiserver asks one range alone, and names it.
             let asked = ranges.first().filter(|_| dry_run);
             return Err(match asked {
                 Some(&range) => AddressRefusal::NotInRange { address, range },

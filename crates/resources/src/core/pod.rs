@@ -106,6 +106,7 @@ pub(super) fn status() -> SubresourceStrategy {
 pub(super) fn ephemeral_containers(allow_privileged: bool) -> SubresourceStrategy {
     let strategy =
         SubresourceStrategy::new("spec.ephemeralContainers", SubresourceMetadata::KeepsAll)
+            .name_rule(NameRule::DnsSubdomain)
             .finish(|_, object, old| {
                 off_features::of_pod(object, old);
                 crate::strategy::generic::count_generation(object, old, &["spec"]);

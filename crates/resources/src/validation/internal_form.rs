@@ -11,7 +11,7 @@
 //! | `string`, `bool`, `int`, `quantity`, `duration` | a value with a zero; `int` stands for an integer or text too |
 //! | `group.Type` | a type of the table |
 //! | `*shape`, `[]shape`, `{}shape` | a pointer, a list, a map of texts to such values: `null` if there is none |
-//! | `time`, `microtime` | a time, which is written in UTC, in seconds or microseconds; year 1 is none |
+//! | `time`, `microtime` | a time, which is written in UTC, in seconds or microseconds; the begin of year 1 is none |
 //! | `any` | what is written as it was sent |
 //!
 //! A field after `?` is left out while it is empty. The members of one after `+` are written in place of the field. A
@@ -23,7 +23,6 @@ use std::io;
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use ringwatch_apimachinery::go_text;
 use serde::ser::{Error, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -33,6 +32,9 @@ use serde_json::{Map, Value};
 /// Bytes that a value may have in this form. Since a short value can be long with all its empty fields, a client could
 /// otherwise make errors of gigabytes.
 const BYTES_MAX: usize = 1 << 20;
+
+/// The zero value of Go's time, the begin of year 1, in seconds.
+const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
 
 static TYPES: LazyLock<HashMap<&str, Vec<InternalField>>> = LazyLock::new(|| {
     let lines = include_str!("internal_types.txt").lines();
@@ -279,10 +281,10 @@ fn time_format(shape: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns a time as Go writes it, which has null for year 1. What is no time stays as it is.
+/// Returns a time as Go writes it, which has null for the zero value. What is no time stays as it is.
 fn time(sent: &str, format: &str) -> Value {
     match sent.parse::<Timestamp>() {
-        Ok(time) if time.to_zoned(TimeZone::UTC).year() == 1 => Value::Null,
+        Ok(time) if time.as_second() == ZERO_TIME_SECONDS => Value::Null,
         Ok(time) => Value::from(time.strftime(format).to_string()),
         Err(_) => Value::from(sent),
     }

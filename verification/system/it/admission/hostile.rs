@@ -103,9 +103,7 @@ fn validating_cases(webhook: &Webhook) -> Vec<(&'static str, String, Value)> {
         ),
         (
             "other-kind",
-            format!(
-                "{invalid} expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got v1, Kind=Status"
-            ),
+            "failed to call webhook: converting (v1.Status) to (v1.AdmissionReview): unknown conversion".to_owned(),
             json!({}),
         ),
         (

@@ -366,19 +366,36 @@ async fn services_are_found() {
         assert_eq!(created.0, 201, "{}", message(&created));
     }
     configure(&client, &webhook, "validatingwebhookconfigurations", hooks).await;
+    let unreachable = |hook: &str, (service, port): (&str, u16), why: &str| {
+        format!(
+            "500 Internal error occurred: failed calling webhook \"{hook}.example.com\": failed to call webhook: \
+             Post \"https://{service}.default.svc:{port}/deny?timeout=10s\": {why}"
+        )
+    };
     for (name, expected) in [
-        ("served", "403 admission webhook \"served.example.com\" denied the request: not today".to_owned()),
+        (
+            "served",
+            "403 admission webhook \"served.example.com\" denied the request: not today".to_owned(),
+        ),
         (
             "other-port",
-            "500 Internal error occurred: failed calling webhook \"other-port.example.com\": failed to call webhook: no service port 1 found for service \"idle\"".to_owned(),
+            unreachable(
+                "other-port",
+                ("idle", 1),
+                "no service port 1 found for service \"idle\"",
+            ),
         ),
         (
             "idle",
-            "500 Internal error occurred: failed calling webhook \"idle.example.com\": failed to call webhook: no endpoints available for service \"idle\"".to_owned(),
+            unreachable(
+                "idle",
+                ("idle", 443),
+                "no endpoints available for service \"idle\"",
+            ),
         ),
         (
             "missing",
-            "500 Internal error occurred: failed calling webhook \"missing.example.com\": failed to call webhook: service \"missing\" not found".to_owned(),
+            unreachable("missing", ("missing", 443), "service \"missing\" not found"),
         ),
     ] {
         let answered = create(&client, &config_map("a", name), "").await;

@@ -7,9 +7,6 @@ use serde_json::{Value, json};
 
 use super::user_info;
 
-/// The warning about a token that begins with a space.
-const SPACE_BEFORE_TOKEN: &str = "the provided Authorization header contains extra space before the bearer token, and is ignored";
-
 /// Returns the status of a TokenReview: that in the review, with what is found of the token.
 ///
 /// # Errors
@@ -28,12 +25,7 @@ pub(super) async fn status(
     let audiences: Vec<String> = audiences.map(String::from).collect();
     let from = TokenSource::Reviewer(Requester::from(&context.user));
     let identified = match as_in_header(token) {
-        "" => {
-            if !token.trim_ascii().is_empty() {
-                context.warn(SPACE_BEFORE_TOKEN);
-            }
-            Ok(authenticator.without_token(&audiences))
-        }
+        "" => Ok(authenticator.without_token(&audiences)),
         token => {
             let now = context.clock.wall();
             let identified = authenticator.identify(token, &audiences, from, now);

@@ -11,6 +11,8 @@ use crate::validation::found_in_update;
 
 /// Lists of a pod's containers that can be resized.
 const LISTS: [&str; 2] = ["containers", "initContainers"];
+/// The resources of a pod as a whole.
+const POD_RESOURCES: &str = "spec.resources";
 /// Resources that a resize may change.
 const MUTABLE: [&str; 2] = ["cpu", "memory"];
 
@@ -86,6 +88,11 @@ pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
     }
     errors.extend(forbidden_to_containers(object, old));
     errors.extend(forbidden_to_init_containers(object, old));
+    let has = |pod: &Value| get(pod, POD_RESOURCES).is_some();
+    if errors.is_empty() && has(object) != has(old) && !names_any(object) && !names_any(old) {
+        let why = "only cpu and memory resources are mutable";
+        errors.push(FieldError::forbidden("spec", why));
+    }
     errors
 }
 
@@ -98,27 +105,27 @@ fn is_supported(pod: &Value) -> bool {
         .is_none_or(|it| get(it, "resources").is_some())
 }
 
+/// Returns true if a pod as a whole has limits or requests.
+fn names_any(pod: &Value) -> bool {
+    ["limits", "requests"].iter().any(|list| {
+        let listed = get(pod, &format!("{POD_RESOURCES}.{list}")).and_then(Value::as_object);
+        listed.is_some_and(|it| !it.is_empty())
+    })
+}
+
 /// Validates a change of pod-level resources.
 fn forbidden_to_pod(object: &Value, old: &Value) -> Vec<FieldError> {
-    const PATH: &str = "spec.resources";
-    let names_any = |pod: &Value| {
-        ["limits", "requests"].iter().any(|list| {
-            let listed = get(pod, &format!("{PATH}.{list}")).and_then(Value::as_object);
-            listed.is_some_and(|it| !it.is_empty())
-        })
-    };
     if !names_any(object) && !names_any(old) {
         return Vec::new();
     }
-    let (after, before) = match (get(object, PATH), get(old, PATH)) {
-        (None, None) => return Vec::new(),
-        (None, Some(_)) => {
+    let (after, before) = match (get(object, POD_RESOURCES), get(old, POD_RESOURCES)) {
+        (None, _) => {
             let why = "pod-level resources cannot be removed";
-            return vec![FieldError::forbidden(PATH, why)];
+            return vec![FieldError::forbidden(POD_RESOURCES, why)];
         }
         (Some(after), before) => (after, before.unwrap_or(&Value::Null)),
     };
-    let mut errors = removed(after, before, PATH, "pod-level resource");
+    let mut errors = removed(after, before, POD_RESOURCES, "pod-level resource");
     if immutable_resources(after) != immutable_resources(before) {
         let why = "only cpu and memory resources are mutable at pod-level";
         errors.push(FieldError::forbidden("spec", why));
