@@ -54,7 +54,7 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use canonical::{canonicalize, complete, complete_with_nulls, empty_at};
+pub use canonical::{canonicalize, canonicalize_metadata, complete, complete_with_nulls, empty_at};
 pub use encode_text::{encode_text, list_item_of_text};
 pub use envelope::MAGIC;
 pub use equal_quantities::with_quantities_of;

@@ -1,10 +1,10 @@
 //! Normalises an object as Go does by decoding it into its types and encoding it again.
 //!
 //! In Go, a field that is not a pointer and has its zero value is the same as an absent one: defaults apply to it, and
-//! clients that send protobuf send all such strings, numbers and booleans. A quantity is a number in Go, whatever its
-//! notation. So [`canonicalize`] removes zero fields, so that defaults apply to them, and normalises quantities. Go
-//! writes some zero fields; [`complete`] adds those again. After both, two objects differ only where Go's values
-//! differ.
+//! clients that send protobuf send all such strings, numbers and booleans. A quantity is a number in Go and a time a
+//! second, whatever their notation. So [`canonicalize`] removes zero fields, so that defaults apply to them, and
+//! normalises quantities and times. Go writes some zero fields; [`complete`] adds those again. After both, two objects
+//! differ only where Go's values differ.
 //!
 //! Lists, maps and pointers without a value are not added: they would be `null`, which is the same as absent, but for
 //! server-side apply ([`complete_with_nulls`]).
@@ -12,10 +12,11 @@
 use serde_json::{Map, Value};
 
 use super::message::{Arity, Field, FieldType, Kind, Message, Shape};
-use super::quantity;
+use super::tables::object_meta;
+use super::{quantity, time};
 
-/// Removes the fields that are null or zero to Go, and canonicalises quantities. Fields behind pointers stay, and so do
-/// structs even if they are empty, since defaults apply within them.
+/// Removes the fields that are null or zero to Go, and canonicalises quantities and times. Fields behind pointers stay,
+/// and so do structs even if they are empty, since defaults apply within them.
 ///
 /// ```
 /// use ringwatch::codec;
@@ -34,6 +35,13 @@ use super::quantity;
 /// ```
 pub fn canonicalize(kind: Kind, object: &mut Map<String, Value>) {
     canonicalize_members(kind.0, object);
+}
+
+/// Gives the `metadata` of any object, whose types have been checked, the form that Go's type writes: without what is
+/// null or zero, and with the zero fields of owners that Go writes.
+pub fn canonicalize_metadata(metadata: &mut Map<String, Value>) {
+    canonicalize_members(object_meta(), metadata);
+    complete_members(object_meta(), metadata, &zero);
 }
 
 /// Adds the fields that Go writes although they are zero.
@@ -102,10 +110,22 @@ fn canonicalize_members(message: &'static Message, object: &mut Map<String, Valu
                 }
             }
             Shape::Quantity => quantity::canonicalize(value),
+            Shape::Time => time::canonicalize(value),
             _ => {}
         });
-        !vanishes(field, value)
+        !vanishes(field, value) || tells_empty(message, value)
     });
+}
+
+/// Returns true for an empty list or map of a schema in a definition: Go tells it from an absent one where it judges
+/// the schema, and leaves it out where it writes it.
+fn tells_empty(message: &Message, value: &Value) -> bool {
+    let is_empty = match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    is_empty && message.name == "JSONSchemaProps"
 }
 
 /// Returns true if Go does not distinguish the member from an absent one.
@@ -207,191 +227,4 @@ fn for_each_message(
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    use super::*;
-    use crate::codec::{decode, encode_value, kind};
-    use ringwatch_testing::recorded;
-
-    fn canonicalized(mut object: Value) -> Value {
-        let found = kind(
-            object["apiVersion"].as_str().expect("a version"),
-            object["kind"].as_str().expect("a kind"),
-        );
-        let members = object.as_object_mut().expect("an object");
-        canonicalize(found.expect("a built-in kind"), members);
-        object
-    }
-
-    fn completed(mut object: Value) -> Value {
-        let version = object["apiVersion"].as_str().expect("a version").to_owned();
-        let name = object["kind"].as_str().expect("a kind").to_owned();
-        let members = object.as_object_mut().expect("an object");
-        complete(kind(&version, &name).expect("a built-in kind"), members);
-        object
-    }
-
-    fn without_nulls(value: &mut Value) {
-        match value {
-            Value::Object(members) => members.retain(|_, member| {
-                without_nulls(member);
-                !member.is_null()
-            }),
-            Value::Array(items) => items.iter_mut().for_each(without_nulls),
-            _ => {}
-        }
-    }
-
-    #[test]
-    fn zeros_vanish_where_go_leaves_them_out() {
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {}},
-            "spec": {"hostNetwork": false, "nodeSelector": {}, "automountServiceAccountToken": false,
-                "terminationGracePeriodSeconds": 0, "securityContext": {},
-                "containers": [{"name": "", "image": "", "tty": false, "args": [],
-                    "env": [{"name": "EMPTY", "value": ""}],
-                    "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}}}]}});
-        assert_eq!(
-            canonicalized(pod),
-            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
-                "spec": {"automountServiceAccountToken": false,
-                    "terminationGracePeriodSeconds": 0, "securityContext": {},
-                    "containers": [{"env": [{"name": "EMPTY"}],
-                        "resources": {"limits": {"cpu": "500m", "memory": "1Gi"}}}]}})
-        );
-    }
-
-    #[test]
-    fn zeros_vanish_where_go_writes_them_too() {
-        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-            "metadata": {"name": "b"}, "roleRef": {"apiGroup": "", "kind": "Role", "name": "r"}});
-        let canonicalized = canonicalized(binding.clone());
-        assert_eq!(
-            canonicalized["roleRef"],
-            json!({"kind": "Role", "name": "r"})
-        );
-        assert_eq!(completed(canonicalized)["roleRef"], binding["roleRef"]);
-    }
-
-    /// The sources of a volume and the handlers of a probe are structs of their own to Go, whose members JSON
-    /// has among those of the volume and the probe.
-    #[test]
-    fn zeros_vanish_in_merged_structs() {
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
-            "volumes": [{"name": "v", "iscsi": {"targetPortal": "t", "iscsiInterface": "", "fsType": ""}}],
-            "ephemeralContainers": [{"name": "", "tty": false, "targetContainerName": ""}],
-            "containers": [{"name": "c", "livenessProbe": {
-                "httpGet": {"path": "", "port": 80, "scheme": ""}, "periodSeconds": 0}}]}});
-        let canonicalized = canonicalized(pod);
-        let spec = &canonicalized["spec"];
-        assert_eq!(spec["volumes"][0]["iscsi"], json!({"targetPortal": "t"}));
-        assert_eq!(spec["ephemeralContainers"], json!([{}]));
-        let probe = &spec["containers"][0]["livenessProbe"];
-        assert_eq!(*probe, json!({"httpGet": {"port": 80}}));
-        let completed = completed(canonicalized);
-        assert_eq!(
-            completed["spec"]["volumes"][0]["iscsi"],
-            json!({"targetPortal": "t", "iqn": "", "lun": 0})
-        );
-        assert_eq!(
-            completed["spec"]["ephemeralContainers"],
-            json!([{"name": "", "resources": {}}])
-        );
-    }
-
-    #[test]
-    fn zeros_come_where_go_writes_them() {
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
-            "spec": {"containers": [{"env": [{"name": "LIMIT", "valueFrom": {
-                "resourceFieldRef": {"resource": "limits.cpu"}}}]}]}});
-        assert_eq!(
-            completed(pod),
-            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "status": {},
-                "spec": {"containers": [{"name": "", "resources": {}, "env": [{"name": "LIMIT", "valueFrom": {
-                    "resourceFieldRef": {"resource": "limits.cpu", "divisor": "0"}}}]}]}})
-        );
-    }
-
-    #[test]
-    fn null_is_no_value() {
-        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": null,
-            "metadata": {"name": "m", "labels": null, "annotations": {"a": ""}}});
-        assert_eq!(
-            canonicalized(map),
-            json!({"apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"name": "m", "annotations": {"a": ""}}})
-        );
-        let mut role = json!({"metadata": {"name": "r"}});
-        let found = kind("rbac.authorization.k8s.io/v1", "ClusterRole").expect("a built-in kind");
-        complete_with_nulls(found, role.as_object_mut().expect("an object"));
-        assert_eq!(role, json!({"metadata": {"name": "r"}, "rules": null}));
-    }
-
-    /// Both functions together do to an object what encoding and decoding does.
-    #[test]
-    fn objects_are_as_after_the_wire() {
-        let Some(folder) = recorded::testdata("Kubernetes' objects in their canonical form") else {
-            return;
-        };
-        let mut seen = 0;
-        for entry in std::fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("a file").path();
-            if path.extension().is_none_or(|it| it != "json") {
-                continue;
-            }
-            let text = std::fs::read(&path).expect("JSON");
-            let object: Value = serde_json::from_slice(&text).expect("JSON");
-            if object.get("kind").is_none() {
-                continue;
-            }
-            seen += 1;
-            let bytes = encode_value(&object).expect("a known kind");
-            let mut expected = decode(&bytes, ("", "")).expect("an object");
-            let mut found = completed(canonicalized(object));
-            without_nulls(&mut expected);
-            without_nulls(&mut found);
-            assert_eq!(found, expected, "{}", path.display());
-        }
-        assert!(seen > 0, "there are objects");
-    }
-
-    proptest! {
-        /// The same for a pod of which members are missing, zero or there.
-        #[test]
-        fn odd_pods_are_as_after_the_wire(choices in prop::collection::vec(0..3_u8, 12)) {
-            let values = [
-                json!({"name": "a"}), json!([{"name": "c"}]), json!("x"), json!(true), json!(7),
-            ];
-            let zeros = [json!({}), json!([]), json!(""), json!(false), json!(0)];
-            let places = [
-                ("metadata", 0), ("spec", 0), ("spec/containers", 1), ("spec/hostname", 2),
-                ("spec/hostIPC", 3), ("spec/priority", 4), ("spec/containers/0/image", 2),
-                ("spec/containers/0/stdin", 3), ("spec/containers/0/ports", 1),
-                ("spec/containers/0/ports/0/hostPort", 4), ("spec/securityContext", 0),
-                ("spec/serviceAccountName", 2),
-            ];
-            let mut pod = json!({"apiVersion": "v1", "kind": "Pod"});
-            for (choice, (place, form)) in choices.iter().zip(places) {
-                let (parent, name) = place.rsplit_once('/').unwrap_or(("", place));
-                let parent = if parent.is_empty() { String::new() } else { format!("/{parent}") };
-                let value = match choice {
-                    0 => continue,
-                    1 => &zeros[form],
-                    _ if name == "ports" => &json!([{"containerPort": 1}]),
-                    _ if matches!(name, "spec" | "securityContext") => &zeros[0],
-                    _ => &values[form],
-                };
-                if let Some(members) = pod.pointer_mut(&parent).and_then(Value::as_object_mut) {
-                    members.insert(name.to_owned(), value.clone());
-                }
-            }
-            let bytes = encode_value(&pod).expect("a known kind");
-            let mut expected = decode(&bytes, ("", "")).expect("an object");
-            let mut found = completed(canonicalized(pod));
-            without_nulls(&mut expected);
-            without_nulls(&mut found);
-            prop_assert_eq!(found, expected);
-        }
-    }
-}
+mod tests;

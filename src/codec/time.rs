@@ -1,6 +1,7 @@
 //! Times: on the wire seconds and nanoseconds since 1970, in JSON a string in UTC.
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::error::WireError;
 
@@ -15,6 +16,9 @@ const ERA_DAYS: i64 = 146_097;
 
 /// The number of the day 1970-01-01, counted from the first of March of the year 0.
 const EPOCH_DAYS: i64 = 719_468;
+
+/// Go's zero time, which it writes as null.
+const ZERO: &str = "0001-01-01T00:00:00Z";
 
 /// The text of a time in whole seconds, such as `2006-01-02T15:04:05Z`.
 pub(super) type Text = [u8; 20];
@@ -51,6 +55,25 @@ pub(super) fn micros(seconds: i64, nanos: i32) -> Result<String, WireError> {
     let text = self::seconds(seconds)?;
     let text = String::from_utf8_lossy(&text[..text.len() - 1]);
     Ok(format!("{text}.{micros:06}Z"))
+}
+
+/// Writes a time in whole seconds and UTC, whatever zone and fraction it was written with. Go's zero time is null.
+pub(super) fn canonicalize(value: &mut Value) {
+    let Value::String(text) = value else {
+        return;
+    };
+    if text == ZERO {
+        *value = Value::Null;
+        return;
+    }
+    // Nearly all times are as this server has written them.
+    if text.len() == Text::default().len() && text.ends_with('Z') {
+        return;
+    }
+    let whole = parse(text).and_then(|(seconds, _)| self::seconds(seconds).ok());
+    if let Some(whole) = whole {
+        *text = String::from_utf8_lossy(&whole).into_owned();
+    }
 }
 
 /// Writes a number of two digits.

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use ringwatch::codec;
 use serde_json::{Map, Value};
 
-use super::Error;
+use super::{Error, numbers};
 
 /// Returns a string member of the metadata; empty if there is none.
 pub fn text<'a>(object: &'a Value, member: &str) -> &'a str {
@@ -102,8 +102,20 @@ pub fn normalize(object: &mut Value, version: &str, kind: &str) -> Result<(), Er
         .map_err(|why| cannot_be_handled(version, kind, &format!("json: {why}")))
 }
 
-/// Checks the types within the metadata of an object whose kind has none, such as a custom resource, and drops members
-/// that metadata do not have.
+/// Decodes metadata of an object whose kind has no types, such as a custom resource, and gives them the form that Go's
+/// type writes. Returns the paths in them of members that metadata do not have, which are dropped. A number may have
+/// any form that has the worth of an integer, since Go reads such an object with floats first.
+///
+/// # Errors
+/// [`codec::TypeError`] for the first member of a wrong type.
+pub fn decode_members(metadata: &mut Map<String, Value>) -> Result<Vec<String>, codec::TypeError> {
+    metadata.values_mut().for_each(numbers::normalize);
+    let unknown = codec::check_metadata(metadata)?;
+    codec::canonicalize_metadata(metadata);
+    Ok(unknown)
+}
+
+/// Decodes the metadata of an object whose kind has no types, as [`decode_members`] does.
 ///
 /// # Errors
 /// [`Error::BadRequest`] when a member has the wrong type, in the words of Go's decoder.
@@ -111,7 +123,7 @@ pub fn decode_metadata(object: &mut Value, version: &str, kind: &str) -> Result<
     let Some(metadata) = metadata(object) else {
         return Ok(());
     };
-    let unknown = codec::check_metadata(metadata);
+    let unknown = decode_members(metadata);
     let unknown = unknown.map_err(|why| cannot_be_handled(version, kind, &why.to_string()));
     unknown.map(drop)
 }
@@ -254,6 +266,46 @@ mod tests {
         let mut object = json!({"kind": "A"});
         normalize_metadata(&mut object).expect("metadata is made");
         assert_eq!(object, json!({"kind": "A", "metadata": {}}));
+    }
+
+    #[test]
+    fn members_of_untyped_metadata_are_decoded_from_floats() {
+        let decoded = |text: &str| {
+            let mut members: Map<String, Value> = serde_json::from_str(text).expect("an object");
+            decode_members(&mut members).map(|_| Value::Object(members).to_string())
+        };
+        for (sent, read) in [
+            (r#"{"generation":1.0}"#, r#"{"generation":1}"#),
+            (
+                r#"{"generation":1e18}"#,
+                r#"{"generation":1000000000000000000}"#,
+            ),
+            (
+                r#"{"deletionGracePeriodSeconds":-0.0,"finalizers":[null],"labels":null}"#,
+                r#"{"deletionGracePeriodSeconds":0,"finalizers":[""]}"#,
+            ),
+        ] {
+            assert_eq!(decoded(sent).as_deref(), Ok(read), "{sent}");
+        }
+        for (sent, found) in [
+            (
+                r#"{"generation":9223372036854775808}"#,
+                "9223372036854776000",
+            ),
+            (
+                r#"{"generation":-9223372036854775809}"#,
+                "-9223372036854776000",
+            ),
+            (r#"{"generation":1e20}"#, "100000000000000000000"),
+            (r#"{"generation":1e21}"#, "1e+21"),
+            (r#"{"generation":1.5}"#, "1.5"),
+        ] {
+            let error = decoded(sent).expect_err(sent).to_string();
+            let words = format!(
+                "json: cannot unmarshal number {found} into Go struct field ObjectMeta.generation of type int64"
+            );
+            assert_eq!(error, words);
+        }
     }
 
     #[test]

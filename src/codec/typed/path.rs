@@ -19,6 +19,9 @@ const READ_APART: [&str; 4] = [
 /// The fields whose types have names of their own in Go, a line each: the struct, the field, and the type.
 const NAMED_TYPES: &str = include_str!("named_types.txt");
 
+/// The numbers beyond 64 bits that Go's encoder writes without an exponent.
+const EXPONENTLESS: std::ops::Range<f64> = 9.2e18..1e21;
+
 /// The path of a value.
 #[derive(Clone, Copy)]
 pub(super) enum Path<'a> {
@@ -38,7 +41,13 @@ impl Path<'_> {
             Value::Bool(_) => "bool".to_owned(),
             // Only for integers Go reports the number that does not fit.
             Value::Number(number) if matches!(&*expected, "int32" | "int64") => {
-                format!("number {number}")
+                match number
+                    .as_f64()
+                    .filter(|it| EXPONENTLESS.contains(&it.abs()))
+                {
+                    Some(large) if number.is_f64() => format!("number {large}"),
+                    _ => format!("number {number}"),
+                }
             }
             Value::Number(_) => "number".to_owned(),
             Value::String(_) => "string".to_owned(),
