@@ -1,9 +1,8 @@
 //! Checks that the defaults of a schema are valid under it; otherwise no object could be written. Follows
 //! `ValidateDefaults`, rules aside.
 
-use ringwatch::codec;
-use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::accessor::type_name;
+use ringwatch_apimachinery::{FieldError, accessor};
 use serde_json::{Map, Value, json};
 
 use super::keyword_checks::META_FIELDS;
@@ -44,7 +43,7 @@ impl SchemaReader {
         if let Some(default) = &node.default {
             self.under("default", |reader| match is_inside {
                 true => reader.check_default_of_metadata(node, default, steps),
-                false => reader.check_default(node, default),
+                false => reader.check_default(node, default, is_object),
             });
         }
         if let Some(items) = node.items.as_deref() {
@@ -71,12 +70,24 @@ impl SchemaReader {
         }
     }
 
-    fn check_default(&mut self, node: &SchemaNode, default: &Value) {
-        if !prune::knows_all(node, default) {
+    fn check_default(&mut self, node: &SchemaNode, default: &Value, is_object: bool) {
+        let pruned = prune::pruned_part(node, default, is_object, self.path.field());
+        if !pruned.is_known {
             self.invalid(default, "must not have unknown fields");
         }
+        if let Some(wrong) = pruned.wrong {
+            let mut found = SchemaErrors::default();
+            found.push(&self.path, || wrong);
+            return self.add(found);
+        }
+        // The metadata of objects in it are those that are decoded.
+        let default = if pruned.is_known {
+            &pruned.value
+        } else {
+            default
+        };
         let mut embedded = SchemaErrors::default();
-        embedded::validate(node, default, &mut self.path, &mut embedded);
+        embedded::validate_part(node, default, is_object, &mut self.path, &mut embedded);
         if embedded.is_valid() {
             self.check_default_by_schema(node, default);
         } else {
@@ -137,7 +148,7 @@ fn wrong_metadata(object: &Value) -> Option<String> {
     if let Some(metadata) = object.get("metadata") {
         let wrong = match metadata.clone() {
             Value::Object(mut members) => {
-                let checked = codec::check_metadata(&mut members);
+                let checked = accessor::decode_members(&mut members);
                 checked.err().map(|error| error.to_string())
             }
             other => Some(format!(

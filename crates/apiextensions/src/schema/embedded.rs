@@ -17,9 +17,20 @@ pub(super) fn validate(
     path: &mut Path,
     outcome: &mut SchemaErrors,
 ) {
+    validate_part(node, value, node.embedded, path, outcome);
+}
+
+/// Checks the embedded objects in a value, which is one itself if `is_object` says so.
+pub(super) fn validate_part(
+    node: &SchemaNode,
+    value: &Value,
+    is_object: bool,
+    path: &mut Path,
+    outcome: &mut SchemaErrors,
+) {
     match value {
         Value::Object(members) => {
-            if node.embedded {
+            if is_object {
                 check_type_meta(value, path, outcome);
                 check_metadata(value, path, outcome);
             }

@@ -91,6 +91,11 @@ impl Path {
         Some(error)
     }
 
+    /// Returns true if the walk is at the whole object.
+    pub(super) fn is_root(&self) -> bool {
+        self.base.is_empty() && self.text.is_empty()
+    }
+
     /// Returns the path from where the walk began, empty for that value itself.
     pub(super) fn as_str(&self) -> &str {
         &self.text

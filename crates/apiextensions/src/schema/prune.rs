@@ -4,9 +4,8 @@
 //! types and all others removed, whatever the schema specifies. Below `x-kubernetes-preserve-unknown-fields`
 //! unspecified fields are kept, and the specified ones are still pruned by their own schemas.
 
-use ringwatch::codec;
-use ringwatch_apimachinery::FieldError;
-use ringwatch_apimachinery::accessor::{says_nothing, type_name};
+use ringwatch_apimachinery::accessor::{decode_members, type_name};
+use ringwatch_apimachinery::{FieldError, FieldErrorKind, numbers};
 use serde_json::{Map, Value};
 
 use super::node::SchemaNode;
@@ -32,7 +31,8 @@ pub(super) fn prune(root: &SchemaNode, object: &mut Value) -> Vec<String> {
 pub(super) fn unknown(root: &SchemaNode, object: &Value) -> Result<Vec<String>, String> {
     let mut pruning = pruned(root, &mut object.clone());
     match pruning.wrong.take() {
-        Some(wrong) => Err(wrong),
+        Some(wrong) if wrong.field.is_empty() => Err(wrong.detail),
+        Some(wrong) => Err(format!("{}: {}", wrong.field, wrong.message())),
         None => Ok(pruning.into_removed()),
     }
 }
@@ -46,11 +46,37 @@ fn pruned(root: &SchemaNode, object: &mut Value) -> Pruning {
     pruning
 }
 
-/// Returns true if the schema knows everything in a value that is not a whole object, such as a default.
-pub(super) fn knows_all(node: &SchemaNode, value: &Value) -> bool {
-    let mut pruning = Pruning::default();
-    pruning.value(&mut value.clone(), Some(node));
-    pruning.wrong.is_none() && pruning.into_removed().is_empty()
+/// A value that is not a whole object, such as a default, as an object that has it is read.
+pub(super) struct PrunedPart {
+    /// The value without what was removed.
+    pub(super) value: Value,
+    /// True if the schema knows everything in the value, the metadata of objects in it aside.
+    pub(super) is_known: bool,
+    /// The error about the first object in it whose type or metadata have other types.
+    pub(super) wrong: Option<FieldError>,
+}
+
+/// Returns what is kept of a value that is at a path, and that is a whole object if `is_object` says so.
+pub(super) fn pruned_part(
+    node: &SchemaNode,
+    value: &Value,
+    is_object: bool,
+    path: String,
+) -> PrunedPart {
+    let mut value = value.clone();
+    let mut pruning = Pruning {
+        path: Path::below(path),
+        ..Pruning::default()
+    };
+    match &mut value {
+        Value::Object(members) => pruning.members(members, node, is_object),
+        other => pruning.value(other, Some(node)),
+    }
+    PrunedPart {
+        value,
+        is_known: pruning.removed.is_empty(),
+        wrong: pruning.wrong,
+    }
 }
 
 /// Removes what the schema does not know from a value that is not a whole object, such as a default.
@@ -68,8 +94,9 @@ struct Pruning {
     removed_metadata: Vec<String>,
     /// The paths of removed members of the metadata of embedded objects.
     removed_embedded: Vec<String>,
-    /// The text about the first metadata whose members have other types than those of ObjectMeta.
-    wrong: Option<String>,
+    /// The error about the first metadata whose members have other types than those of ObjectMeta; it has no field if
+    /// these are the metadata of the whole object.
+    wrong: Option<FieldError>,
     /// The bytes of all these paths.
     removed_bytes: usize,
 }
@@ -121,10 +148,10 @@ impl Pruning {
     /// then, and a null that the schema refuses is none.
     fn type_meta(&mut self, name: &str, value: &Value, node: &SchemaNode) {
         let is_none = value.is_null() && node.member(name).is_some_and(|it| !it.nullable);
-        if !value.is_string() && !is_none && !self.path.as_str().is_empty() && self.wrong.is_none()
-        {
+        if !value.is_string() && !is_none && !self.path.is_root() && self.wrong.is_none() {
             let mark = self.path.member(name);
-            self.wrong = Some(invalid(self.path.as_str(), value, "must be a string"));
+            let why = "must be a string";
+            self.wrong = Some(FieldError::invalid(self.path.field(), value, why));
             self.path.leave(mark);
         }
     }
@@ -133,14 +160,14 @@ impl Pruning {
         if metadata.is_null() {
             *metadata = Value::Object(Map::new());
         }
-        let is_own = self.path.as_str().is_empty();
+        let is_own = self.path.is_root();
         let mark = self.path.member("metadata");
+        numbers::normalize(metadata);
         let shown = (!is_own && self.wrong.is_none()).then(|| metadata.clone());
         let wrong = match metadata {
-            Value::Object(members) => match codec::check_metadata(members) {
+            Value::Object(members) => match decode_members(members) {
                 Ok(unknown) => {
                     self.tell_metadata(unknown, is_own);
-                    members.retain(|name, value| !says_nothing(name, value));
                     None
                 }
                 Err(error) => {
@@ -155,8 +182,8 @@ impl Pruning {
         };
         if let Some(why) = wrong.filter(|_| self.wrong.is_none()) {
             self.wrong = Some(match shown {
-                None => why,
-                Some(shown) => invalid(self.path.as_str(), &shown, &why),
+                None => FieldError::new(FieldErrorKind::Invalid, "", why),
+                Some(shown) => FieldError::invalid(self.path.field(), &shown, why),
             });
         }
         self.path.leave(mark);
@@ -218,19 +245,15 @@ impl Pruning {
     }
 }
 
-/// Returns the text about a wrong value with its path.
-fn invalid(path: &str, value: &Value, why: &str) -> String {
-    let error = FieldError::invalid(path, value, why);
-    format!("{}: {}", error.field, error.message())
-}
-
 /// Keeps those members of metadata which alone can be decoded.
 fn keep_decodable(members: &mut Map<String, Value>) {
     members.retain(|name, value| {
         let mut alone = Map::from_iter([(name.clone(), value.take())]);
-        let is_right = codec::check_metadata(&mut alone).is_ok();
-        *value = alone.remove(name).unwrap_or_default();
-        is_right && !says_nothing(name, value)
+        let is_right = decode_members(&mut alone).is_ok();
+        let kept = alone.remove(name).filter(|_| is_right);
+        let stays = kept.is_some();
+        *value = kept.unwrap_or_default();
+        stays
     });
 }
 
@@ -272,8 +295,7 @@ mod tests {
             Ok(unknown.map(str::to_owned).to_vec())
         );
         assert_eq!(schema().prune(&mut object), unknown);
-        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u",
-            "controller": null});
+        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"});
         let kept = json!({"name": "a", "labels": {"a": ""}, "ownerReferences": [owner]});
         assert_eq!(
             object,

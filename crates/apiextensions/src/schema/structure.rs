@@ -70,7 +70,9 @@ fn check_nested(
     privilege: NestedExceptions,
 ) {
     let says = |name: &str| match schema.get(name) {
-        None | Some(Value::Null | Value::Bool(false)) => false,
+        None | Some(Value::Null) => false,
+        Some(_) if name == "default" => true,
+        Some(Value::Bool(false)) => false,
         // The types of lists and maps are pointers in Go.
         Some(Value::String(text)) => !text.is_empty() || name.ends_with("-type"),
         Some(Value::Array(items)) => !items.is_empty(),

@@ -3,7 +3,7 @@
 //! Custom resources are not checked here, but by their schemas.
 
 use ringwatch::codec;
-use ringwatch_apimachinery::{Error, FieldError, GroupVersion};
+use ringwatch_apimachinery::{Error, FieldError, GroupVersion, accessor};
 use ringwatch_registry::RequestContext;
 use serde_json::{Map, Value};
 
@@ -46,7 +46,7 @@ fn check_custom_metadata(object: &mut Map<String, Value>) -> Result<Vec<String>,
         Some(Value::Object(metadata)) => metadata,
         Some(other) => return Err(go_json::not_of_type(other, "v1.ObjectMeta")),
     };
-    let unknown = codec::check_metadata(metadata).map_err(|error| error.to_string())?;
+    let unknown = accessor::decode_members(metadata).map_err(|error| error.to_string())?;
     let paths = unknown.iter().map(|path| format!("metadata.{path}"));
     Ok(paths.collect())
 }

@@ -162,6 +162,33 @@ async fn the_type_and_the_metadata_of_custom_objects_are_decoded() {
 }
 
 #[tokio::test]
+async fn the_metadata_of_custom_objects_have_the_form_of_their_type() {
+    let (fixture, _) = defined().await;
+    let whole = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"});
+    let mut owner = whole.clone();
+    owner["controller"] = Value::Null;
+    let metadata = json!({"name": "a", "generation": 1.0, "ownerReferences": [owner, whole],
+        "labels": {}, "deletionTimestamp": "2020-01-01T00:00:00.5+01:00"});
+    let inner = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
+    let mut owned = thing("a", json!({"inner": inner}));
+    owned["metadata"] = metadata;
+    let created = fixture.post(THINGS, owned).await;
+    let warned = warnings(&created);
+    assert!(warned[0].contains("duplicate entries"), "{warned:?}");
+    let created = created.json();
+    assert_eq!(
+        created["metadata"]["ownerReferences"],
+        json!([whole]),
+        "{created}"
+    );
+    assert_eq!(
+        created["spec"]["inner"]["metadata"],
+        json!({"name": "a", "generation": 1, "ownerReferences": [whole, whole],
+            "deletionTimestamp": "2019-12-31T23:00:00Z"})
+    );
+}
+
+#[tokio::test]
 async fn unknown_fields_of_patches_of_custom_objects_are_told() {
     let (fixture, _) = defined().await;
     let created = fixture.post(THINGS, thing("a", json!({}))).await;

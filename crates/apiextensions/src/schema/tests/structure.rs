@@ -45,6 +45,14 @@ fn what_is_not_structural_is_refused() {
             "properties[x].allOf[0].properties[a].default: Forbidden: must be undefined to be structural",
         ),
         (
+            json!({"type": "string", "anyOf": [{"default": []}]}),
+            "properties[x].anyOf[0].default: Forbidden: must be undefined to be structural",
+        ),
+        (
+            json!({"type": "string", "not": {"default": false}}),
+            "properties[x].not.default: Forbidden: must be undefined to be structural",
+        ),
+        (
             json!({"type": "object", "x-kubernetes-embedded-resource": true}),
             "properties[x].properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
         ),
@@ -63,6 +71,18 @@ fn what_is_not_structural_is_refused() {
         (
             json!({"type": "object", "default": {"a": 1}}),
             r#"properties[x].default: Invalid value: {"a":1}: must not have unknown fields"#,
+        ),
+        (
+            json!({"type": "object", "x-kubernetes-embedded-resource": true,
+                "properties": {"name": {"type": "integer", "multipleOf": 5}},
+                "default": {"apiVersion": "v1", "kind": "X", "metadata": {"bogus": 1, "name": null}, "name": 1}}),
+            "properties[x].default.name: Invalid value: 1: name in body should be a multiple of 5",
+        ),
+        (
+            json!({"type": "object", "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true,
+                "default": {"apiVersion": "v1", "kind": "X", "metadata": {"name": 5}}}),
+            r#"properties[x].default.metadata: Invalid value: {"name":5}: json: cannot unmarshal number into Go struct field ObjectMeta.name of type string"#,
         ),
         (
             json!({"type": "string", "x-kubernetes-list-type": "set"}),
@@ -116,6 +136,12 @@ fn what_is_not_structural_is_refused() {
     ] {
         assert_eq!(refused(schema), [said]);
     }
+}
+
+#[test]
+fn a_default_of_the_root_is_a_whole_object() {
+    let said = refused(json!({"type": "object", "default": {"kind": "A"}}));
+    assert_eq!(said, ["default.apiVersion: Required value"]);
 }
 
 #[test]
