@@ -121,7 +121,8 @@ fn check_multiple(
     outcome: &mut SchemaErrors,
 ) {
     let shown = shown_bound(compared, factor);
-    if factor <= 0.0 {
+    // Of an integer only what is before the point of a factor divides it.
+    if factor <= 0.0 || compared.is_i64() && factor < 1.0 {
         let place = path.as_str();
         outcome.push(path, || {
             let detail = format!(
@@ -162,7 +163,7 @@ fn shown_bound(value: &Value, bound: f64) -> String {
 fn is_multiple(value: &Value, factor: f64) -> bool {
     let whole = factor as i64;
     match (value.as_i64(), value.as_f64()) {
-        (Some(integer), _) if whole != 0 => integer.checked_rem(whole).is_none_or(|rest| rest == 0),
+        (Some(integer), _) => integer.checked_rem(whole).is_none_or(|rest| rest == 0),
         (_, Some(float)) if factor < 1.0 => is_nearly_whole(1.0 / factor * float),
         (_, Some(float)) => is_nearly_whole(float / factor),
         _ => true,

@@ -215,6 +215,21 @@ fn values_are_checked_as_kubernetes_checks_them() {
         ),
         (json!({"type": "number", "multipleOf": 0.5}), json!(1.5), ""),
         (
+            json!({"type": "number", "multipleOf": 0.5}),
+            json!(1),
+            "spec.x: Invalid value: 0: factor MultipleOf declared for spec.x must be positive: 0",
+        ),
+        (
+            json!({"type": "string", "format": "date", "minLength": 1}),
+            json!([[], 1]),
+            "",
+        ),
+        (
+            json!({"type": "string", "format": "unknown"}),
+            json!([]),
+            "spec.x: Invalid value: \"array\": spec.x in body must be of type string: \"array\"",
+        ),
+        (
             json!({"type": "number", "multipleOf": 0.01}),
             json!(0.07),
             "",
