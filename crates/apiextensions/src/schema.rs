@@ -51,6 +51,7 @@ mod structure;
 mod tests;
 mod validate;
 mod walk;
+mod wrong_places;
 
 use serde_json::Value;
 
@@ -76,6 +77,15 @@ pub struct StructuralSchema {
     root: SchemaNode,
     /// True if its definition has patterns.
     has_patterns: bool,
+}
+
+/// A schema that cannot be used.
+#[derive(Debug)]
+pub struct UnusableSchema {
+    /// The parts that are wrong, as [`StructuralSchema::read`] returns them.
+    pub errors: Vec<FieldError>,
+    /// The schema with those of its rules that are checked nevertheless, if there are any.
+    pub with_rules: Option<Box<StructuralSchema>>,
 }
 
 /// A check of an object's metadata, whose errors are told elsewhere, but may make rules pointless.
@@ -110,10 +120,37 @@ impl StructuralSchema {
         patterns: &mut Patterns,
         strictness: Strictness,
     ) -> Result<Self, Vec<FieldError>> {
-        let mut root = read::read(schema, patterns, strictness)?;
-        root.preserve_unknown |= preserve_unknown_fields;
+        let read = Self::read_to_check(schema, preserve_unknown_fields, patterns, strictness);
+        read.map_err(|it| it.errors)
+    }
+
+    /// Reads a schema as [`Self::read_beside`] does, to check its rules as well.
+    ///
+    /// # Errors
+    ///
+    /// A schema that cannot be used, of which some rules may be checked.
+    pub fn read_to_check(
+        schema: &Value,
+        preserve_unknown_fields: bool,
+        patterns: &mut Patterns,
+        strictness: Strictness,
+    ) -> Result<Self, UnusableSchema> {
+        let read = read::read(schema, patterns, strictness);
         let has_patterns = !patterns.is_empty();
-        Ok(Self { root, has_patterns })
+        let whole = |mut root: SchemaNode| {
+            root.preserve_unknown |= preserve_unknown_fields;
+            Self { root, has_patterns }
+        };
+        match read {
+            Ok(root) => Ok(whole(root)),
+            Err(refused) => Err(UnusableSchema {
+                errors: refused.errors,
+                with_rules: refused
+                    .node
+                    .filter(|it| it.ruled)
+                    .map(|it| Box::new(whole(*it))),
+            }),
+        }
     }
 
     /// Returns true if the size of an object does not tell what checking it costs: there are rules or patterns.

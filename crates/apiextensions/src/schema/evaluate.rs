@@ -167,10 +167,7 @@ impl Run<'_> {
         node: &SchemaNode,
         value: &Value,
     ) -> ControlFlow<()> {
-        let words = rule
-            .message
-            .as_deref()
-            .map_or(rule.text.as_str(), str::trim);
+        let words = rule.message.as_deref().unwrap_or(&rule.text).trim();
         let failure = match execute(&rule.program, scope, self.meter) {
             Ok(CelValue::Bool(true)) => return ControlFlow::Continue(()),
             Ok(_) => {
@@ -203,7 +200,7 @@ impl Run<'_> {
         let made = made.and_then(|program| message(program, scope, self.meter));
         let text = || match &rule.message {
             Some(message) => message.trim().to_owned(),
-            None => format!("failed rule: {}", rule.text),
+            None => format!("failed rule: {}", rule.text.trim()),
         };
         let (path, outcome) = (&*self.path, &mut self.outcome);
         outcome.push(path, || {

@@ -27,6 +27,11 @@ impl SchemaErrors {
         !self.is_wrong
     }
 
+    /// Returns the fields of the errors.
+    pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
+        self.errors.iter().map(|error| error.field.as_str())
+    }
+
     /// Returns the errors, of which there is at least one if anything is wrong.
     pub(super) fn into_errors(mut self) -> Vec<FieldError> {
         if self.is_wrong && self.errors.is_empty() {

@@ -14,24 +14,32 @@ use super::keyword_checks::Strictness;
 use super::kind::JsonType;
 use super::node::{Additional, ListType, SchemaNode};
 use super::outcome::SchemaErrors;
+use super::path::Path;
 use super::patterns::Patterns;
 use super::schema_reader::{
     ErrorStage, NestedExceptions, SCHEMA_LEVELS_MAX, SchemaPosition, SchemaReader, present, strings,
 };
 use super::{keyword_checks, prune};
 
-/// Reads the schema of a whole object, which may have these patterns and more. Returns the errors in kube-apiserver's
-/// order.
+/// A schema that was refused.
+pub(super) struct RefusedSchema {
+    /// The errors, in kube-apiserver's order.
+    pub(super) errors: Vec<FieldError>,
+    /// The schema, if only its keywords are wrong. It has the rules of those parts in which nothing is.
+    pub(super) node: Option<Box<SchemaNode>>,
+}
+
+/// Reads the schema of a whole object, which may have these patterns and more.
 pub(super) fn read(
     schema: &Value,
     patterns: &mut Patterns,
     strictness: Strictness,
-) -> Result<SchemaNode, Vec<FieldError>> {
+) -> Result<SchemaNode, RefusedSchema> {
     let mut reader = SchemaReader {
         patterns: std::mem::take(patterns),
         ..SchemaReader::default()
     };
-    let node = reader.node(schema, SchemaPosition::Root);
+    let mut node = reader.node(schema, SchemaPosition::Root);
     reader.in_stage(ErrorStage::Structure, |it| it.check_completeness(&node));
     *patterns = std::mem::take(&mut reader.patterns);
     if reader.is_structural() {
@@ -42,12 +50,17 @@ pub(super) fn read(
         keyword_checks::check(schema, strictness, &mut found);
         it.add(found);
     });
-    let errors = reader.into_errors();
+    let wrong = reader.wrong_keywords();
+    let has_rules = wrong.as_ref().is_some_and(|it| reader.has_rules(it));
+    let errors = reader.into_errors(wrong.as_ref());
     if errors.is_empty() {
-        Ok(node)
-    } else {
-        Err(errors)
+        return Ok(node);
     }
+    let node = wrong.filter(|_| has_rules).map(|wrong| {
+        wrong.forget_rules(&mut node, &mut Path::default());
+        Box::new(node)
+    });
+    Err(RefusedSchema { errors, node })
 }
 
 impl SchemaReader {

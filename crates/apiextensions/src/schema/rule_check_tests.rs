@@ -172,6 +172,15 @@ fn values_without_bound_are_as_many_as_fit_into_a_request() {
 }
 
 #[test]
+fn places_in_a_rule_count_the_spaces_around_it() {
+    let rule = json!({"rule": "  self + 1 "});
+    let x = json!({"type": "string", "x-kubernetes-validations": [rule]});
+    let said = said_of_rules(&x, None);
+    assert!(said[0].contains("ERROR: <input>:1:8: "), "{said:?}");
+    assert!(said[0].contains("\n |   self + 1 \n"), "{said:?}");
+}
+
+#[test]
 fn a_rule_that_is_wrong_uses_no_older_value() {
     let rule = json!({"rule": "self > oldSelf.value()", "optionalOldSelf": false});
     let x = json!({"type": "integer", "x-kubernetes-validations": [rule]});

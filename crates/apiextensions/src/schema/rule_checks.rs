@@ -169,6 +169,8 @@ impl RuleWalk<'_> {
             self.node(values, inside, inner);
             self.path.leave(mark);
         }
+        // Follows `MapIsCorrelatable`, which does not know other words.
+        let is_granular = [Value::Null, "granular".into()].contains(said("x-kubernetes-map-type"));
         for (name, property) in &node.properties {
             let inside = declared.and_then(|it| it.field(&escaped(name)));
             let mark = self.path.member("properties");
@@ -177,7 +179,7 @@ impl RuleWalk<'_> {
                 said: said("properties").get(name).unwrap_or(&Value::Null),
                 uncorrelatable: place
                     .uncorrelatable
-                    .or_else(|| here.filter(|_| node.atomic)),
+                    .or_else(|| here.filter(|_| !is_granular)),
                 ..place
             };
             self.node(property, inside, inner);

@@ -59,8 +59,8 @@ impl SchemaReader {
 
     fn rule(&mut self, rule: &Map<String, Value>, node: &SchemaNode) -> Option<Rule> {
         let text = |name: &str| rule.get(name).and_then(Value::as_str);
-        let source = text("rule").unwrap_or_default().trim();
-        if source.is_empty() {
+        let source = text("rule").unwrap_or_default();
+        if source.trim().is_empty() {
             return None;
         }
         let message = text("message").filter(|message| !message.is_empty());

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::outcome::SchemaErrors;
 use super::path::Path;
 use super::patterns::Patterns;
+use super::wrong_places::WrongPlaces;
 
 /// Levels of schemas in schemas. JSON is parsed to 127 levels, of which each schema takes two; what
 /// comes in another way is bounded here, and with it everything that walks along a schema.
@@ -48,7 +49,7 @@ pub(super) enum ErrorStage {
     Defaults,
     /// Wrong keywords. They are told beside all others.
     Keywords,
-    /// Rules that cannot be compiled. They are told if nothing else is wrong.
+    /// Rules that cannot be compiled. They are told if nothing is wrong but keywords elsewhere.
     Rules,
 }
 
@@ -83,8 +84,24 @@ impl SchemaReader {
         !self.unreadable && self.found[ErrorStage::Structure as usize].is_valid()
     }
 
-    /// Returns the errors that are told. Follows `validateCustomResourceDefinitionValidation`.
-    pub(super) fn into_errors(self) -> Vec<FieldError> {
+    /// Returns the places of wrong keywords if nothing else is wrong that forbids to look at rules.
+    pub(super) fn wrong_keywords(&self) -> Option<WrongPlaces> {
+        let [limits, structure, defaults, keywords, _] = &self.found;
+        let earlier = [limits, structure, defaults];
+        let may_look =
+            !self.unreadable && !self.has_dialect && earlier.iter().all(|it| it.is_valid());
+        may_look.then(|| WrongPlaces::of(keywords))
+    }
+
+    /// Returns true if all rules could be compiled but those at which a keyword is wrong.
+    pub(super) fn has_rules(&self, wrong: &WrongPlaces) -> bool {
+        let mut fields = self.found[ErrorStage::Rules as usize].fields();
+        fields.all(|it| wrong.hide_rule(it))
+    }
+
+    /// Returns the errors that are told, of rules those at which no keyword is wrong. Follows
+    /// `validateCustomResourceDefinitionValidation`.
+    pub(super) fn into_errors(self, wrong: Option<&WrongPlaces>) -> Vec<FieldError> {
         let [limits, structure, defaults, keywords, rules] = self.found;
         let mut told = limits.into_errors();
         if !self.unreadable {
@@ -95,6 +112,9 @@ impl SchemaReader {
         }
         told.extend(keywords.into_errors());
         if !told.is_empty() {
+            let rules = rules.into_errors().into_iter();
+            let rules = rules.filter(|it| wrong.is_some_and(|wrong| !wrong.hide_rule(&it.field)));
+            told.extend(rules);
             return told;
         }
         if self.has_dialect {

@@ -81,22 +81,23 @@ impl<'o> SchemaCheck<'o> {
         }
         let preserve = get(self.object, "spec.preserveUnknownFields") == Some(&Value::Bool(true));
         let read =
-            StructuralSchema::read_beside(schema, preserve, &mut self.patterns, self.strictness);
-        match read {
-            Ok(read) => {
-                let is_unchanged = self.before.get(version).is_some_and(|it| *it == schema);
-                if let Some(rules) = &mut self.rules {
-                    errors.extend(rules.errors(&path, &read, schema, is_unchanged));
-                }
-            }
+            StructuralSchema::read_to_check(schema, preserve, &mut self.patterns, self.strictness);
+        let with_rules = match read {
+            Ok(read) => Some(Box::new(read)),
             Err(wrong) => {
                 // What is told of the whole schema is told if there is nothing else.
                 let told = wrong
+                    .errors
                     .into_iter()
                     .filter(|it| errors.is_empty() || !it.field.is_empty());
                 let told: Vec<_> = told.map(|error| placed(&path, error)).collect();
                 errors.extend(told);
+                wrong.with_rules
             }
+        };
+        if let (Some(read), Some(rules)) = (with_rules, &mut self.rules) {
+            let is_unchanged = self.before.get(version).is_some_and(|it| *it == schema);
+            errors.extend(rules.errors(&path, &read, schema, is_unchanged));
         }
         errors
     }
@@ -288,5 +289,50 @@ mod tests {
                 "s.openAPIV3Schema.properties[x].type: Unsupported value: \"list\": supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"",
             ]
         );
+    }
+
+    #[test]
+    fn rules_are_checked_where_and_below_which_nothing_is_wrong() {
+        let keyword = "s.openAPIV3Schema.x-kubernetes-map-type: Unsupported value: \"x\": supported values: \"atomic\", \"granular\"";
+        let ruled = |kind: &str, rule: &str| json!({"type": kind, "x-kubernetes-validations": [{"rule": rule}]});
+        let wrong_below = json!({"type": "object", "properties": {"y": {"type": "object", "x-kubernetes-map-type": "x"}},
+            "x-kubernetes-validations": [{"rule": "1"}]});
+        for (x, field, why) in [
+            (
+                ruled("string", "self == oldSelf"),
+                "properties[x].x-kubernetes-validations[0].rule",
+                "oldSelf cannot be used on the uncorrelatable portion of the schema within s.openAPIV3Schema",
+            ),
+            (
+                ruled("string", "1"),
+                "properties[x].x-kubernetes-validations[0].rule",
+                "cel expression must evaluate to a bool",
+            ),
+            (
+                ruled("string", "self +"),
+                "properties[x].x-kubernetes-validations[0].rule",
+                "compilation failed: ERROR: <input>:1:7: ",
+            ),
+            (
+                wrong_below,
+                "properties[x].properties[y].x-kubernetes-map-type",
+                "Unsupported value: ",
+            ),
+        ] {
+            let schema = version(
+                json!({"type": "object", "x-kubernetes-map-type": "x", "properties": {"x": x},
+                "x-kubernetes-validations": [{"rule": "self +"}]}),
+            );
+            let said = said(&schema, None);
+            assert_eq!(said.len(), 2, "{said:?}");
+            assert!(said.contains(&keyword.to_owned()), "{said:?}");
+            let is_other = |it: &&String| it.starts_with(&format!("s.openAPIV3Schema.{field}: "));
+            assert!(
+                said.iter()
+                    .find(is_other)
+                    .is_some_and(|it| it.contains(why)),
+                "{said:?}"
+            );
+        }
     }
 }
