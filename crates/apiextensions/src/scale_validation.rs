@@ -3,7 +3,8 @@
 //! Follows `ValidateScaleSpec` and `ValidateScaleStatus` of apiextensions-apiserver. A schema need not say anything of
 //! these fields.
 
-use ringwatch_apimachinery::FieldError;
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
+use ringwatch_apimachinery::{FieldError, go_text};
 use ringwatch_registry::ScalePaths;
 use serde_json::Value;
 
@@ -67,23 +68,20 @@ fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
 }
 
 fn wrong_type(path: &str, value: &Value, expected: &str) -> String {
-    let (shown, kind) = go(value);
+    let (shown, kind) = (go_text::words(value, ERROR_BYTES_MAX), go_type(value));
     format!(".{path} accessor error: {shown} is of the type {kind}, expected {expected}")
 }
 
-/// Returns a value as `%v` of Go shows it, and its type in Go. What is in lists and maps is left out, which clients
-/// choose the length of.
-fn go(value: &Value) -> (String, &'static str) {
+/// Returns the type of a value in Go.
+fn go_type(value: &Value) -> &'static str {
     match value {
-        Value::Null => ("<nil>".to_owned(), "<nil>"),
-        Value::Bool(it) => (it.to_string(), "bool"),
-        Value::Number(it) if it.is_i64() => (it.to_string(), "int64"),
-        Value::Number(it) => (it.to_string(), "float64"),
-        Value::String(it) => (it.clone(), "string"),
-        Value::Array(it) if it.is_empty() => ("[]".to_owned(), "[]interface {}"),
-        Value::Array(_) => ("[...]".to_owned(), "[]interface {}"),
-        Value::Object(it) if it.is_empty() => ("map[]".to_owned(), "map[string]interface {}"),
-        Value::Object(_) => ("map[...]".to_owned(), "map[string]interface {}"),
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(it) if it.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 
@@ -124,9 +122,9 @@ mod tests {
                 ],
             ),
             (
-                json!({"spec": [], "status": {"replicas": null}}),
+                json!({"spec": ["a", 1], "status": {"replicas": null}}),
                 vec![
-                    ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: [] is of the type []interface {}, expected map[string]interface{}",
+                    ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: [a 1] is of the type []interface {}, expected map[string]interface{}",
                     ".status.replicas: Invalid value: 0: .status.replicas accessor error: <nil> is of the type <nil>, expected int64",
                 ],
             ),
