@@ -56,6 +56,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                 Generic::with_status()
                     .part("status", validation::status())
                     .verbatim()
+                    .told_if_empty(&["spec.versions"])
                     .defaults(defaults::DEFINITION)
                     .hooks(Definitions)
                     .initial_status(status)
@@ -154,9 +155,13 @@ impl KindHooks for Definitions {
 
     fn to_stored(&self, mut object: Value) -> Value {
         each_version(&mut object, |version| {
+            let status = version.get("subresources").and_then(|it| it.get("status"));
+            let has_status = status.is_some_and(|it| !it.is_null());
             let schema = version.get_mut("schema");
             let schema = schema.and_then(|it| it.get_mut("openAPIV3Schema"));
-            schema.into_iter().for_each(schema_form::drop_empty);
+            if let Some(schema) = schema {
+                schema_form::drop_empty(schema, has_status);
+            }
         });
         gather(&mut object);
         if let Some(webhook) = remove(&mut object, "spec.conversion.webhook") {

@@ -144,6 +144,10 @@ mod tests {
                 ],
             ),
             (
+                object("dependencies", json!({})),
+                vec!["not.dependencies: Forbidden: dependencies is not supported"],
+            ),
+            (
                 object("dependencies", json!({"a": ["b"], "k": {"id": "x"}})),
                 vec![
                     "not.dependencies: Forbidden: dependencies is not supported",

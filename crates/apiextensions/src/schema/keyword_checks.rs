@@ -145,7 +145,9 @@ impl<'w> KeywordWalk<'w> {
             self.forbid("default", &format!("must not be set {why}"));
         }
         for name in UNSUPPORTED {
-            if says(schema, name) {
+            // Here Go asks if there is a map, and elsewhere if there is something in it.
+            let is_map = name == "dependencies" && present(schema, name).is_some();
+            if is_map || says(schema, name) {
                 self.forbid(name, &format!("{name} is not supported"));
             }
         }

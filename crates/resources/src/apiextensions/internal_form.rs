@@ -107,9 +107,9 @@ pub(super) fn schema(schema: &Value) -> String {
 }
 
 /// Returns the versions of a definition in JSON, as much of them as is told.
-pub(super) fn versions(versions: &[Value]) -> String {
+pub(super) fn versions(versions: Option<&Vec<Value>>) -> String {
     let mut writer = DefinitionWriter::default();
-    writer.list(versions, DefinitionWriter::version);
+    writer.list(versions.map(Vec::as_slice), DefinitionWriter::version);
     writer.text
 }
 
@@ -136,32 +136,34 @@ impl DefinitionWriter {
         }
     }
 
-    /// Writes a list, or null if it is empty.
-    fn list(&mut self, items: &[Value], write: fn(&mut Self, &Value)) {
-        if items.is_empty() {
+    /// Writes a list, or null if there is none.
+    fn list(&mut self, items: Option<&[Value]>, write: fn(&mut Self, &Value)) {
+        let Some(items) = items else {
             return self.write("null");
-        }
+        };
+        self.write("[");
         for (place, item) in items.iter().enumerate() {
             if self.is_full() {
                 return;
             }
-            self.write(if place == 0 { "[" } else { "," });
+            self.write(if place == 0 { "" } else { "," });
             write(self, item);
         }
         self.write("]");
     }
 
     fn named(&mut self, named: Option<&Map<String, Value>>, write: fn(&mut Self, &Value)) {
-        let Some(named) = named.filter(|it| !it.is_empty()) else {
+        let Some(named) = named else {
             return self.write("null");
         };
+        self.write("{");
         let mut names: Vec<&String> = named.keys().collect();
         names.sort();
         for (place, name) in names.into_iter().enumerate() {
             if self.is_full() {
                 return;
             }
-            self.write(if place == 0 { "{" } else { "," });
+            self.write(if place == 0 { "" } else { "," });
             self.value(&json!(name));
             self.write(":");
             write(self, &named[name]);
@@ -189,16 +191,15 @@ impl DefinitionWriter {
     }
 
     fn member(&mut self, value: Option<&Value>, form: MemberForm) {
-        let null = Value::Null;
-        let said = value.unwrap_or(&null);
-        let items = said.as_array().map_or(&[][..], Vec::as_slice);
+        let items = value.and_then(Value::as_array).map(Vec::as_slice);
+        let named = value.and_then(Value::as_object);
         match (form, value) {
             (Text, None) => self.write("\"\""),
             (Flag, None) => self.write("false"),
             (Schemas, _) => self.list(items, Self::schema),
             (Rules, _) => self.list(items, Self::rule),
-            (NamedSchemas, _) => self.named(said.as_object(), Self::schema),
-            (Dependencies, _) => self.named(said.as_object(), Self::dependency),
+            (NamedSchemas, _) => self.named(named, Self::schema),
+            (Dependencies, _) => self.named(named, Self::dependency),
             (_, None) => self.write("null"),
             (Text | Flag | Any, Some(value)) => self.value(value),
             (Schema, Some(value)) => self.schema(value),
@@ -227,11 +228,8 @@ impl DefinitionWriter {
         }
         self.write(&format!(",\"{list}\":"));
         match value.as_array() {
-            // An empty list is not null here.
-            Some(items) if items.is_empty() => self.write("[]"),
             Some(_) if list == "Property" => self.value(value),
-            Some(items) => self.list(items, Self::schema),
-            None => self.write("null"),
+            items => self.list(items.map(Vec::as_slice), Self::schema),
         }
         self.write("}");
     }
@@ -266,7 +264,7 @@ impl DefinitionWriter {
         self.subresources(version.get("subresources").unwrap_or(&Value::Null));
         let items = |name: &str| {
             let items = version.get(name).and_then(Value::as_array);
-            items.map_or(&[][..], Vec::as_slice)
+            items.map(Vec::as_slice)
         };
         self.write(",\"AdditionalPrinterColumns\":");
         self.list(items("additionalPrinterColumns"), Self::column);
@@ -353,15 +351,16 @@ mod tests {
         let version = json!({"name": "v1", "storage": true, "subresources": {"status": {}},
             "additionalPrinterColumns": [{"name": "A", "type": "date", "JSONPath": ".a"}]});
         assert_eq!(
-            versions(&[version]),
+            versions(Some(&vec![version])),
             r#"[{"Name":"v1","Served":false,"Storage":true,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":{"Status":{},"Scale":null},"AdditionalPrinterColumns":[{"Name":"A","Type":"date","Format":"","Description":"","Priority":0,"JSONPath":".a"}],"SelectableFields":null}]"#
         );
-        assert_eq!(versions(&[]), "null");
+        assert_eq!(versions(Some(&Vec::new())), "[]");
+        assert_eq!(versions(None), "null");
     }
 
     #[test]
     fn no_more_is_shown_than_is_told() {
         let many = vec![json!({"schema": {"openAPIV3Schema": {}}}); 10_000];
-        assert!(versions(&many).len() < ERROR_BYTES_MAX + (4 << 10));
+        assert!(versions(Some(&many)).len() < ERROR_BYTES_MAX + (4 << 10));
     }
 }

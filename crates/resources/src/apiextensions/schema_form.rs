@@ -1,5 +1,7 @@
-//! The form in which schemas of definitions are stored: without members that say nothing, as Go's encoder writes them.
+//! The form in which schemas of definitions are stored: without members that say nothing, and with numbers as Go's
+//! encoder writes them.
 
+use ringwatch_apimachinery::numbers;
 use serde_json::{Map, Value};
 
 /// Members with one schema, or with several in a list.
@@ -22,11 +24,12 @@ const NAMED_SCHEMAS: [&str; 4] = [
 ];
 
 /// Members of which a zero, an empty text or an empty list says something else than none: pointers in Go.
-const POINTERS: [&str; 19] = [
+const POINTERS: [&str; 20] = [
     "$ref",
     "additionalItems",
     "additionalProperties",
     "default",
+    "dependencies",
     "example",
     "externalDocs",
     "items",
@@ -47,16 +50,52 @@ const POINTERS: [&str; 19] = [
 /// Members that are flags, and pointers as well.
 const FLAGS: [&str; 2] = ["x-kubernetes-preserve-unknown-fields", "optionalOldSelf"];
 
-/// Removes what says nothing from a schema and those in it, such as `required: []`. Follows the tags of
-/// `JSONSchemaProps`.
-pub(super) fn drop_empty(schema: &mut Value) {
+/// Members with values that Go decodes.
+const WITH_VALUES: [&str; 3] = ["default", "enum", "example"];
+
+/// Members that are floats in Go.
+const FLOATS: [&str; 3] = ["maximum", "minimum", "multipleOf"];
+
+/// Members of which an empty list or map is forbidden at the root of a schema out of whose object the status is read.
+const TOLD_AT_ROOT: [&str; 7] = [
+    "allOf",
+    "anyOf",
+    "definitions",
+    "enum",
+    "oneOf",
+    "patternProperties",
+    "x-kubernetes-list-map-keys",
+];
+
+/// Removes what says nothing from the schema of a version, which may have a status, and from those in it, such as
+/// `required: []`, and writes numbers as `1000` that were sent as `1000.0`. Follows the tags of `JSONSchemaProps`. What
+/// is forbidden even if it is empty is left to validation.
+pub(super) fn drop_empty(schema: &mut Value, has_status: bool) {
     let Value::Object(members) = schema else {
         return;
     };
+    let is_told = |(name, value): (&String, &Value)| {
+        let is_empty = value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(Map::is_empty);
+        (has_status && is_empty && TOLD_AT_ROOT.contains(&name.as_str()))
+            .then(|| (name.clone(), value.clone()))
+    };
+    let told: Vec<_> = members.iter().filter_map(is_told).collect();
+    drop_empty_members(members);
+    members.extend(told);
+}
+
+fn drop_empty_of(schema: &mut Value) {
+    if let Value::Object(members) = schema {
+        drop_empty_members(members);
+    }
+}
+
+fn drop_empty_members(members: &mut Map<String, Value>) {
     for name in SCHEMAS {
         match members.get_mut(name) {
-            Some(Value::Array(schemas)) => schemas.iter_mut().for_each(drop_empty),
-            Some(schema) => drop_empty(schema),
+            Some(Value::Array(schemas)) => schemas.iter_mut().for_each(drop_empty_of),
+            Some(schema) => drop_empty_of(schema),
             None => {}
         }
     }
@@ -65,7 +104,7 @@ pub(super) fn drop_empty(schema: &mut Value) {
         schemas
             .into_iter()
             .flat_map(Map::values_mut)
-            .for_each(drop_empty);
+            .for_each(drop_empty_of);
     }
     let rules = members.get_mut("x-kubernetes-validations");
     for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {
@@ -76,7 +115,24 @@ pub(super) fn drop_empty(schema: &mut Value) {
     if let Some(Value::Object(documents)) = members.get_mut("externalDocs") {
         documents.retain(|name, value| says_something(name, value));
     }
-    members.retain(|name, value| says_something(name, value));
+    for name in WITH_VALUES {
+        members
+            .get_mut(name)
+            .into_iter()
+            .for_each(numbers::normalize);
+    }
+    for name in FLOATS {
+        if let Some(float) = members.get_mut(name).filter(|it| it.is_number()) {
+            *float = float.as_f64().map_or(Value::Null, Value::from);
+            numbers::normalize(float);
+        }
+    }
+    let is_list = members.get("type").is_some_and(|it| it == "array");
+    members.retain(|name, value| {
+        // Items that are no schema are written as null, and must be one in a list.
+        let no_items = name == "items" && !is_list && value.as_array().is_some_and(Vec::is_empty);
+        says_something(name, value) && !no_items
+    });
 }
 
 fn says_something(name: &str, value: &Value) -> bool {
@@ -117,15 +173,53 @@ mod tests {
             both[name] = value.clone();
         }
         let mut found = both.clone();
-        drop_empty(&mut found);
+        drop_empty(&mut found, false);
         assert_eq!(found, said);
         let around = |inner: &Value| {
             json!({"items": inner, "additionalProperties": inner, "not": inner, "allOf": [inner],
                 "properties": {"a": inner}, "patternProperties": {"b": inner}})
         };
         let mut found = around(&around(&both));
-        drop_empty(&mut found);
+        drop_empty(&mut found, false);
         assert_eq!(found, around(&around(&said)));
+    }
+
+    #[test]
+    fn numbers_are_as_go_writes_them() {
+        let numbers = |number: &str| -> Value {
+            let schema = format!(
+                r#"{{"maximum":{number},"minimum":{number},"multipleOf":{number},"default":{{"a":[{number}]}},
+                    "enum":[{number}],"example":{number}}}"#
+            );
+            let schema = format!(r#"{{"anyOf":[{schema}],"properties":{{"a":{schema}}}}}"#);
+            serde_json::from_str(&schema).expect("a schema")
+        };
+        let mut found = numbers("1000.0");
+        drop_empty(&mut found, false);
+        assert_eq!(found.to_string(), numbers("1000").to_string());
+        let mut found = json!({"maximum": i64::MAX, "default": i64::MAX});
+        drop_empty(&mut found, false);
+        let rounded = 9_223_372_036_854_776_000_u64;
+        assert_eq!(found, json!({"maximum": rounded, "default": i64::MAX}));
+    }
+
+    #[test]
+    fn what_is_forbidden_even_if_it_is_empty_stays() {
+        let inner = json!({"dependencies": {}, "enum": [], "items": []});
+        let list = json!({"type": "array", "items": []});
+        let schema =
+            json!({"enum": [], "definitions": {}, "required": [], "not": inner, "items": list});
+        for (has_status, kept) in [
+            (false, json!({"not": {"dependencies": {}}, "items": list})),
+            (
+                true,
+                json!({"enum": [], "definitions": {}, "not": {"dependencies": {}}, "items": list}),
+            ),
+        ] {
+            let mut found = schema.clone();
+            drop_empty(&mut found, has_status);
+            assert_eq!(found, kept);
+        }
     }
 
     #[test]
@@ -134,7 +228,7 @@ mod tests {
             {"rule": "", "message": "", "messageExpression": "", "fieldPath": "", "reason": "",
                 "optionalOldSelf": false},
             {"rule": "true", "reason": null, "optionalOldSelf": null}]});
-        drop_empty(&mut schema);
+        drop_empty(&mut schema, false);
         let rules = json!([{"rule": "", "reason": "", "optionalOldSelf": false}, {"rule": "true"}]);
         assert_eq!(
             schema,

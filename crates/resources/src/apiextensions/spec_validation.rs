@@ -48,7 +48,7 @@ pub(super) fn spec_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError
         let schema = get(version, "schema.openAPIV3Schema");
         let has_status = statuses.of_version(name);
         errors.extend(schemas.errors(schema, &format!("{path}.schema"), has_status, name));
-        errors.extend(fresh(version_errors(version, common, &path)));
+        errors.extend(fresh(version_errors(version, &path)));
         let bytes = errors[first..].iter();
         told_bytes += bytes
             .map(|it| it.field.len() + it.detail.len())
@@ -109,7 +109,8 @@ fn versions_errors(object: &Value) -> Vec<FieldError> {
     let mut names = BTreeSet::new();
     let is_unique = versions.iter().all(|it| names.insert(text(it, "name")));
     let wrong = |why: &str| {
-        let detail = format!("{}: {why}", internal_form::versions(versions));
+        let shown = get(object, "spec.versions").and_then(Value::as_array);
+        let detail = format!("{}: {why}", internal_form::versions(shown));
         FieldError::new(FieldErrorKind::Invalid, "spec.versions", detail)
     };
     let mut errors = Vec::new();

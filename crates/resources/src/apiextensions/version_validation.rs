@@ -31,25 +31,20 @@ const WARNING_BYTES_MAX: usize = 256;
 /// Returns the errors of the parts that definitions of earlier releases could have wrong: deprecation warnings,
 /// subresources, columns and selectable fields.
 pub(super) fn part_errors(object: &Value) -> Vec<FieldError> {
-    let common = get(object, "spec.validation.openAPIV3Schema");
     let mut errors = Vec::new();
     for (place, version) in list(object, "spec.versions").iter().enumerate() {
         let path = format!("spec.versions[{place}]");
         errors.extend(warning_errors(version, &path));
-        errors.extend(version_errors(version, common, &path));
+        errors.extend(version_errors(version, &path));
     }
     errors.extend(shared_errors(object));
     errors
 }
 
-/// Returns the errors of the subresources, columns and selectable fields of a version beside the common schema.
-pub(super) fn version_errors(
-    version: &Value,
-    common: Option<&Value>,
-    path: &str,
-) -> Vec<FieldError> {
-    // kube-apiserver refuses these beside a schema that all versions have in common, since it moves only the schema.
-    let schema = get(version, "schema.openAPIV3Schema").or(common);
+/// Returns the errors of the subresources, columns and selectable fields of a version. Its selectable fields need a
+/// schema of its own: they are refused beside one that all versions have in common.
+pub(super) fn version_errors(version: &Value, path: &str) -> Vec<FieldError> {
+    let schema = get(version, "schema.openAPIV3Schema");
     let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
     holder_errors(version, schema, why, path)
 }
@@ -408,7 +403,8 @@ mod tests {
     #[test]
     fn selectable_fields_need_a_schema() {
         let fields = json!([{"jsonPath": ".spec.size"}]);
-        let own = json!({"spec": {"versions": [{"name": "v1", "selectableFields": fields}]}});
+        let own = json!({"spec": {"versions": [{"name": "v1", "selectableFields": fields}],
+            "validation": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}});
         let shared = json!({"spec": {"versions": [{"name": "v1"}], "selectableFields": fields}});
         for (object, field, why) in [
             (
