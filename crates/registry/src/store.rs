@@ -31,7 +31,8 @@ use serde_json::Value;
 
 pub use self::admit::SubresourceCall;
 pub use self::incoming::{
-    admitted_to_storage_version, ensure_namespace, to_storage_version, wipe_system_fields,
+    admitted_to_storage_version, ensure_namespace, normalize_sent_metadata, to_storage_version,
+    wipe_system_fields,
 };
 use ringwatch::meta::Object;
 use ringwatch::storage::Interface;
@@ -60,6 +61,12 @@ pub trait UpdatedObject: Send {
 
     /// Returns the uid that the current object must have: that in the body of a PUT.
     fn precondition_uid(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns the resource version that the current object must have, where another one fails at once: that of a
+    /// binding.
+    fn precondition_resource_version(&self) -> Option<String> {
         None
     }
 

@@ -28,9 +28,7 @@ pub(crate) async fn bind(
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let resource = call.store.resource();
     let mut binding = call.decode(&content, &resource.group_version, "Binding", &params)?;
-    call.store
-        .ensure_namespace(call.namespace(), &mut binding)
-        .map_err(|error| call.fail(error))?;
+    posted::place(call, &mut binding)?;
     let name = pod_name(call, &binding)?;
     check_target(&binding)?;
     posted::admit(call, &name, &mut binding, params.dry_run).await?;
@@ -116,6 +114,11 @@ impl UpdatedObject for Bound {
     fn precondition_uid(&self) -> Option<String> {
         let uid = self.binding.pointer("/metadata/uid")?.as_str();
         uid.map(str::to_owned)
+    }
+
+    fn precondition_resource_version(&self) -> Option<String> {
+        let version = self.binding.pointer("/metadata/resourceVersion")?.as_str();
+        version.map(str::to_owned)
     }
 }
 

@@ -37,9 +37,7 @@ pub(crate) async fn evict(
     let params = WriteParams::read(call.query, WriteKind::Create)?;
     let version = GroupVersion::new("policy", "v1");
     let mut eviction = call.decode(&content, &version, "Eviction", &params)?;
-    call.store
-        .ensure_namespace(call.namespace(), &mut eviction)
-        .map_err(|error| call.fail(error))?;
+    posted::place(call, &mut eviction)?;
     let name = eviction.pointer("/metadata/name").and_then(Value::as_str);
     if name != Some(call.name()) {
         return Err(Failure::bad_request(

@@ -3,6 +3,7 @@
 use http::{Response, StatusCode};
 use ringwatch::meta::{Status, StatusDetails};
 use ringwatch_http::ResponseBody;
+use ringwatch_registry::store::normalize_sent_metadata;
 use ringwatch_registry::{Operation, SubresourceCall};
 use serde_json::Value;
 
@@ -10,6 +11,17 @@ use crate::call::Call;
 use crate::errors::Failure;
 use crate::negotiation::Output;
 use crate::response;
+
+/// Sets the namespace of what is posted to that of the request, and gives its metadata the form of their type.
+///
+/// # Errors
+/// 400 if it says that it belongs to another namespace.
+pub(super) fn place(call: &Call<'_>, posted: &mut Value) -> Result<(), Failure> {
+    let placed = call.store.ensure_namespace(call.namespace(), posted);
+    placed.map_err(|error| call.fail(error))?;
+    normalize_sent_metadata(&call.context, posted);
+    Ok(())
+}
 
 /// Passes what is posted, for the object of a name, to admission, which may change it.
 ///

@@ -12,7 +12,9 @@ use ringwatch_authentication::Authenticator;
 use ringwatch_authorization::Authorizer;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_offload::{Work, offload};
-use ringwatch_registry::store::{ensure_namespace, to_storage_version, wipe_system_fields};
+use ringwatch_registry::store::{
+    ensure_namespace, normalize_sent_metadata, to_storage_version, wipe_system_fields,
+};
 use ringwatch_registry::{RequestContext, Resource, Verb};
 use serde_json::{Value, json};
 
@@ -107,6 +109,7 @@ async fn answer(review: &Review<'_>, version: &str, object: Value) -> Result<Val
     let mut object = to_storage_version(review.resource, object)?;
     wipe_system_fields(&mut object);
     ensure_namespace(review.resource, review.namespace, &mut object)?;
+    normalize_sent_metadata(context, &mut object);
     note_manager(context, version, &mut object);
     let status = match review.resource.kind.as_str() {
         "SelfSubjectReview" => {

@@ -16,6 +16,7 @@ use ringwatch_apimachinery::validation::{validate_kube_finalizers, validate_obje
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, NameRule, selector_text};
 use ringwatch_apply::Manager;
 use ringwatch_http::{RequestBody, ResponseBody};
+use ringwatch_registry::store::normalize_sent_metadata;
 use ringwatch_registry::{Operation, SubresourceCall};
 use ringwatch_registry::{
     RequestContext, Resource, ScalePaths, SelectorForm, Store, UpdatedObject,
@@ -96,10 +97,11 @@ pub(crate) async fn update_scale(
 ) -> Result<Response<ResponseBody>, Failure> {
     let content = call.read_body(body, REVIEW_BYTES_MAX).await?;
     let params = WriteParams::read(call.query, WriteKind::Update)?;
-    let scale = call
+    let mut scale = call
         .decode(&content, &scale_version(), SCALE.2, &params)
         .map_err(|failure| undecodable(failure, call.store.resource().is_custom()))?;
     check_name(call, &scale)?;
+    normalize_sent_metadata(&call.context, &mut scale);
     write(call, Change::Replace(scale), &params).await
 }
 

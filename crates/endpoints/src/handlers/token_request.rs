@@ -2,6 +2,7 @@
 
 use http::{Response, StatusCode};
 use jiff::Timestamp;
+use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch::storage::GetOptions;
 use ringwatch_apimachinery::accessor::normalize;
@@ -53,9 +54,11 @@ async fn answer(
 ) -> Result<(), Failure> {
     let fail = |error| call.fail(error);
     normalize(request, "v1", KIND).map_err(fail)?;
-    call.store
-        .ensure_namespace(call.namespace(), request)
-        .map_err(fail)?;
+    let kind = codec::kind(version, KIND);
+    if let (Some(kind), Some(members)) = (kind, request.as_object_mut()) {
+        codec::canonicalize(kind, members);
+    }
+    posted::place(call, request)?;
     check_metadata(call, request).map_err(fail)?;
     let account = found(call, call.store, call.namespace(), call.name()).await?;
     let seconds = match &request["spec"]["expirationSeconds"] {

@@ -71,6 +71,7 @@ impl Store {
             dry_run: call.dry_run,
         };
         self.ask_to_admit(&request, object).await?;
+        deduplicate_owners(context, AFTER_ADMISSION, object);
         self.ask_to_validate(&request, object).await
     }
 

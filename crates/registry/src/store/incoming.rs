@@ -205,6 +205,15 @@ pub(super) fn fill_system_fields(context: &RequestContext, object: &mut Value) {
     set(object, "uid", uuid::Uuid::new_v4().to_string());
 }
 
+/// Gives the metadata of an object that a client has sent, and that is not stored itself, the form that Go's type
+/// writes, and removes repeated owners, of which the client is warned.
+pub fn normalize_sent_metadata(context: &RequestContext, object: &mut Value) {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        codec::canonicalize_metadata(metadata);
+    }
+    deduplicate_owners(context, "", object);
+}
+
 /// Removes repeated owners, and warns the client, with what happened before.
 pub(super) fn deduplicate_owners(context: &RequestContext, before: &str, object: &mut Value) {
     let Some(owners) = object["metadata"]["ownerReferences"].as_array() else {

@@ -72,7 +72,7 @@ impl Store {
         let may_create = self.strategy().allow_create_on_update() || options.force_allow_create;
         let preconditions = Preconditions {
             uid: updated.precondition_uid(),
-            resource_version: None,
+            resource_version: updated.precondition_resource_version(),
         };
         let storage_options = storage::UpdateOptions {
             ignore_not_found: may_create && context.subresource.is_empty(),

@@ -102,14 +102,14 @@ async fn bind(cluster: &Cluster, pod: &Value) {
             "target": {"kind": "Node", "name": "n1"}})
     };
     let to_node = format!("{path}/binding");
-    let other = scheduler
-        .post(&to_node, &binding(name(pod), &json!("other")))
-        .await;
-    assert_eq!(
-        (other.code, &other.body["reason"]),
-        (409, &json!("Conflict"))
-    );
     let right = binding(name(pod), &pod["metadata"]["uid"]);
+    for (member, value) in [("uid", "other"), ("resourceVersion", "1")] {
+        let mut wrong = right.clone();
+        wrong["metadata"][member] = json!(value);
+        let refused = scheduler.post(&to_node, &wrong).await;
+        let found = (refused.code, &refused.body["reason"]);
+        assert_eq!(found, (409, &json!("Conflict")), "{member}");
+    }
     scheduler.post(&to_node, &right).await.object();
     let bound = admin.get(&path).await.object();
     assert_eq!(bound["spec"]["nodeName"], "n1");

@@ -33,6 +33,16 @@ const ENTRY_MEMBERS: [&str; 7] = [
     "subresource",
 ];
 
+/// The members of a reference to an owner.
+const OWNER_MEMBERS: [&str; 6] = [
+    "apiVersion",
+    "kind",
+    "name",
+    "uid",
+    "controller",
+    "blockOwnerDeletion",
+];
+
 /// Returns the error in the metadata of a review, which has none but managed fields and, of a local one, a namespace.
 pub(super) fn metadata_error(review: &Value, is_local: bool) -> Option<FieldError> {
     let metadata = review.get("metadata")?.as_object()?;
@@ -54,18 +64,17 @@ pub(super) fn metadata_error(review: &Value, is_local: bool) -> Option<FieldErro
         "must be empty"
     };
     found.then(|| {
-        let entry = |entry: &Value| in_order(entry, &ENTRY_MEMBERS, &Value::to_string);
-        let shown = in_order(
-            &review["metadata"],
-            &METADATA_MEMBERS,
-            &|value| match value {
-                Value::Array(entries) if entries.iter().all(|it| it.get("manager").is_some()) => {
-                    let entries: Vec<String> = entries.iter().map(entry).collect();
-                    format!("[{}]", entries.join(","))
-                }
-                other => other.to_string(),
-            },
-        );
+        let items = |items: &Value, names: &[&str]| {
+            let items = items.as_array().into_iter().flatten();
+            let items = items.map(|it| in_order(it, names, &|_, value| value.to_string()));
+            format!("[{}]", items.collect::<Vec<_>>().join(","))
+        };
+        let metadata = &review["metadata"];
+        let shown = in_order(metadata, &METADATA_MEMBERS, &|name, value| match name {
+            "ownerReferences" => items(value, &OWNER_MEMBERS),
+            "managedFields" => items(value, &ENTRY_MEMBERS),
+            _ => value.to_string(),
+        });
         FieldError::new(
             FieldErrorKind::Invalid,
             "metadata",
@@ -75,10 +84,10 @@ pub(super) fn metadata_error(review: &Value, is_local: bool) -> Option<FieldErro
 }
 
 /// Returns an object as JSON, with its members in the order of Go's fields.
-fn in_order(object: &Value, names: &[&str], text: &dyn Fn(&Value) -> String) -> String {
+fn in_order(object: &Value, names: &[&str], text: &dyn Fn(&str, &Value) -> String) -> String {
     let members = names.iter().filter_map(|name| {
         let value = object.get(name).filter(|value| !value.is_null())?;
-        Some(format!("{name:?}:{}", text(value)))
+        Some(format!("{name:?}:{}", text(name, value)))
     });
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
@@ -93,12 +102,12 @@ mod tests {
     fn metadata_is_shown_in_the_order_of_gos_fields() {
         let entry =
             json!({"apiVersion": "v1", "fieldsV1": {"f:spec": {}}, "manager": "m", "time": null});
-        let review =
-            json!({"metadata": {"managedFields": [entry], "labels": {"a": "b"}, "name": "x"}});
+        let review = json!({"metadata": {"managedFields": [entry], "labels": {"a": "b"}, "name": "x",
+                "ownerReferences": [{"blockOwnerDeletion": false, "kind": "A", "uid": "u"}]}});
         let error = metadata_error(&review, false).expect("metadata");
         assert_eq!(
             error.message(),
-            "Invalid value: {\"name\":\"x\",\"labels\":{\"a\":\"b\"},\"managedFields\":[{\"manager\":\"m\",\"apiVersion\":\"v1\",\"fieldsV1\":{\"f:spec\":{}}}]}: must be empty"
+            "Invalid value: {\"name\":\"x\",\"labels\":{\"a\":\"b\"},\"ownerReferences\":[{\"kind\":\"A\",\"uid\":\"u\",\"blockOwnerDeletion\":false}],\"managedFields\":[{\"manager\":\"m\",\"apiVersion\":\"v1\",\"fieldsV1\":{\"f:spec\":{}}}]}: must be empty"
         );
         assert!(metadata_error(&json!({"metadata": {"managedFields": []}}), false).is_none());
     }
