@@ -1,8 +1,8 @@
 //! Normalises an object as Go does by decoding it into its types and encoding it again.
 //!
 //! In Go, a field that is not a pointer and has its zero value is the same as an absent one: defaults apply to it, and
-//! clients that send protobuf send all such strings, numbers and booleans. A quantity is a number in Go and a time a
-//! second, whatever their notation. So [`canonicalize`] removes zero fields, so that defaults apply to them, and
+//! clients that send protobuf send all such strings, numbers and booleans. A quantity is a number in Go, whatever its
+//! notation, and a time has one form. So [`canonicalize`] removes zero fields, so that defaults apply to them, and
 //! normalises quantities and times. Go writes some zero fields; [`complete`] adds those again. After both, two objects
 //! differ only where Go's values differ.
 //!
@@ -110,7 +110,8 @@ fn canonicalize_members(message: &'static Message, object: &mut Map<String, Valu
                 }
             }
             Shape::Quantity => quantity::canonicalize(value),
-            Shape::Time => time::canonicalize(value),
+            Shape::Time => time::canonicalize(value, false),
+            Shape::MicroTime => time::canonicalize(value, true),
             _ => {}
         });
         !vanishes(field, value) || tells_empty(message, value)

@@ -23,6 +23,9 @@ const ZERO: &str = "0001-01-01T00:00:00Z";
 /// The text of a time in whole seconds, such as `2006-01-02T15:04:05Z`.
 pub(super) type Text = [u8; 20];
 
+/// The bytes of the text of a time in microseconds, such as `2006-01-02T15:04:05.000000Z`.
+const MICROS_BYTES: usize = size_of::<Text>() + 7;
+
 /// Formats a time in whole seconds.
 ///
 /// # Errors
@@ -57,8 +60,9 @@ pub(super) fn micros(seconds: i64, nanos: i32) -> Result<String, WireError> {
     Ok(format!("{text}.{micros:06}Z"))
 }
 
-/// Writes a time in whole seconds and UTC, whatever zone and fraction it was written with. Go's zero time is null.
-pub(super) fn canonicalize(value: &mut Value) {
+/// Writes a time as Go does, in UTC and without the parts of its last digit. Go's zero time is null, and what is no time
+/// stays.
+pub(super) fn canonicalize(value: &mut Value, with_micros: bool) {
     let Value::String(text) = value else {
         return;
     };
@@ -66,13 +70,23 @@ pub(super) fn canonicalize(value: &mut Value) {
         *value = Value::Null;
         return;
     }
+    let length = if with_micros {
+        MICROS_BYTES
+    } else {
+        size_of::<Text>()
+    };
     // Nearly all times are as this server has written them.
-    if text.len() == Text::default().len() && text.ends_with('Z') {
+    if text.len() == length && text.ends_with('Z') {
         return;
     }
-    let whole = parse(text).and_then(|(seconds, _)| self::seconds(seconds).ok());
-    if let Some(whole) = whole {
-        *text = String::from_utf8_lossy(&whole).into_owned();
+    let written = parse(text).and_then(|(whole, nanos)| match with_micros {
+        true => micros(whole, nanos).ok(),
+        false => seconds(whole)
+            .ok()
+            .map(|text| String::from_utf8_lossy(&text).into_owned()),
+    });
+    if let Some(written) = written {
+        *text = written;
     }
 }
 
@@ -147,6 +161,31 @@ mod tests {
         assert_eq!(seconds(-100_000_000_000), Err(WireError::TimeOutOfRange));
         assert_eq!(seconds(i64::MIN), Err(WireError::TimeOutOfRange));
         assert_eq!(micros(i64::MAX, i32::MAX), Err(WireError::TimeOutOfRange));
+    }
+
+    #[test]
+    fn times_have_one_form() {
+        for (text, with_micros, expected) in [
+            ("2020-01-01T01:00:00+01:00", false, "2020-01-01T00:00:00Z"),
+            ("2020-01-01T00:00:00.999Z", false, "2020-01-01T00:00:00Z"),
+            ("1969-12-31T23:59:59.5Z", false, "1969-12-31T23:59:59Z"),
+            ("2020-01-01T00:00:00Z", false, "2020-01-01T00:00:00Z"),
+            (
+                "2020-01-01T00:00:00.1234567Z",
+                true,
+                "2020-01-01T00:00:00.123456Z",
+            ),
+            (
+                "2020-01-01T01:00:00.000000+01:00",
+                true,
+                "2020-01-01T00:00:00.000000Z",
+            ),
+            ("bogus", false, "bogus"),
+        ] {
+            let mut value = Value::from(text);
+            canonicalize(&mut value, with_micros);
+            assert_eq!(value, expected);
+        }
     }
 
     #[test]
