@@ -48,6 +48,7 @@ mod time;
 mod transcode;
 mod typed;
 mod unknown_fields;
+mod value_type;
 mod whole_object;
 pub mod wire;
 
@@ -67,5 +68,9 @@ pub use presence::{Presence, RequiredValue};
 pub use quantity::{QuantityFamily, quantity_text};
 pub use stored_fields::StoredFields;
 pub use tables::kind;
-pub use typed::{TypeError, base64, check_merged_types, check_metadata, check_types};
+pub use typed::{
+    ConversionError, TypeError, are_managed_fields, base64, check_merged_types, check_metadata,
+    check_types, convert,
+};
+pub use value_type::{ItemType, MemberTypes, StructType, ValueType};
 pub use whole_object::{decode, encode, encode_over, encode_value, to_json};

@@ -5,6 +5,7 @@
 //! and items of lists get the zero value of their type instead. Values of any type (extensions, managed
 //! fields, defaults in schemas) are not checked.
 
+mod converter;
 mod error;
 mod formats;
 mod path;
@@ -16,6 +17,7 @@ use super::message::{Arity, Field, FieldType, Kind, Message, Shape};
 use super::tables::object_meta;
 use path::Path;
 
+pub use converter::{ConversionError, are_managed_fields, convert};
 pub use error::TypeError;
 pub use formats::base64;
 
@@ -26,7 +28,7 @@ const UNKNOWN_REPORTED_MAX: usize = 100;
 const UNKNOWN_BYTES_MAX: usize = 256 << 10;
 
 /// The members that every kind has beside its fields.
-const TYPE_META: &[&str] = &["kind", "apiVersion"];
+pub(super) const TYPE_META: &[&str] = &["kind", "apiVersion"];
 
 /// The size below which every whole number is exact in a double.
 const EXACT_DOUBLE: f64 = 9_007_199_254_740_992.0;

@@ -88,6 +88,11 @@ pub(super) fn canonical_base64(text: &mut String) -> Result<(), TypeError> {
     Ok(())
 }
 
+/// Writes bytes as base64.
+pub(super) fn to_base64(bytes: &[u8]) -> String {
+    BASE64.encode(bytes)
+}
+
 /// Returns the place after the padding, if something follows it.
 fn after_padding(text: &str) -> Option<usize> {
     let at = text.find('=')?;

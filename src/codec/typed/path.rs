@@ -64,7 +64,7 @@ impl Path<'_> {
     }
 
     /// Returns Go's name of the type of a field, or of an item of a list or map, if it has one of its own.
-    fn named_type(&self) -> Option<&'static str> {
+    pub(super) fn named_type(&self) -> Option<&'static str> {
         match self {
             Self::Root => None,
             Self::Key(map, _) => {

@@ -1,0 +1,593 @@
+//! Puts a tree of values into the types of its kind, as Kubernetes converts what is unstructured: without JSON.
+//!
+//! Unlike a decoder it takes what is left of an integer that is too large, and of the first error there is but a few
+//! words, in which the field is not named. That is the first one in the order of Go's fields, not of the object. Types
+//! that read their own JSON are given it, so that their errors are those of the decoder.
+
+use serde_json::{Map, Value};
+
+use super::path::Path;
+use super::{FieldType, TYPE_META, TypeError, UnknownFields, base64, duration, fill, formats};
+use crate::codec::message::{Arity, Field, Kind, Message, Shape};
+use crate::codec::tables::object_meta;
+
+/// The first float that Go's JSON has with an exponent.
+const POINTLESS_END: f64 = 1e21;
+
+/// The first float beyond the integers of 64 bits.
+const INT64_END: f64 = 9_223_372_036_854_775_808.0;
+
+/// An error about a value that cannot be converted to the type of its field, with Go's text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConversionError {
+    /// A value that is of none of the types that convert to a text, a number or a boolean.
+    #[error("unrecognized type: {0}")]
+    Unrecognized(&'static str),
+    /// A number of another kind.
+    #[error("cannot convert {found} to {expected}")]
+    Number {
+        /// The kind of the number.
+        found: &'static str,
+        /// Go's name of the field's type.
+        expected: String,
+    },
+    /// A value that is no object, where there should be a struct.
+    #[error("cannot restore struct from: {0}")]
+    Struct(&'static str),
+    /// A value that is no object, where there should be a map.
+    #[error("cannot restore map from {0}")]
+    Map(&'static str),
+    /// A value that is no list.
+    #[error("cannot restore slice from {0}")]
+    List(&'static str),
+    /// Text that should be base64.
+    #[error("error decoding from json: {0}")]
+    Bytes(TypeError),
+    /// A value that a type cannot read from its JSON.
+    #[error("json: cannot unmarshal {found} into Go value of type {expected}")]
+    Json {
+        /// The type of the value.
+        found: String,
+        /// Go's name of the type that should be read.
+        expected: &'static str,
+    },
+    /// A value that a type of its own cannot read.
+    #[error(transparent)]
+    Read(#[from] TypeError),
+}
+
+/// Converts an object to its kind. Members that its kind does not have are removed, and their paths returned, sorted.
+///
+/// # Errors
+/// [`ConversionError`] for the first value that does not convert.
+///
+/// ```
+/// use ringwatch::codec;
+/// use serde_json::{Value, json};
+///
+/// let kind = codec::kind("apps/v1", "Deployment").expect("a built-in kind");
+/// let Value::Object(mut object) = json!({"spec": {"replicas": 4_294_967_298_u64}}) else {
+///     unreachable!("it is an object");
+/// };
+/// codec::convert(kind, &mut object)?;
+/// assert_eq!(object["spec"]["replicas"], 2);
+///
+/// object["spec"]["replicas"] = "2".into();
+/// let error = codec::convert(kind, &mut object).expect_err("no number");
+/// assert_eq!(error.to_string(), "unrecognized type: int32");
+/// # Ok::<(), codec::ConversionError>(())
+/// ```
+pub fn convert(
+    kind: Kind,
+    object: &mut Map<String, Value>,
+) -> Result<Vec<String>, ConversionError> {
+    let mut converter = Converter::default();
+    converter.members(&Path::Root, kind.0, object)?;
+    converter.unknown.unknown.sort();
+    Ok(converter.unknown.unknown)
+}
+
+/// Returns true if each value converts to an entry of an object's managed fields.
+#[must_use]
+pub fn are_managed_fields(entries: &[Value]) -> bool {
+    let field = object_meta().fields.iter();
+    let mut field = field.filter(|field| field.name == "managedFields");
+    let Some(kind) = field.next().map(|field| field.kind) else {
+        return false;
+    };
+    let converts = |entry: &Value| {
+        let converted = Converter::default().value(&Path::Root, kind, &mut entry.clone());
+        entry.is_object() && converted.is_ok()
+    };
+    entries.iter().all(converts)
+}
+
+/// The walk over the object.
+#[derive(Default)]
+struct Converter {
+    /// The unknown fields that were found.
+    unknown: UnknownFields,
+}
+
+impl Converter {
+    fn members(
+        &mut self,
+        path: &Path<'_>,
+        message: &'static Message,
+        object: &mut Map<String, Value>,
+    ) -> Result<(), ConversionError> {
+        let mut unknown = Vec::new();
+        let mut first: Option<(Vec<usize>, ConversionError)> = None;
+        // Names and members are sorted alike: each is found soon after the last one.
+        let mut next = 0;
+        for (name, value) in object.iter_mut() {
+            let path = Path::Field(path, message, name);
+            let found = message.name_at(name, next);
+            next = found.map_or(next, |at| at + 1);
+            let own = found.map(|at| &message.fields[message.names[at].place]);
+            let converted = if let Some(field) = own.or_else(|| message.inline_field(name)) {
+                self.field(&path, field, value)
+            } else if message.is_kind && TYPE_META.contains(&name.as_str()) {
+                self.value(&path, FieldType::Text, value)
+            } else {
+                self.unknown.report(&path);
+                unknown.push(name.clone());
+                Ok(())
+            };
+            if let Err(error) = converted {
+                let place = message.place_of(name);
+                if first.as_ref().is_none_or(|(earliest, _)| place < *earliest) {
+                    first = Some((place, error));
+                }
+            }
+        }
+        if let Some((_, error)) = first {
+            return Err(error);
+        }
+        for name in unknown {
+            object.remove(&name);
+        }
+        Ok(())
+    }
+
+    fn field(
+        &mut self,
+        path: &Path<'_>,
+        field: &'static Field,
+        value: &mut Value,
+    ) -> Result<(), ConversionError> {
+        match (field.arity, value) {
+            (_, Value::Null) => Ok(()),
+            (Arity::One, value) => self.value(path, field.kind, value),
+            (Arity::List, value) => self.items(path, field.kind, value),
+            (Arity::Map, Value::Object(entries)) => {
+                let mut entries = entries.iter_mut();
+                entries.try_for_each(|(key, value)| {
+                    fill(field.kind, value);
+                    self.value(&Path::Key(path, key), field.kind, value)
+                })
+            }
+            (Arity::Map, value) => Err(ConversionError::Map(go_kind(value))),
+        }
+    }
+
+    fn items(
+        &mut self,
+        path: &Path<'_>,
+        kind: FieldType,
+        list: &mut Value,
+    ) -> Result<(), ConversionError> {
+        let Value::Array(items) = list else {
+            return Err(ConversionError::List(go_kind(list)));
+        };
+        let mut items = items.iter_mut().enumerate();
+        items.try_for_each(|(at, item)| {
+            fill(kind, item);
+            self.value(&Path::Index(path, at), kind, item)
+        })
+    }
+
+    /// Converts one value.
+    fn value(
+        &mut self,
+        path: &Path<'_>,
+        kind: FieldType,
+        value: &mut Value,
+    ) -> Result<(), ConversionError> {
+        match (kind, &mut *value) {
+            (_, Value::Null)
+            | (FieldType::Text, Value::String(_))
+            | (FieldType::Bool, Value::Bool(_))
+            | (FieldType::Double, Value::Number(_)) => Ok(()),
+            (FieldType::Text, Value::Number(number)) if number.is_i64() => {
+                let named = path.named_type().unwrap_or("string");
+                Err(ConversionError::Number {
+                    found: "int64",
+                    expected: named.to_owned(),
+                })
+            }
+            (FieldType::Bytes, _) => bytes(value),
+            (FieldType::Int32, Value::Number(_)) => integer(value, "int32"),
+            (FieldType::Int64, Value::Number(_)) => integer(value, "int64"),
+            (FieldType::Message(id), value) => self.message(path, id.message(), value),
+            (FieldType::Text, _) => Err(ConversionError::Unrecognized("string")),
+            (FieldType::Bool, _) => Err(ConversionError::Unrecognized("bool")),
+            (FieldType::Int32, _) => Err(ConversionError::Unrecognized("int32")),
+            (FieldType::Int64, _) => Err(ConversionError::Unrecognized("int64")),
+            (FieldType::Double, _) => Err(ConversionError::Unrecognized("float64")),
+        }
+    }
+
+    fn message(
+        &mut self,
+        path: &Path<'_>,
+        message: &'static Message,
+        value: &mut Value,
+    ) -> Result<(), ConversionError> {
+        match (message.shape, &mut *value) {
+            (Shape::RawExtension | Shape::Json, _) | (Shape::IntOrString, Value::String(_)) => {
+                Ok(())
+            }
+            (Shape::Object, Value::Object(members)) => self.members(path, message, members),
+            (Shape::Object, value) => Err(ConversionError::Struct(go_kind(value))),
+            (Shape::Items, value) => self.items(path, FieldType::Text, value),
+            (Shape::IntOrString, value) => int32(value),
+            (Shape::Time | Shape::MicroTime | Shape::Duration, Value::String(text)) => {
+                Ok(match message.shape {
+                    Shape::Duration if duration::parse(text).is_none() => {
+                        Err(TypeError::Duration(text.clone()))
+                    }
+                    Shape::Duration => Ok(()),
+                    shape => formats::time(text, shape == Shape::MicroTime),
+                }?)
+            }
+            (Shape::Time | Shape::MicroTime | Shape::Duration, value) => {
+                Err(unread(value, "string"))
+            }
+            (Shape::Quantity, value) => Ok(formats::quantity(value)?),
+            (Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrTexts, value) => {
+                let mut decoder = UnknownFields {
+                    is_silent: true,
+                    ..UnknownFields::default()
+                };
+                Ok(decoder.message(&Path::Root, message, value)?)
+            }
+        }
+    }
+}
+
+impl Message {
+    /// Returns the place of a field in Go's struct: those of the inlined structs that it is in, and its own. What all
+    /// kinds have comes first.
+    fn place_of(&self, name: &str) -> Vec<usize> {
+        if let Some(at) = self.name_at(name, 0) {
+            return vec![self.names[at].place];
+        }
+        let inlined = self.fields.iter().enumerate();
+        let mut inlined = inlined.filter(|(_, field)| field.inline);
+        let found = inlined.find_map(|(at, field)| match field.kind {
+            FieldType::Message(id) => {
+                let inner = id.message();
+                let has_it = inner.name_at(name, 0).is_some() || inner.inline_field(name).is_some();
+                has_it.then(|| [vec![at], inner.place_of(name)].concat())
+            }
+            _ => None,
+        });
+        found.unwrap_or_default()
+    }
+}
+
+/// Returns the kind of Go's type for a value.
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    }
+}
+
+/// Converts a number to an integer. Of one that is too large, the lowest bits are left.
+fn integer(value: &mut Value, expected: &'static str) -> Result<(), ConversionError> {
+    let whole = match (value.as_i64(), value.as_f64()) {
+        (Some(whole), _) => whole,
+        (None, Some(float)) if float.fract() != 0.0 => {
+            return Err(ConversionError::Number {
+                found: "float64",
+                expected: expected.to_owned(),
+            });
+        }
+        // As processors convert floats that are no integers of 64 bits.
+        (None, Some(float)) if !(-INT64_END..INT64_END).contains(&float) => i64::MIN,
+        (None, float) => float.unwrap_or_default() as i64,
+    };
+    let kept = match expected {
+        "int32" => i64::from(whole as i32),
+        _ => whole,
+    };
+    if value.as_i64() != Some(kept) {
+        *value = kept.into();
+    }
+    Ok(())
+}
+
+/// Reads the integer of a value that may be one or a text from its JSON.
+fn int32(value: &mut Value) -> Result<(), ConversionError> {
+    let whole = value.as_f64().filter(|float| float.fract() == 0.0);
+    let whole = whole.filter(|float| (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(float));
+    let Some(whole) = whole else {
+        return Err(unread(value, "int32"));
+    };
+    if value.is_f64() {
+        *value = (whole as i64).into();
+    }
+    Ok(())
+}
+
+/// Returns the error about a value that a type cannot read from its JSON.
+fn unread(value: &Value, expected: &'static str) -> ConversionError {
+    let found = match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Number(number) if expected == "int32" => {
+            match value.as_f64().filter(|_| value.is_f64()) {
+                Some(float) if float.fract() == 0.0 && float.abs() < POINTLESS_END => {
+                    format!("number {float}")
+                }
+                _ => format!("number {number}"),
+            }
+        }
+        Value::Number(_) => "number".to_owned(),
+        Value::String(_) => "string".to_owned(),
+        Value::Array(_) => "array".to_owned(),
+        Value::Object(_) => "object".to_owned(),
+    };
+    ConversionError::Json { found, expected }
+}
+
+/// Converts bytes, which are base64 or a list of numbers.
+fn bytes(value: &mut Value) -> Result<(), ConversionError> {
+    let items = match value {
+        Value::String(text) => {
+            return base64(text).map(|_| ()).map_err(ConversionError::Bytes);
+        }
+        Value::Array(items) => items,
+        value => return Err(ConversionError::List(go_kind(value))),
+    };
+    let mut bytes = Vec::with_capacity(items.len());
+    for item in items {
+        if item.is_null() {
+            *item = 0.into();
+        }
+        if !item.is_number() {
+            return Err(ConversionError::Unrecognized("uint8"));
+        }
+        integer(item, "uint8")?;
+        bytes.push(item.as_i64().unwrap_or_default() as u8);
+    }
+    *value = Value::String(formats::to_base64(&bytes));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::codec::kind;
+
+    fn converted(version: &str, name: &str, mut object: Value) -> Result<Value, String> {
+        let kind = kind(version, name).expect("a kind");
+        let members = object.as_object_mut().expect("an object");
+        let unknown = convert(kind, members).map_err(|error| error.to_string())?;
+        assert!(unknown.is_empty(), "{unknown:?}");
+        Ok(object)
+    }
+
+    #[test]
+    fn values_of_other_types_are_told_in_the_words_of_the_converter() {
+        let quantity = TypeError::Quantity.to_string();
+        for (version, name, object, words) in [
+            (
+                "apps/v1",
+                "Deployment",
+                json!({"spec": {"replicas": "5"}}),
+                "unrecognized type: int32",
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                json!({"spec": {"replicas": 1.5}}),
+                "cannot convert float64 to int32",
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                json!({"spec": {"paused": 1}}),
+                "unrecognized type: bool",
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                json!({"spec": 5}),
+                "cannot restore struct from: int64",
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                json!({"spec": []}),
+                "cannot restore struct from: slice",
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                json!({"kind": 1.5}),
+                "unrecognized type: string",
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                json!({"apiVersion": 1}),
+                "cannot convert int64 to string",
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                json!({"spec": {"strategy": {"type": 5}}}),
+                "cannot convert int64 to v1.DeploymentStrategyType",
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": 1.5}}}}),
+                "json: cannot unmarshal number 1.5 into Go value of type int32",
+            ),
+            (
+                "v1",
+                "Service",
+                json!({"spec": {"ports": [{"targetPort": 4_294_967_376.0}]}}),
+                "json: cannot unmarshal number 4294967376 into Go value of type int32",
+            ),
+            (
+                "v1",
+                "Service",
+                json!({"spec": {"ports": {}}}),
+                "cannot restore slice from map",
+            ),
+            (
+                "v1",
+                "ConfigMap",
+                json!({"data": true}),
+                "cannot restore map from bool",
+            ),
+            (
+                "v1",
+                "ConfigMap",
+                json!({"binaryData": {"a": 5}}),
+                "cannot restore slice from int64",
+            ),
+            (
+                "v1",
+                "ConfigMap",
+                json!({"binaryData": {"a": ["x"]}}),
+                "unrecognized type: uint8",
+            ),
+            (
+                "v1",
+                "ConfigMap",
+                json!({"binaryData": {"a": "!!"}}),
+                "error decoding from json: illegal base64 data at input byte 0",
+            ),
+            (
+                "v1",
+                "ConfigMap",
+                json!({"metadata": {"creationTimestamp": 5}}),
+                "json: cannot unmarshal number into Go value of type string",
+            ),
+            (
+                "v1",
+                "ConfigMap",
+                json!({"metadata": {"creationTimestamp": "x"}}),
+                "parsing time \"x\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"x\" as \"2006\"",
+            ),
+            (
+                "v1",
+                "ResourceQuota",
+                json!({"spec": {"hard": {"pods": true}}}),
+                &quantity,
+            ),
+        ] {
+            let shown = object.to_string();
+            assert_eq!(
+                converted(version, name, object),
+                Err(words.to_owned()),
+                "{shown}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_field_of_gos_struct_is_told() {
+        let wrong = json!({"spec": {"replicas": "5"}, "metadata": {"labels": 5}, "kind": true});
+        assert_eq!(
+            converted("apps/v1", "Deployment", wrong),
+            Err("unrecognized type: string".to_owned())
+        );
+        // The ports come after the selector, and the rule that is inlined before what stands beside it.
+        let wrong = json!({"spec": {"ports": 5, "clusterIP": 5, "selector": true}});
+        assert_eq!(
+            converted("v1", "Service", wrong),
+            Err("cannot restore slice from int64".to_owned())
+        );
+    }
+
+    #[test]
+    fn schemas_are_decoded_apart() {
+        let definition = |schema: Value| {
+            let spec = json!({"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]});
+            converted(
+                "apiextensions.k8s.io/v1",
+                "CustomResourceDefinition",
+                json!({"spec": spec}),
+            )
+        };
+        let why = |field: &str| {
+            format!(
+                "json: cannot unmarshal number into Go struct field JSONSchemaProps.{field} of type string"
+            )
+        };
+        assert_eq!(definition(json!({"items": {"type": 5}})), Err(why("type")));
+        let deep = json!({"additionalProperties": {"properties": {"a": {"pattern": 5}}}});
+        assert_eq!(definition(deep), Err(why("properties.pattern")));
+        assert_eq!(
+            definition(json!({"type": 5})),
+            Err("cannot convert int64 to string".to_owned())
+        );
+    }
+
+    #[test]
+    fn numbers_become_what_their_fields_hold() {
+        for (sent, kept) in [
+            (json!(4_294_967_298_u64), 2),
+            (json!(2_147_483_648_u64), -2_147_483_648),
+            (json!(2.0), 2),
+            (json!(1e30), 0),
+            (json!(u64::MAX), 0),
+            (json!(-2_147_483_649_i64), 2_147_483_647),
+        ] {
+            let object = json!({"spec": {"replicas": sent}});
+            let object = converted("apps/v1", "Deployment", object).expect("converted");
+            assert_eq!(object["spec"]["replicas"], kept);
+        }
+        let revision = json!({"revision": 1e30, "data": 5});
+        let revision = converted("apps/v1", "ControllerRevision", revision).expect("converted");
+        assert_eq!(revision["revision"], i64::MIN);
+        let map = json!({"binaryData": {"a": [1, 2.0, 256, null]}, "data": {"a": null}});
+        let map = converted("v1", "ConfigMap", map).expect("converted");
+        assert_eq!(
+            map,
+            json!({"binaryData": {"a": "AQIAAA=="}, "data": {"a": ""}})
+        );
+    }
+
+    #[test]
+    fn entries_of_managed_fields_are_told_from_others() {
+        for (entries, are) in [
+            (json!([]), true),
+            (json!([{}, {"fieldsV1": 5, "zz": 1}]), true),
+            (json!([{"time": "bogus"}]), false),
+            (json!([{"manager": 5}]), false),
+            (json!([{}, "x"]), false),
+            (json!([null]), false),
+        ] {
+            assert_eq!(
+                are_managed_fields(entries.as_array().expect("a list")),
+                are,
+                "{entries}"
+            );
+        }
+    }
+}
