@@ -127,9 +127,10 @@ pub enum Error {
     /// An admission policy refuses the request.
     #[error("{}", .0.message)]
     DeniedByPolicy(Box<PolicyDenial>),
-    /// An applied configuration does not fit the schema of its type.
+    /// An object that is applied or patched does not fit its type, in the words of an error that Kubernetes does not
+    /// translate into a Status of its own: it is answered as a failure of the server, without a reason.
     #[error("{0}")]
-    NotTyped(String),
+    Untranslated(String),
     /// A patch cannot be applied to the object.
     #[error("the server rejected our request due to an error in our request")]
     Unprocessable,

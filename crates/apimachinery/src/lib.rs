@@ -15,6 +15,7 @@ pub mod go_address;
 pub mod go_json;
 pub mod go_text;
 pub mod go_url;
+pub mod go_values;
 mod group_version;
 pub mod json_patch;
 pub mod names;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use ringwatch::codec;
 use ringwatch_apimachinery::Error;
 use serde_json::{Value, json};
 
@@ -12,13 +13,13 @@ use super::last_applied;
 use super::managed_fields::{EntryOperation, Identity, ManagedFields, ManagerEntry};
 use super::merge::{merge, remove};
 use super::merging::MergeSchema;
-use super::path::{PathElement, show};
 use super::reconcile::reconcile;
 use super::schema::Schema;
 use super::set::FieldSet;
+use super::typed::{Checked, complaints};
 use super::update::{comparable, note};
 use super::value::equal;
-use super::walk::{Comparison, field_set, item_element, wrong_items};
+use super::walk::{Comparison, field_set};
 use super::{Manager, UNTRACKED_FIELDS};
 
 /// Maximum number of bytes of the paths that an error shows of repeated items, or of conflicts with a manager: one key
@@ -38,20 +39,29 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 ///
 /// # Errors
 /// [`Error::ApplyConflict`] when fields would change that others manage, unless forced; [`Error::BadRequest`] when the
-/// configuration is of another version or carries managed fields; [`Error::NotTyped`] when it has two items with one
-/// key or one without; [`Error::Internal`] when the live entries cannot be read.
+/// configuration is of another version or carries managed fields; [`Error::Untranslated`] when a value of it is of another
+/// type, it has two items with one key or one without, or the live object is not of its type; [`Error::Internal`] when
+/// the live entries cannot be read.
 pub fn apply(
     live: Option<&Value>,
     config: &Value,
     manager: &Manager<'_>,
     force: bool,
 ) -> Result<Value, Error> {
-    check(config, manager)?;
+    check_version(config, manager.api_version)?;
     let empty = json!({});
     let live_object = live.unwrap_or(&empty);
     let mut managed = ManagedFields::decode(live_object)
         .ok_or_else(|| Error::Internal("failed to decode managed fields".to_owned()))?;
     let schema = manager.schema(config);
+    let is_managed = live.is_none() || !managed.entries.is_empty();
+    if !is_managed {
+        check_live(schema, live_object, is_managed)?;
+    }
+    check_configuration(config, manager.custom)?;
+    if is_managed {
+        check_live(schema, live_object, is_managed)?;
+    }
     let before = comparable(schema, live_object);
     if live.is_some() && managed.entries.is_empty() {
         note(&empty, &before, &mut managed, BEFORE_FIRST_APPLY, manager);
@@ -106,7 +116,7 @@ pub fn apply(
     if last_applied::follows(manager) {
         last_applied::renew(&mut next, config);
     }
-    schema.decode(&mut next)?;
+    convert_applied(config, &mut next)?;
     managed.encode(&mut next);
     Ok(next)
 }
@@ -130,22 +140,30 @@ fn version(config: &Value) -> &str {
     version.unwrap_or_default()
 }
 
-/// Refuses configurations that cannot be applied.
-fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
-    check_version(config, manager.api_version)?;
-    check_unmanaged(config)?;
-    let wrong = wrong_items(manager.schema(config), config, ERROR_BYTES_MAX);
-    all_not_typed(config, &wrong)
-}
-
-/// Refuses configurations with managed fields. A list with an item that is no object has none, as Go reads it.
+/// Refuses configurations that have managed fields, and those whose values are of other types than their schema has.
 ///
 /// # Errors
-/// [`Error::BadRequest`] if it has a list of them, even an empty one.
-pub fn check_unmanaged(config: &Value) -> Result<(), Error> {
+/// [`Error::BadRequest`] for managed fields; [`Error::Untranslated`] with all that is wrong with the types.
+pub fn check_configuration(config: &Value, custom: Option<&dyn MergeSchema>) -> Result<(), Error> {
+    check_unmanaged(config)?;
+    let kind = config.get("kind").and_then(Value::as_str);
+    let schema = Schema::new(version(config), kind.unwrap_or_default(), custom);
+    let complaints = complaints(schema, config, Checked::Applied, ERROR_BYTES_MAX);
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    let why = joined(&complaints);
+    let about = about(config);
+    Err(Error::Untranslated(format!(
+        "failed to create typed patch object ({about}): {why}"
+    )))
+}
+
+/// Refuses configurations with managed fields. Entries that Go's type cannot hold are none.
+fn check_unmanaged(config: &Value) -> Result<(), Error> {
     let sent = config.pointer("/metadata/managedFields");
     let sent = sent.and_then(Value::as_array);
-    if !sent.is_some_and(|it| it.iter().all(Value::is_object)) {
+    if !sent.is_some_and(|it| codec::are_managed_fields(it)) {
         return Ok(());
     }
     Err(Error::BadRequest(
@@ -153,75 +171,70 @@ pub fn check_unmanaged(config: &Value) -> Result<(), Error> {
     ))
 }
 
-/// Refuses a configuration with fields that its type does not have, of which these are the paths, such as
-/// `spec.containers[0].bogus`.
+/// Puts what an apply of a configuration made into its type.
 ///
 /// # Errors
-/// [`Error::NotTyped`] with the paths of all.
-pub fn check_declared(
-    config: &Value,
-    custom: Option<&dyn MergeSchema>,
-    unknown: &[String],
-) -> Result<(), Error> {
+/// [`Error::Untranslated`] when a value is of another type, although its schema takes it.
+pub fn convert_applied(config: &Value, object: &mut Value) -> Result<(), Error> {
     let kind = config.get("kind").and_then(Value::as_str);
-    let schema = Schema::new(version(config), kind.unwrap_or_default(), custom);
-    let errors = unknown.iter().map(|path| {
-        let shown =
-            located(schema, config, path).map_or_else(|| format!(".{path}"), |it| show(&it));
-        format!("{shown}: field not declared in schema")
-    });
-    all_not_typed(config, &errors.collect::<Vec<_>>())
+    let schema = Schema::new(version(config), kind.unwrap_or_default(), None);
+    schema.convert(object).map_err(|error| {
+        let (about, kind) = (about(config), type_of(config));
+        Error::Untranslated(format!(
+            "failed to convert new object ({about}) to proper version: unable to convert unstructured object to \
+             {kind}: {error}"
+        ))
+    })
 }
 
-/// Refuses a configuration that cannot be of its type for any of these reasons.
-///
-/// # Errors
-/// [`Error::NotTyped`] with all of them.
-fn all_not_typed(config: &Value, errors: &[String]) -> Result<(), Error> {
-    match errors {
-        [] => Ok(()),
-        [error] => Err(not_typed(config, error)),
-        errors => Err(not_typed(
-            config,
-            &format!("errors:\n  {}", errors.join("\n  ")),
-        )),
+/// Refuses a stored custom resource that is not of its type, since that has changed. Nothing can be merged with it.
+fn check_live(schema: Schema<'_>, live: &Value, is_managed: bool) -> Result<(), Error> {
+    if schema.custom_values().is_none() {
+        return Ok(());
+    }
+    let complaints = complaints(
+        schema,
+        live,
+        Checked::Live { repeats: true },
+        ERROR_BYTES_MAX,
+    );
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    let (about, why) = (about(live), joined(&complaints));
+    Err(Error::Untranslated(match is_managed {
+        true => format!("failed to create typed live object ({about}): {why}"),
+        false => format!(
+            "failed to create manager for existing fields: failed to convert new object ({about}) to smd typed: {why}"
+        ),
+    }))
+}
+
+/// Returns the complaints about an object as one text.
+fn joined(complaints: &[String]) -> String {
+    match complaints {
+        [complaint] => complaint.clone(),
+        complaints => format!("errors:\n  {}", complaints.join("\n  ")),
     }
 }
 
-/// Returns the steps of a path, in which items of lists are named by their keys.
-fn located(schema: Schema<'_>, config: &Value, path: &str) -> Option<Vec<PathElement>> {
-    let mut steps = Vec::new();
-    let mut value = config;
-    for step in path.split('.') {
-        let (name, indexes) = step.split_once('[').unwrap_or((step, ""));
-        steps.push(PathElement::field(name));
-        value = value.get(name)?;
-        for index in indexes.split('[').filter(|index| !index.is_empty()) {
-            let index: usize = index.trim_end_matches(']').parse().ok()?;
-            let item = value.get(index)?;
-            let element = item_element(schema.shape(&steps, value), item);
-            steps.push(element.unwrap_or(PathElement::Index(index as u64)));
-            value = item;
-        }
-    }
-    Some(steps)
-}
-
-/// Returns the error that a configuration cannot be of its type.
-fn not_typed(config: &Value, why: &str) -> Error {
+/// Returns the namespace, the name and the type of an object.
+fn about(object: &Value) -> String {
     let text = |pointer: &str| {
-        let value = config.pointer(pointer).and_then(Value::as_str);
+        let value = object.pointer(pointer).and_then(Value::as_str);
         value.unwrap_or_default()
     };
-    let version = version(config);
+    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    format!("{namespace}/{name}; {}", type_of(object))
+}
+
+/// Returns the version and the kind of an object, as Go shows them.
+fn type_of(object: &Value) -> String {
+    let version = version(object);
+    let kind = object.get("kind").and_then(Value::as_str);
     // Go writes the core group as an empty one.
     let core = if version.contains('/') { "" } else { "/" };
-    Error::NotTyped(format!(
-        "failed to create typed patch object ({}/{}; {core}{version}, Kind={}): {why}",
-        text("/metadata/namespace"),
-        text("/metadata/name"),
-        text("/kind"),
-    ))
+    format!("{core}{version}, Kind={}", kind.unwrap_or_default())
 }
 
 /// Removes from the merged object the fields that the manager applied last and nobody owns now. Follows
@@ -495,10 +508,6 @@ mod tests {
                 ["spec", "set"] => Merging::Set,
                 _ => Merging::Members { named: true },
             })
-        }
-
-        fn declares(&self, _: &Value) -> bool {
-            true
         }
     }
 

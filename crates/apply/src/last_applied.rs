@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::Manager;
 use super::schema::Schema;
 use super::set::FieldSet;
-use super::walk::{Comparison, field_set, wrong_items};
+use super::typed::{Checked, is_typed};
+use super::walk::{Comparison, field_set};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const KUBECTL: &str = "kubectl";
@@ -30,9 +31,10 @@ pub(super) fn agreed_fields(schema: Schema<'_>, live: &Value, api_version: &str)
     let Ok(last) = serde_json::from_str::<Value>(last) else {
         return FieldSet::default();
     };
-    let is_repeated = |object| !wrong_items(schema, object, 1).is_empty();
     let is_of_type = last["apiVersion"] == api_version && last["kind"] == schema.kind();
-    if !is_of_type || !schema.declares(&last) || is_repeated(&last) || is_repeated(live) {
+    let is_once = Checked::Live { repeats: false };
+    if !is_of_type || !is_typed(schema, &last, Checked::Applied) || !is_typed(schema, live, is_once)
+    {
         return FieldSet::default();
     }
     let mut agreed = field_set(schema, &last);
@@ -79,7 +81,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{MergeSchema, Merging, apply, update};
+    use crate::{MemberSchema, MergeSchema, Merging, Takes, ValueSchema, apply, update};
 
     fn manager(name: &'static str) -> Manager<'static> {
         Manager::for_tests(name, "v1", "")
@@ -146,10 +148,33 @@ mod tests {
             Some(Merging::Members { named: false })
         }
 
-        fn declares(&self, object: &Value) -> bool {
-            let known = ["apiVersion", "kind", "metadata", "data"];
-            let mut members = object.as_object().into_iter().flatten();
-            members.all(|(name, _)| known.contains(&name.as_str()))
+        fn values(&self) -> Option<&dyn ValueSchema> {
+            Some(self)
+        }
+    }
+
+    impl ValueSchema for OnlyData {
+        fn takes(&self) -> Takes {
+            Takes::Members
+        }
+
+        fn is_whole_object(&self) -> bool {
+            false
+        }
+
+        fn preserves_unknown(&self) -> bool {
+            false
+        }
+
+        fn member(&self, name: &str) -> MemberSchema<'_> {
+            match name {
+                "data" => MemberSchema::Any,
+                _ => MemberSchema::Undeclared,
+            }
+        }
+
+        fn items(&self) -> Option<&dyn ValueSchema> {
+            None
         }
     }
 

@@ -21,6 +21,7 @@ mod schema;
 mod set;
 mod shape;
 mod tables;
+mod typed;
 mod update;
 mod value;
 mod walk;
@@ -30,8 +31,8 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use apply::{apply, check_declared, check_unmanaged};
-pub use merging::{ItemSchema, ListKeys, MergeSchema, Merging};
+pub use apply::{apply, check_configuration, convert_applied};
+pub use merging::{ItemSchema, ListKeys, MemberSchema, MergeSchema, Merging, Takes, ValueSchema};
 pub use overlay::overlay;
 use schema::Schema;
 use set::FieldSet;

@@ -11,8 +11,58 @@ pub trait MergeSchema: Debug + Sync {
     /// a member, or `None` for an item of a list.
     fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>>;
 
-    /// Returns true if an object has only members that the schema has, and none that it refuses by its type.
-    fn declares(&self, object: &Value) -> bool;
+    /// Returns the types of the values of an object; `None` if they may be anything.
+    fn values(&self) -> Option<&dyn ValueSchema> {
+        None
+    }
+}
+
+/// The types of the values of one custom type, as OpenAPI has them.
+pub trait ValueSchema: Debug + Sync {
+    /// Returns the type of the value itself.
+    fn takes(&self) -> Takes;
+
+    /// Returns true if the value is a whole Kubernetes object, with kind, apiVersion and metadata.
+    fn is_whole_object(&self) -> bool;
+
+    /// Returns true if members that this schema or one below it does not name may be anything.
+    fn preserves_unknown(&self) -> bool;
+
+    /// Returns the schema of a member.
+    fn member(&self, name: &str) -> MemberSchema<'_>;
+
+    /// Returns the schema of the items of a list, if there is one.
+    fn items(&self) -> Option<&dyn ValueSchema>;
+}
+
+/// The values that a schema takes, whose null is one of each type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Anything.
+    Any,
+    /// A text, a number or a boolean.
+    AnyScalar,
+    /// A text.
+    Text,
+    /// A number.
+    Number,
+    /// A boolean.
+    Boolean,
+    /// A list.
+    List,
+    /// An object.
+    Members,
+}
+
+/// The schema of a member.
+#[derive(Clone, Copy, Debug)]
+pub enum MemberSchema<'a> {
+    /// A schema of its own, or that of all others.
+    Known(&'a dyn ValueSchema),
+    /// It may be anything.
+    Any,
+    /// There is no such member.
+    Undeclared,
 }
 
 /// The schema of the items of a list.

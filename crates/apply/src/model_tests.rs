@@ -17,6 +17,7 @@ mod random_types;
 mod reference;
 mod schemas;
 mod structured;
+mod wrong_types;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Field {

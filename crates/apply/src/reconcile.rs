@@ -52,10 +52,6 @@ mod tests {
                 false => Merging::Members { named: true },
             })
         }
-
-        fn declares(&self, _: &Value) -> bool {
-            true
-        }
     }
 
     fn manager<'a>(name: &'a str, schema: &'a Spec) -> Manager<'a> {

@@ -4,10 +4,9 @@
 //! built-in types and for the metadata of all; the rest of custom resources is in their schema.
 
 use ringwatch::codec;
-use ringwatch_apimachinery::Error;
 use serde_json::{Map, Value};
 
-use super::merging::{MergeSchema, Merging};
+use super::merging::{MergeSchema, Merging, ValueSchema};
 use super::path::PathElement;
 use super::shape::{Keys, Shape};
 use super::tables::{
@@ -186,7 +185,7 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns the type of an object in the codec's tables, if it is a built-in one.
-    fn codec_kind(&self) -> Option<codec::Kind> {
+    pub(super) fn codec_kind(&self) -> Option<codec::Kind> {
         let known = self
             .built_in
             .then(|| codec::kind(self.api_version, self.kind));
@@ -206,15 +205,9 @@ impl<'a> Schema<'a> {
         self.kind
     }
 
-    /// Returns true if an object has only members that the type has, and none that is of another type.
-    pub(super) fn declares(&self, object: &Value) -> bool {
-        match (self.codec_kind(), object) {
-            (Some(kind), Value::Object(members)) => {
-                let unknown = codec::check_merged_types(kind, &mut members.clone());
-                unknown.is_ok_and(|unknown| unknown.is_empty())
-            }
-            _ => self.custom.is_none_or(|it| it.declares(object)),
-        }
+    /// Returns the schema of a custom type's values, if there is one.
+    pub(super) fn custom_values(&self) -> Option<&'a dyn ValueSchema> {
+        self.custom?.values()
     }
 
     /// Adds the members that objects of the type always have, zero or null if need be, so that no client becomes their
@@ -226,14 +219,13 @@ impl<'a> Schema<'a> {
     }
 
     /// Puts a merged object into its type: of a built-in one, null entries of maps and items of lists become zero
-    /// values.
+    /// values, and of integers that are too large the lowest bits are left.
     ///
     /// # Errors
-    /// [`Error::BadRequest`] when a value is of another type.
-    pub(super) fn decode(&self, object: &mut Value) -> Result<(), Error> {
+    /// [`codec::ConversionError`] when a value is of another type.
+    pub(super) fn convert(&self, object: &mut Value) -> Result<(), codec::ConversionError> {
         if let (Some(kind), Some(members)) = (self.codec_kind(), object.as_object_mut()) {
-            codec::check_merged_types(kind, members)
-                .map_err(|error| Error::BadRequest(error.to_string()))?;
+            codec::convert(kind, members)?;
         }
         Ok(())
     }

@@ -4,12 +4,12 @@
 //! and the fields in it, a configuration lists items, entries of maps and the fields without members below them.
 //! Follows `Compare` and `ToFieldSet` of structured-merge-diff.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use smallvec::{SmallVec, smallvec};
 
-use super::path::{PathElement, show};
+use super::path::PathElement;
 use super::schema::{Schema, item_key};
 use super::set::FieldSet;
 use super::shape::Shape;
@@ -160,103 +160,6 @@ fn collect(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value, set: 
     }
 }
 
-/// Returns the complaints about items of lists in the configuration that have no step of their own, or that of an
-/// earlier item, until they have so many bytes. Follows `Validate` of structured-merge-diff, which looks into wholes as
-/// well.
-pub(super) fn wrong_items(schema: Schema<'_>, config: &Value, bytes_max: usize) -> Vec<String> {
-    let mut wrong = WrongItems {
-        complaints: Vec::new(),
-        bytes_left: bytes_max,
-    };
-    wrong.search(schema, &mut Vec::new(), config);
-    wrong.complaints
-}
-
-struct WrongItems {
-    complaints: Vec<String>,
-    bytes_left: usize,
-}
-
-impl WrongItems {
-    fn search(&mut self, schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value) {
-        match value {
-            Value::Object(members) => {
-                for (name, member) in members {
-                    self.search_at(schema, path, PathElement::field(name), member);
-                }
-            }
-            Value::Array(items) => self.search_items(schema, path, items),
-            _ => {}
-        }
-    }
-
-    fn search_at(
-        &mut self,
-        schema: Schema<'_>,
-        path: &mut Vec<PathElement>,
-        element: PathElement,
-        value: &Value,
-    ) {
-        if self.bytes_left == 0 || !(value.is_object() || value.is_array()) {
-            return;
-        }
-        path.push(element);
-        self.search(schema, path, value);
-        path.pop();
-    }
-
-    fn search_items(&mut self, schema: Schema<'_>, path: &mut Vec<PathElement>, items: &[Value]) {
-        let shape = schema.declared_list(path);
-        let mut seen = BTreeSet::new();
-        for (index, item) in items.iter().enumerate() {
-            if self.bytes_left == 0 {
-                return;
-            }
-            let element = match shape {
-                Shape::Leaf | Shape::Object => PathElement::Index(index as u64),
-                Shape::Set | Shape::Keyed(_) => match told_apart(shape, item) {
-                    Ok(element) => element,
-                    // Nothing can be said of the others.
-                    Err(why) => return self.complain(path, &format!("element {index}: {why}")),
-                },
-            };
-            if shape != Shape::Leaf && !seen.insert(element.clone()) {
-                self.complain(path, &format!("duplicate entries for key {element}"));
-            }
-            self.search_at(schema, path, element, item);
-        }
-    }
-
-    fn complain(&mut self, path: &[PathElement], why: &str) {
-        let complaint = format!("{}: {why}", show(path));
-        self.bytes_left = self.bytes_left.saturating_sub(complaint.len());
-        self.complaints.push(complaint);
-    }
-}
-
-/// Returns the step to an item of a list that merges item by item, or the reason why it has none.
-fn told_apart(shape: Shape<'_>, item: &Value) -> Result<PathElement, String> {
-    let why = match (shape, item) {
-        (Shape::Keyed(_), Value::Null) => "associative list with keys may not have a null element",
-        (Shape::Keyed(keys), Value::Object(_)) => {
-            return item_key(keys, item).ok_or_else(|| {
-                let names: Vec<_> = keys.names().iter().map(|it| format!("{it:?}")).collect();
-                format!(
-                    "associative list with keys has an element that omits all key fields [{}] (and doesn't have \
-                     default values for any key fields)",
-                    names.join(" ")
-                )
-            });
-        }
-        (Shape::Keyed(_), _) => "associative list with keys may not have non-map elements",
-        (_, Value::Null) => "associative list without keys has an element that's an explicit null",
-        (_, Value::Object(_)) => "associative list without keys has an element that's a map type",
-        (_, Value::Array(_)) => "not supported: associative list with lists as elements",
-        _ => return Ok(PathElement::value(item)),
-    };
-    Err(why.to_owned())
-}
-
 /// Returns how two values at a path merge: as wholes if they do not agree or both are empty. Null agrees with
 /// everything, and is empty.
 pub(super) fn common_shape<'a>(
@@ -391,51 +294,6 @@ mod tests {
         let changed = Comparison::new(node, &new, &other);
         assert_eq!(changed.modified.to_json(), at(json!({})));
         assert!(changed.added.is_empty() && changed.removed.is_empty());
-        assert!(wrong_items(node, &old, usize::MAX).is_empty());
-        let complaint = ".status.addresses: duplicate entries for key [type=\"IP\"]";
-        assert_eq!(wrong_items(node, &new, usize::MAX), [complaint]);
-    }
-
-    #[test]
-    fn items_that_have_no_step_are_told() {
-        for (kind, object, complaint) in [
-            (
-                "Pod",
-                json!({"spec": {"containers": [null]}}),
-                ".spec.containers: element 0: associative list with keys may not have a null element",
-            ),
-            (
-                "Pod",
-                json!({"spec": {"containers": [{"name": "a"}, 1, null]}}),
-                ".spec.containers: element 1: associative list with keys may not have non-map elements",
-            ),
-            (
-                "Pod",
-                json!({"metadata": {"finalizers": ["a", null]}}),
-                ".metadata.finalizers: element 1: associative list without keys has an element that's an explicit null",
-            ),
-            (
-                "Pod",
-                json!({"metadata": {"finalizers": [{}]}}),
-                ".metadata.finalizers: element 0: associative list without keys has an element that's a map type",
-            ),
-            (
-                "Pod",
-                json!({"metadata": {"finalizers": [[]]}}),
-                ".metadata.finalizers: element 0: not supported: associative list with lists as elements",
-            ),
-            (
-                "ServiceAccount",
-                json!({"secrets": [{"kind": "a"}]}),
-                ".secrets: element 0: associative list with keys has an element that omits all key fields [\"name\"] \
-                 (and doesn't have default values for any key fields)",
-            ),
-        ] {
-            let schema = Schema::new("v1", kind, None);
-            assert_eq!(wrong_items(schema, &object, usize::MAX), [complaint]);
-        }
-        let pod = json!({"spec": {"imagePullSecrets": [{}], "tolerations": [{}, {}, null]}});
-        assert!(wrong_items(self::pod(), &pod, usize::MAX).is_empty());
     }
 
     #[test]

@@ -174,11 +174,11 @@ pub(super) struct TypedObject {
     /// The object, without unknown fields.
     pub(super) value: Value,
     /// The paths of the unknown fields.
-    pub(super) unknown: Vec<String>,
+    unknown: Vec<String>,
     /// The paths of duplicate fields of a JSON document.
     duplicates: Vec<String>,
     /// The lines of duplicate keys of a YAML document.
-    pub(super) repeated: Vec<String>,
+    repeated: Vec<String>,
 }
 
 impl TypedObject {
@@ -292,7 +292,7 @@ pub(super) fn typed(
     let cannot = |error: &str| cannot_be_handled(&kind, &version, expected, error);
     check_type(&kind, &version, expected, known)
         .map_err(|wrong| wrong.refused(&kind, &version, expected))?;
-    let mut unknown = fields::check(members, expected, false).map_err(|error| cannot(&error))?;
+    let mut unknown = fields::check(members, expected).map_err(|error| cannot(&error))?;
     if let Some(strategy) = expected.strategy.filter(|_| kind == expected.kind) {
         let by_schema = strategy.unknown_fields(&value);
         unknown.extend(by_schema.map_err(|error| cannot(&error))?);

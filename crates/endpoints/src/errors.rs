@@ -224,7 +224,7 @@ impl Failure {
             Error::TooLarge(_) => Self::too_large(message),
             Error::Denied(status) => Self(status.clone()),
             Error::DeniedByPolicy(denial) => denied(denial),
-            Error::NotTyped(_) => unknown(message),
+            Error::Untranslated(_) => unknown(message),
             Error::Unprocessable => Self::plain(422, "Invalid", message),
             Error::ServerTimeout {
                 resource,

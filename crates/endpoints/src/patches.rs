@@ -6,7 +6,7 @@ mod shown_object;
 mod strategic;
 mod strategic_keys;
 
-use ringwatch_apimachinery::{Error, FieldError, go_json};
+use ringwatch_apimachinery::{Error, FieldError, go_json, go_values};
 use serde_json::{Map, Value};
 
 use self::json::JsonPatch;
@@ -190,38 +190,7 @@ impl Patch {
 
 /// Writes a value as Go's `%+v` does.
 fn go_words(value: &Value) -> String {
-    let mut words = String::new();
-    write_go_words(value, &mut words);
-    words
-}
-
-fn write_go_words(value: &Value, words: &mut String) {
-    match value {
-        Value::Null => words.push_str("<nil>"),
-        Value::String(text) => words.push_str(text),
-        Value::Bool(_) | Value::Number(_) => words.push_str(&value.to_string()),
-        Value::Array(items) => {
-            words.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    words.push(' ');
-                }
-                write_go_words(item, words);
-            }
-            words.push(']');
-        }
-        Value::Object(members) => {
-            words.push_str("map[");
-            for (index, (name, value)) in members.iter().enumerate() {
-                if index > 0 {
-                    words.push(' ');
-                }
-                words.extend([name, ":"]);
-                write_go_words(value, words);
-            }
-            words.push(']');
-        }
-    }
+    go_values::plain(value, usize::MAX)
 }
 
 #[cfg(test)]

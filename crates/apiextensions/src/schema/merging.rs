@@ -1,17 +1,18 @@
 //! The rules by which the values of a type merge in server-side apply: what its lists and objects are, as
 //! `x-kubernetes-list-type`, `-list-map-keys` and `-map-type` say.
 
-use ringwatch_apply::{ItemSchema, ListKeys, MergeSchema, Merging};
+use ringwatch_apply::{
+    ItemSchema, ListKeys, MemberSchema, MergeSchema, Merging, Takes, ValueSchema,
+};
 use serde_json::Value;
 
 use super::StructuralSchema;
 use super::kind::JsonType;
-use super::node::{ListType, SchemaNode};
+use super::node::{Additional, ListType, SchemaNode};
 
 impl MergeSchema for StructuralSchema {
-    fn declares(&self, object: &Value) -> bool {
-        let unknown = self.unknown_fields(object);
-        unknown.is_ok_and(|unknown| unknown.is_empty())
+    fn values(&self) -> Option<&dyn ValueSchema> {
+        Some(&self.root)
     }
 
     fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>> {
@@ -50,6 +51,46 @@ fn metadata_merging<'a>(steps: &mut dyn Iterator<Item = Option<&str>>) -> Option
         _ => true,
     };
     Some(Merging::Members { named })
+}
+
+/// The types as kube-apiserver converts a schema to OpenAPI and that to one of structured-merge-diff.
+impl ValueSchema for SchemaNode {
+    fn takes(&self) -> Takes {
+        match self.kind {
+            None => Takes::Any,
+            Some(JsonType::Object) => Takes::Members,
+            Some(JsonType::Array) => Takes::List,
+            Some(JsonType::Boolean) => Takes::Boolean,
+            Some(JsonType::Integer | JsonType::Number) => Takes::Number,
+            Some(JsonType::String) if self.has_format => Takes::AnyScalar,
+            Some(JsonType::String) => Takes::Text,
+        }
+    }
+
+    fn is_whole_object(&self) -> bool {
+        self.embedded
+    }
+
+    fn preserves_unknown(&self) -> bool {
+        self.preserve_unknown
+    }
+
+    fn member(&self, name: &str) -> MemberSchema<'_> {
+        if let Some(own) = self.properties.get(name) {
+            return MemberSchema::Known(own);
+        }
+        match &self.additional {
+            Some(Additional::Schema(schema)) => MemberSchema::Known(&**schema),
+            Some(Additional::Any) => MemberSchema::Any,
+            Some(Additional::Nothing) => MemberSchema::Undeclared,
+            None if self.properties.is_empty() && !self.embedded => MemberSchema::Any,
+            None => MemberSchema::Undeclared,
+        }
+    }
+
+    fn items(&self) -> Option<&dyn ValueSchema> {
+        self.items.as_deref().map(|it| it as &dyn ValueSchema)
+    }
 }
 
 impl ItemSchema for SchemaNode {
@@ -119,14 +160,6 @@ mod tests {
         ] {
             assert_eq!(at(steps), merging, "{steps:?}");
         }
-        let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {}, "spec": {"a": "b"}});
-        assert!(schema.declares(&json!({"tags": ["a"], "labels": {"a": "b"}, "pod": pod})));
-        for undeclared in [
-            json!({"other": 1}),
-            json!({"parts": [{"name": "a", "other": 1}]}),
-        ] {
-            assert!(!schema.declares(&undeclared), "{undeclared}");
-        }
     }
 
     /// Returns a manager of objects of a custom type.
@@ -155,6 +188,115 @@ mod tests {
                 "x": {"type": "integer"}, "y": {"type": "integer"}}},
         }}}});
         StructuralSchema::read(&schema, false).expect("a schema")
+    }
+
+    #[test]
+    fn what_is_applied_has_the_types_of_the_schema() {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "text": {"type": "string"}, "count": {"type": "integer"}, "on": {"type": "boolean"},
+            "date": {"type": "string", "format": "date-time"}, "odd": {"type": "string", "format": "zz"},
+            "bytes": {"type": "string", "format": "byte"}, "port": {"x-kubernetes-int-or-string": true},
+            "list": {"type": "array", "items": {"type": "string"}}, "free": {"type": "object"},
+            "map": {"type": "object", "additionalProperties": {"type": "string"}},
+            "kept": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+                "of": {"type": "object", "properties": {"text": {"type": "string"}}}}},
+            "pod": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {
+                "spec": {"type": "object", "properties": {"a": {"type": "string"}}}}},
+        }}}});
+        let schema = StructuralSchema::read(&schema, false).expect("a schema");
+        let applied = |spec: Value| {
+            let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec});
+            apply(None, &thing, &manager("one", &schema), false)
+        };
+        for spec in [
+            json!({"count": 1.5, "date": 5, "odd": true, "port": [1], "list": [null], "free": {"a": {}}}),
+            json!({"kept": {"x": 1, "of": {"y": []}}, "pod": {"metadata": {"labels": {"a": null}}}}),
+        ] {
+            assert!(applied(spec.clone()).is_ok(), "{spec}");
+        }
+        let text = "expected string, got &value.valueUnstructured{Value:5}";
+        for (spec, complaint) in [
+            (json!({"text": 5}), format!(".text: {text}")),
+            (
+                json!({"count": "x"}),
+                ".count: expected numeric (int or float), got string".to_owned(),
+            ),
+            (
+                json!({"on": []}),
+                ".on: expected boolean, got &{[]}".to_owned(),
+            ),
+            (
+                json!({"date": {}}),
+                ".date: expected any scalar, got &{map[]}".to_owned(),
+            ),
+            (json!({"bytes": 5}), format!(".bytes: {text}")),
+            (
+                json!({"list": {"a": 1}}),
+                ".list: expected list, got &{map[a:1]}".to_owned(),
+            ),
+            (
+                json!({"free": true}),
+                ".free: expected map, got &{true}".to_owned(),
+            ),
+            (json!({"map": {"a": 5}}), format!(".map.a: {text}")),
+            (
+                json!({"kept": {"of": {"text": 5}}}),
+                format!(".kept.of.text: {text}"),
+            ),
+            (
+                json!({"pod": {"spec": {"a": 5}}}),
+                format!(".pod.spec.a: {text}"),
+            ),
+            (json!({"pod": {"kind": 5}}), format!(".pod.kind: {text}")),
+            (
+                json!({"pod": {"x": 5}}),
+                ".pod.x: field not declared in schema".to_owned(),
+            ),
+            (
+                json!({"x": 5}),
+                ".x: field not declared in schema".to_owned(),
+            ),
+        ] {
+            let refused = applied(spec.clone()).map_err(|error| error.to_string());
+            let start =
+                "failed to create typed patch object (/t; example.com/v1, Kind=Thing): .spec";
+            assert_eq!(refused, Err(format!("{start}{complaint}")), "{spec}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_applied_to_what_is_no_longer_of_its_type() {
+        let of = |kind: &str| {
+            let schema = json!({"type": "object", "properties": {"a": {"type": kind}, "b": {"type": "string"}}});
+            StructuralSchema::read(&schema, false).expect("a schema")
+        };
+        let thing = |rest: Value| {
+            let mut thing =
+                json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}});
+            let members = rest.as_object().expect("an object").clone();
+            thing.as_object_mut().expect("an object").extend(members);
+            thing
+        };
+        let (text, number) = (of("string"), of("integer"));
+        let live = thing(json!({"a": "1"}));
+        let tracked = apply(None, &live, &manager("one", &text), false).expect("applied");
+        let why = ".a: expected numeric (int or float), got string";
+        for (live, start) in [
+            (
+                tracked,
+                "failed to create typed live object (/t; example.com/v1, Kind=Thing)",
+            ),
+            (
+                live,
+                "failed to create manager for existing fields: failed to convert new object (/t; example.com/v1, \
+                 Kind=Thing) to smd typed",
+            ),
+        ] {
+            let next = thing(json!({"b": "x"}));
+            let refused = apply(Some(&live), &next, &manager("two", &number), true);
+            let refused = refused.map_err(|error| error.to_string());
+            assert_eq!(refused, Err(format!("{start}: {why}")));
+        }
     }
 
     #[test]
@@ -225,7 +367,7 @@ mod tests {
         let twice = json!({"apiVersion": "example.com/v1", "kind": "Machine",
             "metadata": {"name": "m", "namespace": "default"},
             "spec": {"parts": [{"name": "wheel"}, {"name": "wheel", "side": "left"}]}});
-        let Err(Error::NotTyped(message)) = apply(None, &twice, &manager, false) else {
+        let Err(Error::Untranslated(message)) = apply(None, &twice, &manager, false) else {
             panic!("two items with one key are taken");
         };
         assert!(

@@ -26,6 +26,8 @@ pub(super) struct SchemaNode {
     pub(super) preserve_unknown: bool,
     /// True if the value is a whole Kubernetes object, with kind, apiVersion and metadata.
     pub(super) embedded: bool,
+    /// True if a string has a format other than bytes, known or not: server-side apply takes any scalar for it.
+    pub(super) has_format: bool,
     /// True if server-side apply treats the value as atomic.
     pub(super) atomic: bool,
     /// The value for a member that is missing.

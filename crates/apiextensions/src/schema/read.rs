@@ -105,6 +105,10 @@ impl SchemaReader {
             nullable: flag("nullable"),
             preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
             embedded: flag("x-kubernetes-embedded-resource"),
+            has_format: schema
+                .get("format")
+                .and_then(Value::as_str)
+                .is_some_and(|format| !matches!(format, "" | "byte")),
             atomic: schema.get("x-kubernetes-map-type") == Some(&json!("atomic")),
             default: None,
             properties: self.properties(schema, below(SchemaPosition::Field)),

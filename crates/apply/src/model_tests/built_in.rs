@@ -14,7 +14,7 @@ use crate::{Manager, apply};
 const CONTENT: [&str; 5] = ["binaryData", "data", "roleRef", "spec", "subjects"];
 
 /// Objects of built-in kinds with many members.
-fn built_in() -> [Value; 7] {
+pub(super) fn built_in() -> [Value; 7] {
     let metadata = json!({"name": "n", "labels": {"l": "1"}, "annotations": {"a": "1"}});
     let of = |version: &str, kind: &str, rest: Value| {
         let mut object = json!({"apiVersion": version, "kind": kind, "metadata": metadata});

@@ -44,10 +44,6 @@ impl ItemSchema for Item {
 }
 
 impl MergeSchema for Type {
-    fn declares(&self, _: &Value) -> bool {
-        true
-    }
-
     fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>> {
         let mut at = self;
         for step in steps {

@@ -32,11 +32,6 @@ enum Node {
 }
 
 impl MergeSchema for Node {
-    /// The objects of the model are made by its schemas.
-    fn declares(&self, _: &Value) -> bool {
-        true
-    }
-
     fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>> {
         let mut node = self;
         for step in steps {

@@ -413,7 +413,7 @@ proptest! {
                 live = Some(next);
             } else if repeats(&root, &sent) {
                 let refused = apply(live.as_ref(), &sent, &manager, true);
-                prop_assert!(matches!(refused, Err(Error::NotTyped(_))), "{refused:?}{story}");
+                prop_assert!(matches!(refused, Err(Error::Untranslated(_))), "{refused:?}{story}");
                 continue;
             } else {
                 let force = write.form == WriteForm::Force;

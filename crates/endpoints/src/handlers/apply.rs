@@ -1,18 +1,16 @@
 //! Server-side apply: merges the fields that a client sets with those of other managers.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use http::{HeaderMap, Response};
-use ringwatch_apimachinery::{Error, GroupVersion};
+use ringwatch_apimachinery::Error;
 use ringwatch_apply::Manager;
 use ringwatch_http::{RequestBody, ResponseBody};
-use ringwatch_registry::{RequestContext, Resource, UpdateOptions, UpdatedObject};
+use ringwatch_registry::{RequestContext, UpdateOptions, UpdatedObject};
 use serde_json::Value;
 
-use super::update::{check_name, write};
+use super::update::{check_name, check_names, write};
 use crate::call::Call;
-use crate::decode::{self, BODY_BYTES_MAX, ExpectedKind};
+use crate::decode::{self, BODY_BYTES_MAX, DecodedBody, ExpectedKind};
 use crate::errors::Failure;
 use crate::params::{FieldValidation, WriteKind, WriteParams};
 
@@ -27,7 +25,7 @@ pub(crate) fn is_apply(headers: &HeaderMap) -> bool {
 /// Applies the configuration in the body, creates the object if there is none, and answers with it.
 ///
 /// # Errors
-/// 400, 413 and 422 for a bad configuration, 409 when others manage its fields.
+/// 400, 413, 422 and 500 for a bad configuration, 409 when others manage its fields.
 pub(crate) async fn apply(
     call: &Call<'_>,
     body: RequestBody,
@@ -39,19 +37,11 @@ pub(crate) async fn apply(
         recording.request_patch(&content);
     }
     let resource = call.store.resource();
-    let expected = ExpectedKind {
-        group_version: &resource.group_version,
-        kind: &resource.kind,
-        strategy: Some(&*resource.strategy),
-        custom: false,
-    };
-    let config = configuration(call, &content, &params, expected)?;
     let mut applied = ApplyUpdate {
-        config,
-        name: call.name().to_owned(),
+        call,
+        config: decode::configuration(&content),
         api_version: resource.group_version.to_string(),
-        resource: Arc::clone(resource),
-        force: params.force,
+        params: &params,
     };
     let options = UpdateOptions {
         dry_run: params.dry_run,
@@ -60,109 +50,113 @@ pub(crate) async fn apply(
     write(call, output, &mut applied, &options).await
 }
 
-/// Reads the configuration in a body. Unlike other objects it must name its version, and unknown fields are refused
-/// whatever the client's field validation.
-pub(super) fn configuration(
+/// Reads the configuration of a Scale, and puts it into its type.
+///
+/// # Errors
+/// As an apply of the object.
+pub(super) fn scale_configuration(
     call: &Call<'_>,
     content: &[u8],
     params: &WriteParams,
     expected: ExpectedKind<'_>,
 ) -> Result<Value, Failure> {
-    let mut decoded = decode::configuration(content)?;
-    check_type(&decoded.value, expected)?;
-    ringwatch_apply::check_unmanaged(&decoded.value).map_err(|error| call.fail(error))?;
-    let sent = decoded.value.clone();
-    let schema = expected.strategy.and_then(|it| it.merge_schema());
-    if schema.is_some() {
-        forget_scalars(&mut decoded.value);
-    }
-    let known = |group_version: &GroupVersion, kind: &str| call.routes.knows(group_version, kind);
-    let validation = params.field_validation;
-    let typed = decode::typed(decoded, content, expected, &known, validation)?;
-    ringwatch_apply::check_declared(&sent, schema, &typed.unknown)
-        .map_err(|error| call.fail(error))?;
-    match (params.field_validation, decode::yaml_error(&typed.repeated)) {
-        (FieldValidation::Strict, Some(error)) => {
-            return Err(Failure::bad_request(format!(
-                "error strict decoding YAML: error converting YAML to JSON: {error}"
-            )));
-        }
-        (FieldValidation::Warn, _) => {
-            let repeated = typed.repeated.into_iter();
-            repeated.for_each(|text| call.context.warn(text));
-        }
-        (FieldValidation::Strict | FieldValidation::Ignore, _) => {}
-    }
+    let fail = |error: Error| call.fail(error);
+    let decoded = decode::configuration(content)?;
+    let config = &decoded.value;
+    let version = expected.group_version.to_string();
+    check_type(config, &version, expected.kind).map_err(fail)?;
+    ringwatch_apply::check_configuration(config, None).map_err(fail)?;
+    let mut scale = config.clone();
+    ringwatch_apply::convert_applied(config, &mut scale).map_err(fail)?;
+    tell_repeated(call, &decoded, params.field_validation).map_err(fail)?;
     // A null takes the name from the object.
-    if sent.pointer("/metadata/name").is_some() {
-        check_name(call, &typed.value)?;
+    if config.pointer("/metadata/name").is_some() {
+        check_name(call, &scale)?;
     }
-    // A null in it is a value of its own, not what Go's types would make of it.
-    Ok(sent)
+    Ok(scale)
 }
 
-/// Removes from a custom resource's configuration the times and numbers of metadata that are any scalars or numbers. So
-/// they can be applied: what metadata cannot have is dropped of the merged object.
-fn forget_scalars(config: &mut Value) {
-    let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) else {
-        return;
-    };
-    metadata.retain(|name, value| match name.as_str() {
-        "creationTimestamp" | "deletionTimestamp" => value.is_object() || value.is_array(),
-        "generation" | "deletionGracePeriodSeconds" => !value.is_number(),
-        _ => true,
-    });
+/// Tells of the keys that a configuration has twice, as the client wants to be told.
+fn tell_repeated(
+    call: &Call<'_>,
+    config: &DecodedBody,
+    validation: FieldValidation,
+) -> Result<(), Error> {
+    match (validation, decode::yaml_error(&config.repeated)) {
+        (FieldValidation::Strict, Some(error)) => Err(Error::BadRequest(format!(
+            "error strict decoding YAML: error converting YAML to JSON: {error}"
+        ))),
+        (FieldValidation::Warn, _) => {
+            let repeated = config.repeated.iter().cloned();
+            repeated.for_each(|text| call.context.warn(text));
+            Ok(())
+        }
+        (FieldValidation::Strict | FieldValidation::Ignore, _) => Ok(()),
+    }
 }
 
 /// Refuses configurations of another version or kind than the expected ones, or without them (`Apply` of
 /// `managedfields/internal/versioncheck.go`, 1.36).
-fn check_type(config: &Value, expected: ExpectedKind<'_>) -> Result<(), Failure> {
+fn check_type(config: &Value, expected_version: &str, expected_kind: &str) -> Result<(), Error> {
     let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
-    if version == expected.group_version.to_string() && kind == expected.kind {
+    if version == expected_version && kind == expected_kind {
         return Ok(());
     }
-    let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
-    Err(Failure::bad_request(format!(
+    // What has more slashes is no version, and then there is no type at all.
+    let (version, kind) = match version.matches('/').count() {
+        0 | 1 => (version, kind),
+        _ => ("", ""),
+    };
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    Err(Error::BadRequest(format!(
         "invalid object type: {group}/{version}, Kind={kind}"
     )))
 }
 
 /// The update of an object by server-side apply.
-struct ApplyUpdate {
-    config: Value,
-    name: String,
+struct ApplyUpdate<'a> {
+    call: &'a Call<'a>,
+    config: Result<DecodedBody, Failure>,
     api_version: String,
-    resource: Arc<Resource>,
-    force: bool,
+    params: &'a WriteParams,
 }
 
 #[async_trait]
-impl UpdatedObject for ApplyUpdate {
+impl UpdatedObject for ApplyUpdate<'_> {
     async fn updated(
         &mut self,
         context: &RequestContext,
         existing: Option<&Value>,
     ) -> Result<Value, Error> {
-        let uid = self.config.pointer("/metadata/uid").and_then(Value::as_str);
+        let resource = self.call.store.resource();
+        let undecodable = |failure: &Failure| Error::BadRequest(failure.status().message.clone());
+        let decoded = self.config.as_ref().map_err(undecodable)?;
+        let config = &decoded.value;
+        check_type(config, &self.api_version, &resource.kind)?;
+        let manager = Manager {
+            name: &context.field_manager,
+            api_version: &self.api_version,
+            subresource: &context.subresource,
+            has_status_subresource: resource.subresource("status").is_some(),
+            custom: resource.strategy.merge_schema(),
+            time: Some(context.clock.wall()),
+        };
+        let applied = ringwatch_apply::apply(existing, config, &manager, self.params.force)?;
+        tell_repeated(self.call, decoded, self.params.field_validation)?;
+        let uid = applied.pointer("/metadata/uid").and_then(Value::as_str);
         if let (None, Some(uid)) = (existing, uid.filter(|uid| !uid.is_empty())) {
             return Err(Error::Conflict {
-                resource: self.resource.qualified_name(),
-                name: self.name.clone(),
+                resource: resource.qualified_name(),
+                name: self.call.name().to_owned(),
                 message: format!(
                     "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
                 ),
             });
         }
-        let manager = Manager {
-            name: &context.field_manager,
-            api_version: &self.api_version,
-            subresource: &context.subresource,
-            has_status_subresource: self.resource.subresource("status").is_some(),
-            custom: self.resource.strategy.merge_schema(),
-            time: Some(context.clock.wall()),
-        };
-        ringwatch_apply::apply(existing, &self.config, &manager, self.force)
+        let (namespace, name) = (self.call.namespace(), self.call.name());
+        check_names(&applied, resource, namespace, name).map_err(Error::BadRequest)?;
+        Ok(applied)
     }
 
     fn managed_fields_are_current(&self) -> bool {
@@ -177,11 +171,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scalars_of_metadata_need_not_be_what_it_can_have() {
-        let mut config = json!({"metadata": {"name": "a", "deletionTimestamp": "", "creationTimestamp": [],
-            "generation": 1.5, "deletionGracePeriodSeconds": "1"}});
-        forget_scalars(&mut config);
-        let left = json!({"name": "a", "creationTimestamp": [], "deletionGracePeriodSeconds": "1"});
-        assert_eq!(config, json!({"metadata": left}));
+    fn a_configuration_is_of_the_type_that_is_applied() {
+        let check = |version: Value, kind: Value| {
+            let config = json!({"apiVersion": version, "kind": kind});
+            check_type(&config, "v1", "ConfigMap").map_err(|error| error.to_string())
+        };
+        assert_eq!(check(json!("v1"), json!("ConfigMap")), Ok(()));
+        for (version, kind, found) in [
+            (json!("x/v1"), json!("ConfigMap"), "x/v1, Kind=ConfigMap"),
+            (json!("v1"), json!(5), "/v1, Kind="),
+            (json!(null), json!("ConfigMap"), "/, Kind=ConfigMap"),
+            (json!("a/b/c"), json!("ConfigMap"), "/, Kind="),
+        ] {
+            let expected = format!("invalid object type: {found}");
+            assert_eq!(check(version, kind), Err(expected));
+        }
     }
 }

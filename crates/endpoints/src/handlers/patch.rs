@@ -10,7 +10,7 @@ use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{RequestContext, UpdatedObject};
 use serde_json::Value;
 
-use super::update::{check_name, update_options, write};
+use super::update::{check_names, update_options, write};
 use crate::call::Call;
 use crate::decode::{self, BODY_BYTES_MAX, DecodedBody};
 use crate::errors::Failure;
@@ -42,11 +42,12 @@ pub(crate) async fn patch(
     write(call, output, &mut patched, &update_options(&params)).await
 }
 
-/// Reads the patch in the body, and the query parameters.
+/// Reads the patch in the body, and the query parameters. What is wrong with the patch is told once there is an object
+/// that it is for.
 pub(super) async fn read_patch(
     call: &Call<'_>,
     body: RequestBody,
-) -> Result<(Patch, WriteParams), Failure> {
+) -> Result<(SentPatch, WriteParams), Failure> {
     let media_type = decode::patch_media_type(call.headers);
     if call.store.resource().is_custom() && !CUSTOM_PATCHES.contains(&media_type) {
         return Err(Failure::unknown_format(CUSTOM_PATCHES));
@@ -60,22 +61,51 @@ pub(super) async fn read_patch(
         recording.request_patch(&content);
     }
     let syntax = Syntax::from_media_type(media_type)?;
+    let patch = decoded(syntax, &content, params.field_validation);
+    Ok((SentPatch(patch), params))
+}
+
+fn decoded(syntax: Syntax, content: &[u8], validation: FieldValidation) -> Result<Patch, Failure> {
     let DecodedBody {
         value,
         mut complaints,
         ..
-    } = decode::patch(&content).map_err(|why| syntax.undecodable(&why, params.field_validation))?;
+    } = decode::patch(content).map_err(|why| syntax.undecodable(&why, validation))?;
     if matches!(syntax, Syntax::Json) {
         complaints.extend(decode::unknown_members(&value, complaints.len()));
     }
-    let patch = Patch::read(syntax, value, complaints, params.field_validation)?;
-    Ok((patch, params))
+    Patch::read(syntax, value, complaints, validation)
+}
+
+/// The patch in a body, or what is wrong with it.
+pub(super) struct SentPatch(Result<Patch, Failure>);
+
+impl SentPatch {
+    /// Returns the patch.
+    ///
+    /// # Errors
+    /// [`Error::BadRequest`] for what is none, [`Error::Denied`] for one that has too many operations.
+    pub(super) fn patch(&self) -> Result<&Patch, Error> {
+        self.0
+            .as_ref()
+            .map_err(|failure| match failure.is_bad_request() {
+                true => Error::BadRequest(failure.status().message.clone()),
+                false => Error::Denied(Box::new(failure.status().clone())),
+            })
+    }
+}
+
+#[cfg(test)]
+impl From<Patch> for SentPatch {
+    fn from(patch: Patch) -> Self {
+        Self(Ok(patch))
+    }
 }
 
 /// The update of an object by a patch.
 struct PatchUpdate<'a> {
     call: &'a Call<'a>,
-    patch: Patch,
+    patch: SentPatch,
     validation: FieldValidation,
 }
 
@@ -92,11 +122,13 @@ impl UpdatedObject for PatchUpdate<'_> {
                 self.call.name(),
             )
         })?;
-        let mut object = self.patch.apply(existing)?;
+        let patch = self.patch.patch()?;
+        let mut object = patch.apply(existing)?;
         self.call
-            .check_patched(&mut object, &self.patch, existing, self.validation)?;
-        check_name(self.call, &object)
-            .map_err(|failure| Error::BadRequest(failure.status().message.clone()))?;
+            .check_patched(&mut object, patch, existing, self.validation)?;
+        let (namespace, name) = (self.call.namespace(), self.call.name());
+        let resource = self.call.store.resource();
+        check_names(&object, resource, namespace, name).map_err(Error::BadRequest)?;
         Ok(object)
     }
 }

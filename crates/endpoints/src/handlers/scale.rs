@@ -24,17 +24,16 @@ use ringwatch_registry::{
 use ringwatch_resources::Printer;
 use serde_json::{Map, Value, json};
 
-use super::apply::{configuration, is_apply};
+use super::apply::{is_apply, scale_configuration};
 use super::get::get_options;
-use super::patch::read_patch;
-use super::update::{check_name, update_options};
+use super::patch::{SentPatch, read_patch};
+use super::update::{check_name, check_names, update_options};
 use crate::call::Call;
 use crate::decode::{ExpectedKind, REVIEW_BYTES_MAX, check_patched};
 use crate::encoding::frame::partial_metadata;
 use crate::errors::Failure;
 use crate::negotiation::{ObjectForm, Output};
 use crate::params::{FieldValidation, WriteKind, WriteParams};
-use crate::patches::Patch;
 use crate::response;
 
 /// The group, version and kind of a Scale.
@@ -145,7 +144,7 @@ async fn apply_scale(
     if let Some(recording) = &call.context.recording {
         recording.request_patch(&content);
     }
-    let scale = configuration(call, &content, &params, scale_kind(&scale_version()))?;
+    let scale = scale_configuration(call, &content, &params, scale_kind(&scale_version()))?;
     let change = Change::Apply {
         scale,
         resource: Arc::clone(call.store.resource()),
@@ -217,7 +216,7 @@ fn respond(
 /// The change of a Scale that a request makes.
 enum Change {
     Replace(Value),
-    Patch(Patch),
+    Patch(SentPatch),
     /// A server-side apply of this configuration.
     Apply {
         scale: Value,
@@ -284,10 +283,14 @@ impl ScaleUpdate {
                 }
                 return Ok(after);
             }
-            Change::Patch(patch) => patch,
+            Change::Patch(patch) => patch.patch()?,
         };
         let before = self.before(existing)?;
         let mut scale = patch.apply(&before)?;
+        if self.is_custom && find(&scale, "apiVersion").is_none_or(|it| it.is_null() || it == "") {
+            // The type of a custom resource's Scale has one version, in which it is decoded.
+            set(&mut scale, "apiVersion", json!(scale_version().to_string()));
+        }
         check_patched(
             &mut scale,
             patch,
@@ -380,6 +383,11 @@ impl UpdatedObject for AdmittedScale<'_> {
         let existing = existing.ok_or_else(|| Error::not_found(&scaled.resource, &scaled.name))?;
         let base = scaled.base(context, existing)?;
         let mut scale = scaled.scale(context, &base)?;
+        if matches!(scaled.change, Change::Patch(_)) {
+            let resource = self.store.resource();
+            check_names(&scale, resource, self.namespace, &scaled.name)
+                .map_err(Error::BadRequest)?;
+        }
         let before = scale_of(existing, &scaled.paths)?;
         self.store
             .admit_other(
@@ -479,7 +487,7 @@ fn set(object: &mut Value, path: &str, value: Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patches::Syntax;
+    use crate::patches::{Patch, Syntax};
 
     fn paths() -> ScalePaths {
         ScalePaths {
@@ -492,7 +500,7 @@ mod tests {
 
     fn patch(content: Value) -> Change {
         let patch = Patch::read(Syntax::Merge, content, Vec::new(), FieldValidation::Strict);
-        Change::Patch(patch.expect("a patch"))
+        Change::Patch(patch.expect("a patch").into())
     }
 
     /// Returns a built-in or custom object after a change of its Scale.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use http::{Response, StatusCode};
 use ringwatch_apimachinery::Error;
 use ringwatch_http::{RequestBody, ResponseBody};
-use ringwatch_registry::{RequestContext, UpdateOptions, UpdatedObject};
+use ringwatch_registry::{RequestContext, Resource, UpdateOptions, UpdatedObject};
 use serde_json::Value;
 
 use crate::call::Call;
@@ -68,31 +68,41 @@ pub(super) fn update_options(params: &WriteParams) -> UpdateOptions {
 
 /// Checks that the body is about the object that the path names.
 pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure> {
+    let checked = check_names(object, call.store.resource(), call.namespace(), call.name());
+    checked.map_err(Failure::bad_request)
+}
+
+/// Checks that an object is the one of a resource that has this namespace and this name.
+///
+/// # Errors
+/// The words about another name, or none, or another namespace.
+pub(super) fn check_names(
+    object: &Value,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+) -> Result<(), String> {
     let text = |name: &str| {
         let value = object.get("metadata").and_then(|meta| meta.get(name));
         value.and_then(Value::as_str).unwrap_or_default()
     };
-    let namespace = text("namespace");
-    let is_elsewhere = !namespace.is_empty() && namespace != call.namespace();
+    let said_namespace = text("namespace");
+    let is_elsewhere = !said_namespace.is_empty() && said_namespace != namespace;
     // An object of no namespace that names one loses it.
-    if call.store.resource().namespaced && is_elsewhere {
-        return Err(Failure::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
+    if resource.namespaced && is_elsewhere {
+        let why =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(why.to_owned());
     }
-    let (name, wanted) = (text("name"), call.name());
-    if name.is_empty() {
-        return Err(Failure::bad_request(format!(
-            "the name of the object ({wanted} based on URL) was undeterminable: name must be \
-             provided"
-        )));
+    match text("name") {
+        "" => Err(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )),
+        said if said != name => Err(format!(
+            "the name of the object ({said}) does not match the name on the URL ({name})"
+        )),
+        _ => Ok(()),
     }
-    if name != wanted {
-        return Err(Failure::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({wanted})"
-        )));
-    }
-    Ok(())
 }
 
 /// The update of an object that replaces it by the body of a PUT.

@@ -15,6 +15,7 @@ mod rules_tests;
 use std::collections::HashSet;
 
 use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::go_values::go_type;
 use serde_json::{Map, Value};
 
 use self::lists::{ItemList, merge_list, merge_list_in_order};
@@ -166,6 +167,7 @@ fn merge_member(
             *own = merge_list(std::mem::take(own), patch, place.list(name), deletes, depth)?;
         }
         (own, _) => {
+            // Types are merged with none but themselves.
             let fits = own.is_some_and(|own| go_type(own) == go_type(value));
             if deletes && !fits {
                 return Ok(());
@@ -191,7 +193,7 @@ fn directive(patch: &Map<String, Value>) -> Result<Option<Directive>, Error> {
         None => Ok(None),
         Some((_, Some("delete"))) => Ok(Some(Directive::Delete)),
         Some((_, Some("replace"))) => Ok(Some(Directive::Replace)),
-        Some((other, _)) => Err(bad(&format!(
+        Some((other, _)) => Err(failed(format!(
             "unknown patch type: {} in map: {}",
             super::go_words(other),
             super::go_words(&Value::Object(patch.clone()))
@@ -221,17 +223,9 @@ fn taken(value: &Value, nulls_stay: bool) -> Option<Value> {
     }
 }
 
-/// Returns the type that Go has for a value; types are merged with none but themselves.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
+/// Returns the error about a patch that Kubernetes does not translate.
+fn failed(why: impl Into<String>) -> Error {
+    Error::Untranslated(why.into())
 }
 
 fn bad(why: &str) -> Error {

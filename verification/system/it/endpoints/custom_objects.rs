@@ -127,7 +127,11 @@ async fn the_type_and_the_metadata_of_custom_objects_are_decoded() {
     let path = format!("{THINGS}/a");
     for (patch, code, words) in [
         (json!({"kind": null}), 422, kind),
-        (json!({"apiVersion": null}), 400, version),
+        (
+            json!({"apiVersion": null}),
+            500,
+            "Object 'apiVersion' is missing in 'object has no apiVersion field'",
+        ),
         (
             json!({"metadata": {"ownerReferences": wrong_owner}}),
             422,

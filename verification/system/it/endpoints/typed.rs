@@ -74,40 +74,141 @@ async fn wrong_types_in_patches_are_refused() {
     let status = format!("{DEPLOYMENT}/status");
     for value in [json!("x"), json!(99_999_999_999_i64)] {
         let merge = json!({"spec": {"replicas": value}});
-        let config =
-            json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": value}});
         let json_patch = json!([{"op": "replace", "path": "/spec/replicas", "value": value}]);
         let status_patch = json!({"status": {"replicas": value}});
         for (path, kind, patch) in [
             (DEPLOYMENT, "merge-patch+json", &merge),
-            (DEPLOYMENT, "strategic-merge-patch+json", &merge),
             (DEPLOYMENT, "json-patch+json", &json_patch),
-            (DEPLOYMENT, "apply-patch+yaml", &config),
             (&scale, "merge-patch+json", &merge),
             (&status, "merge-patch+json", &status_patch),
         ] {
             let path = format!("{path}?fieldManager=test");
             let answer = fixture.patch(&path, kind, patch.clone()).await;
             let (code, message) = answer.failure();
-            let is_apply = kind.starts_with("apply");
-            assert_eq!(
-                code,
-                if is_apply { 400 } else { 422 },
-                "{path} {kind}: {message}"
-            );
+            assert_eq!(code, 422, "{path} {kind}: {message}");
             assert!(message.contains(".replicas of type int32"), "{message}");
         }
     }
-    let strategic = json!({"spec": {"replicas": "x"}});
-    let answer = fixture
-        .patch(DEPLOYMENT, "strategic-merge-patch+json", strategic)
-        .await;
-    assert_eq!(
-        answer.failure().1,
-        " \"\" is invalid: patch: Invalid value: \"map[spec:map[replicas:x]]\": json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"
-    );
+    // A strategic merge patch is no JSON when it is converted.
+    for (patch, shown, why) in [
+        (
+            json!({"spec": {"replicas": "x"}}),
+            "map[spec:map[replicas:x]]",
+            "unrecognized type: int32",
+        ),
+        (
+            json!({"spec": {"replicas": 1.5}}),
+            "map[spec:map[replicas:1.5]]",
+            "cannot convert float64 to int32",
+        ),
+        (
+            json!({"spec": []}),
+            "map[spec:[]]",
+            "cannot restore struct from: slice",
+        ),
+        (
+            json!({"apiVersion": 5}),
+            "map[apiVersion:5]",
+            "cannot convert int64 to string",
+        ),
+        (
+            json!({"spec": {"strategy": {"type": 5}}}),
+            "map[spec:map[strategy:map[type:5]]]",
+            "cannot convert int64 to v1.DeploymentStrategyType",
+        ),
+    ] {
+        let answer = fixture
+            .patch(DEPLOYMENT, "strategic-merge-patch+json", patch)
+            .await;
+        let message = format!(" \"\" is invalid: patch: Invalid value: \"{shown}\": {why}");
+        assert_eq!(answer.failure(), (422, message));
+    }
+    for (spec, why) in [
+        (
+            json!({"replicas": "x"}),
+            "create typed patch object (/d; apps/v1, Kind=Deployment): .spec.replicas: expected numeric (int or \
+             float), got string",
+        ),
+        (
+            json!({"replicas": 1.5}),
+            "convert new object (/d; apps/v1, Kind=Deployment) to proper version: unable to convert unstructured \
+             object to apps/v1, Kind=Deployment: cannot convert float64 to int32",
+        ),
+    ] {
+        let config = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec});
+        let path = format!("{DEPLOYMENT}?fieldManager=test&force=true");
+        let answer = fixture.patch(&path, "apply-patch+yaml", config).await;
+        assert_eq!(answer.failure(), (500, format!("failed to {why}")));
+    }
     let after = fixture.get(DEPLOYMENT).await.json();
     assert_eq!(after, created);
+    // A patch is read when there is an object for it.
+    let other = format!("{DEPLOYMENTS}/other");
+    for (kind, patch) in [
+        ("json-patch+json", json!({})),
+        ("merge-patch+json", json!([])),
+        ("strategic-merge-patch+json", json!(5)),
+    ] {
+        let missing = fixture.patch(&other, kind, patch);
+        let message = "deployments.apps \"other\" not found".to_owned();
+        assert_eq!(missing.await.failure(), (404, message));
+    }
+    let mixed = json!({"spec": {"template": {"spec": {"containers": [5]}}}});
+    let mixed = fixture
+        .patch(DEPLOYMENT, "strategic-merge-patch+json", mixed)
+        .await;
+    let (code, message) = mixed.failure();
+    assert_eq!(code, 500);
+    assert!(
+        message.starts_with("list element types are not identical"),
+        "{message}"
+    );
+    // Of what is too large for it, an integer keeps the lowest bits.
+    let large = json!({"spec": {"replicas": 4_294_967_298_i64}});
+    let patched = fixture.patch(DEPLOYMENT, "strategic-merge-patch+json", large);
+    assert_eq!(patched.await.json()["spec"]["replicas"], 2);
+    let config = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+        "spec": {"replicas": 4_294_967_299_i64}});
+    let path = format!("{DEPLOYMENT}?fieldManager=test&force=true");
+    let applied = fixture.patch(&path, "apply-patch+yaml", config).await;
+    assert_eq!(applied.json()["spec"]["replicas"], 3);
+}
+
+#[tokio::test]
+async fn an_object_of_no_version_has_no_name() {
+    let fixture = Fixture::start(true).await;
+    fixture.post(DEPLOYMENTS, deployment()).await.has_created();
+    let nameless =
+        "the name of the object (d based on URL) was undeterminable: name must be provided";
+    for path in [
+        DEPLOYMENT,
+        &format!("{DEPLOYMENT}/status"),
+        &format!("{DEPLOYMENT}/scale"),
+    ] {
+        for version in [json!(""), json!(null)] {
+            let patch = json!({"apiVersion": version});
+            let merge = fixture.patch(path, "merge-patch+json", patch.clone());
+            assert_eq!(merge.await.failure(), (400, nameless.to_owned()));
+            let strict = format!("{path}?fieldValidation=Strict");
+            let (code, message) = fixture
+                .patch(&strict, "merge-patch+json", patch)
+                .await
+                .failure();
+            assert_eq!(code, 422);
+            let unknown = r#"strict decoding error: unknown field "metadata", unknown field "spec", unknown field "status""#;
+            assert!(message.ends_with(unknown), "{message}");
+        }
+        let removed = json!([{"op": "remove", "path": "/apiVersion"}]);
+        let removed = fixture.patch(path, "json-patch+json", removed);
+        assert_eq!(removed.await.failure(), (400, nameless.to_owned()));
+        for (kind, patch) in [
+            ("merge-patch+json", json!({"kind": ""})),
+            ("strategic-merge-patch+json", json!({"apiVersion": ""})),
+        ] {
+            let answer = fixture.patch(path, kind, patch).await;
+            assert!(answer.head.status.is_success(), "{}", answer.text());
+        }
+    }
 }
 
 #[tokio::test]

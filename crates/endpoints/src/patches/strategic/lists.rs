@@ -9,7 +9,7 @@ use ringwatch_apimachinery::Error;
 use serde_json::{Map, Value};
 
 use super::{
-    Directive, FieldPosition, ListMerge, PATCH, bad, directive, go_type, merge_map, taken,
+    Directive, FieldPosition, ListMerge, PATCH, bad, directive, failed, go_type, merge_map, taken,
 };
 use crate::patches::go_words;
 
@@ -100,18 +100,18 @@ const MAP: &str = "map[string]interface {}";
 /// Returns the type of the items of two lists.
 ///
 /// # Errors
-/// [`Error::BadRequest`] if there are none or they have several types, [`Error::Unprocessable`] if they are lists.
+/// [`Error::Untranslated`] if there are none or they have several types, [`Error::Unprocessable`] if they are lists.
 fn element_type(current: &[Value], patch: &[Value]) -> Result<&'static str, Error> {
     let mut types = current.iter().chain(patch).map(go_type);
     let Some(first) = types.next() else {
-        return Err(bad("no elements in any of the given slices"));
+        return Err(failed("no elements in any of the given slices"));
     };
     if first == "[]interface {}" {
         return Err(Error::Unprocessable);
     }
     if first == "<nil>" || types.any(|other| other != first) {
         let lists = Value::from(vec![Value::from(current), Value::from(patch)]);
-        return Err(bad(&format!(
+        return Err(failed(format!(
             "list element types are not identical: {}",
             go_words(&lists)
         )));
@@ -148,7 +148,7 @@ fn merged_items(
     let is_of_maps = current.iter().chain(patch).any(Value::is_object);
     match list.by {
         ListMerge::ByKey(key) => merged_maps(current, patch, key, list.place, depth),
-        _ if is_of_maps => Err(bad("cannot merge lists without merge key for struct")),
+        _ if is_of_maps => Err(failed("cannot merge lists without merge key for struct")),
         ListMerge::Set | ListMerge::Replace => {
             let before = current.len();
             let mut items = current;
@@ -283,7 +283,7 @@ fn check_order(patch: &[Value], order: &[Value], list: ItemList<'_>) -> Result<(
             continue;
         }
         let (Some(item), Some(place)) = (items.peek(), places.next()) else {
-            return Err(bad(&format!(
+            return Err(failed(format!(
                 "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
                 go_words(&Value::from(patch)),
                 go_words(&Value::from(order)),
@@ -307,14 +307,14 @@ fn members_of<'a>(item: &'a Value, list: &str) -> Result<&'a Map<String, Value>,
 
 fn not_a_map(item: &Value, list: &str) -> Error {
     let found = go_type(item);
-    bad(&format!(
+    failed(format!(
         "expected the items of {list} to be a {MAP}, but received a {found}"
     ))
 }
 
 fn key_of<'a>(members: &'a Map<String, Value>, key: &str) -> Result<&'a Value, Error> {
     members.get(key).ok_or_else(|| {
-        bad(&format!(
+        failed(format!(
             "map: {} does not contain declared merge key: {key}",
             go_words(&Value::Object(members.clone()))
         ))
@@ -351,7 +351,7 @@ impl ItemList<'_> {
         match self.by {
             ListMerge::ByKey(key) => key_of(members_of(item, self.place.name)?, key),
             ListMerge::Set | ListMerge::Replace if item.is_object() || item.is_array() => {
-                Err(bad("cannot order lists without merge key"))
+                Err(failed("cannot order lists without merge key"))
             }
             ListMerge::Set | ListMerge::Replace => Ok(item),
         }
