@@ -16,7 +16,7 @@ use super::merging::MergeSchema;
 use super::reconcile::reconcile;
 use super::schema::Schema;
 use super::set::FieldSet;
-use super::typed::{Checked, complaints};
+use super::typed::{ApplySide, complaints};
 use super::update::{comparable, note};
 use super::value::equal;
 use super::walk::{Comparison, field_set};
@@ -39,9 +39,9 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 ///
 /// # Errors
 /// [`Error::ApplyConflict`] when fields would change that others manage, unless forced; [`Error::BadRequest`] when the
-/// configuration is of another version or carries managed fields; [`Error::Untranslated`] when a value of it is of another
-/// type, it has two items with one key or one without, or the live object is not of its type; [`Error::Internal`] when
-/// the live entries cannot be read.
+/// configuration is of another version or carries managed fields; [`Error::Untranslated`] when a value of it is of
+/// another type, it has two items with one key or one without, or the live object is not of its type;
+/// [`Error::Internal`] when the live entries cannot be read.
 pub fn apply(
     live: Option<&Value>,
     config: &Value,
@@ -148,7 +148,7 @@ pub fn check_configuration(config: &Value, custom: Option<&dyn MergeSchema>) -> 
     check_unmanaged(config)?;
     let kind = config.get("kind").and_then(Value::as_str);
     let schema = Schema::new(version(config), kind.unwrap_or_default(), custom);
-    let complaints = complaints(schema, config, Checked::Applied, ERROR_BYTES_MAX);
+    let complaints = complaints(schema, config, ApplySide::Applied, ERROR_BYTES_MAX);
     if complaints.is_empty() {
         return Ok(());
     }
@@ -195,7 +195,7 @@ fn check_live(schema: Schema<'_>, live: &Value, is_managed: bool) -> Result<(), 
     let complaints = complaints(
         schema,
         live,
-        Checked::Live { repeats: true },
+        ApplySide::Live { repeats: true },
         ERROR_BYTES_MAX,
     );
     if complaints.is_empty() {

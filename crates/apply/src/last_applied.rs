@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Manager;
 use super::schema::Schema;
 use super::set::FieldSet;
-use super::typed::{Checked, is_typed};
+use super::typed::{ApplySide, is_typed};
 use super::walk::{Comparison, field_set};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -32,8 +32,10 @@ pub(super) fn agreed_fields(schema: Schema<'_>, live: &Value, api_version: &str)
         return FieldSet::default();
     };
     let is_of_type = last["apiVersion"] == api_version && last["kind"] == schema.kind();
-    let is_once = Checked::Live { repeats: false };
-    if !is_of_type || !is_typed(schema, &last, Checked::Applied) || !is_typed(schema, live, is_once)
+    let is_once = ApplySide::Live { repeats: false };
+    if !is_of_type
+        || !is_typed(schema, &last, ApplySide::Applied)
+        || !is_typed(schema, live, is_once)
     {
         return FieldSet::default();
     }

@@ -18,7 +18,7 @@ use super::shape::Shape;
 
 /// The side of an apply that an object is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Checked {
+pub(super) enum ApplySide {
     /// A configuration that is applied.
     Applied,
     /// The object that is there, which may have members that its type does not have.
@@ -32,12 +32,12 @@ pub(super) enum Checked {
 pub(super) fn complaints(
     schema: Schema<'_>,
     object: &Value,
-    checked: Checked,
+    side: ApplySide,
     bytes_max: usize,
 ) -> Vec<String> {
     let mut check = TypeCheck {
         schema,
-        checked,
+        side,
         complaints: Vec::new(),
         bytes_left: bytes_max,
     };
@@ -46,8 +46,8 @@ pub(super) fn complaints(
 }
 
 /// Returns true if the values of an object are of its types.
-pub(super) fn is_typed(schema: Schema<'_>, object: &Value, checked: Checked) -> bool {
-    complaints(schema, object, checked, 1).is_empty()
+pub(super) fn is_typed(schema: Schema<'_>, object: &Value, side: ApplySide) -> bool {
+    complaints(schema, object, side, 1).is_empty()
 }
 
 /// The type of a value.
@@ -194,7 +194,7 @@ impl<'a> Members<'a> {
 
 struct TypeCheck<'a> {
     schema: Schema<'a>,
-    checked: Checked,
+    side: ApplySide,
     complaints: Vec<String>,
     bytes_left: usize,
 }
@@ -242,7 +242,7 @@ impl<'a> TypeCheck<'a> {
             let element = || PathElement::field(name);
             match types.find(name) {
                 Some(of) => self.at(of, path, element, member),
-                None if self.checked != Checked::Applied => {}
+                None if self.side != ApplySide::Applied => {}
                 None => {
                     path.push(element());
                     self.complain(path, "field not declared in schema");
@@ -271,7 +271,7 @@ impl<'a> TypeCheck<'a> {
                 // Nothing can be said of the others.
                 Err(why) => return self.complain(path, &format!("element {index}: {why}")),
             };
-            let may_repeat = self.checked == Checked::Live { repeats: true };
+            let may_repeat = self.side == ApplySide::Live { repeats: true };
             if !may_repeat && !seen.insert(element.clone()) {
                 self.complain(path, &format!("duplicate entries for key {element}"));
             }
@@ -317,7 +317,7 @@ mod tests {
 
     fn told(api_version: &str, kind: &str, object: &Value) -> Vec<String> {
         let schema = Schema::new(api_version, kind, None);
-        complaints(schema, object, Checked::Applied, usize::MAX)
+        complaints(schema, object, ApplySide::Applied, usize::MAX)
     }
 
     #[test]
@@ -419,7 +419,7 @@ mod tests {
             ]
         );
         let schema = Schema::new("v1", "ConfigMap", None);
-        assert_eq!(complaints(schema, &map, Checked::Applied, 1).len(), 1);
+        assert_eq!(complaints(schema, &map, ApplySide::Applied, 1).len(), 1);
         let stored = json!({"x": 1, "metadata": {"finalizers": ["a", "a"]}});
         for (repeats, complaint) in [
             (true, &[][..]),
@@ -429,7 +429,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                complaints(schema, &stored, Checked::Live { repeats }, 1),
+                complaints(schema, &stored, ApplySide::Live { repeats }, 1),
                 complaint
             );
         }
@@ -492,7 +492,7 @@ mod tests {
         let schema = Schema::new("example.com/v1", "Thing", Some(&Custom::Root));
         let told = |spec: Value| {
             let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "spec": spec});
-            complaints(schema, &thing, Checked::Applied, usize::MAX)
+            complaints(schema, &thing, ApplySide::Applied, usize::MAX)
         };
         assert!(
             told(json!({"free": {"a": [{}], "text": "b"}, "list": [true, null], "date": 5}))
@@ -509,7 +509,7 @@ mod tests {
         );
         let metadata = json!({"kind": 5, "metadata": {"labels": {"a": 1}, "zz": 1}});
         assert_eq!(
-            complaints(schema, &metadata, Checked::Applied, usize::MAX),
+            complaints(schema, &metadata, ApplySide::Applied, usize::MAX),
             [
                 ".kind: expected string, got &value.valueUnstructured{Value:5}",
                 ".metadata.labels.a: expected string, got &value.valueUnstructured{Value:1}",

@@ -387,125 +387,123 @@ mod tests {
         Ok(object)
     }
 
+    /// Objects with a value of a wrong type: the version, the kind, the object, and the words of the converter.
+    const WRONG: &[(&str, &str, &str, &str)] = &[
+        (
+            "apps/v1",
+            "Deployment",
+            r#"{"spec": {"replicas": "5"}}"#,
+            "unrecognized type: int32",
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            r#"{"spec": {"replicas": 1.5}}"#,
+            "cannot convert float64 to int32",
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            r#"{"spec": {"paused": 1}}"#,
+            "unrecognized type: bool",
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            r#"{"spec": 5}"#,
+            "cannot restore struct from: int64",
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            r#"{"spec": []}"#,
+            "cannot restore struct from: slice",
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            r#"{"kind": 1.5}"#,
+            "unrecognized type: string",
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            r#"{"apiVersion": 1}"#,
+            "cannot convert int64 to string",
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            r#"{"spec": {"strategy": {"type": 5}}}"#,
+            "cannot convert int64 to v1.DeploymentStrategyType",
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            r#"{"spec": {"strategy": {"rollingUpdate": {"maxSurge": 1.5}}}}"#,
+            "json: cannot unmarshal number 1.5 into Go value of type int32",
+        ),
+        (
+            "v1",
+            "Service",
+            r#"{"spec": {"ports": [{"targetPort": 4294967376.0}]}}"#,
+            "json: cannot unmarshal number 4294967376 into Go value of type int32",
+        ),
+        (
+            "v1",
+            "Service",
+            r#"{"spec": {"ports": {}}}"#,
+            "cannot restore slice from map",
+        ),
+        (
+            "v1",
+            "ConfigMap",
+            r#"{"data": true}"#,
+            "cannot restore map from bool",
+        ),
+        (
+            "v1",
+            "ConfigMap",
+            r#"{"binaryData": {"a": 5}}"#,
+            "cannot restore slice from int64",
+        ),
+        (
+            "v1",
+            "ConfigMap",
+            r#"{"binaryData": {"a": ["x"]}}"#,
+            "unrecognized type: uint8",
+        ),
+        (
+            "v1",
+            "ConfigMap",
+            r#"{"binaryData": {"a": "!!"}}"#,
+            "error decoding from json: illegal base64 data at input byte 0",
+        ),
+        (
+            "v1",
+            "ConfigMap",
+            r#"{"metadata": {"creationTimestamp": 5}}"#,
+            "json: cannot unmarshal number into Go value of type string",
+        ),
+        (
+            "v1",
+            "ConfigMap",
+            r#"{"metadata": {"creationTimestamp": "x"}}"#,
+            "parsing time \"x\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"x\" as \"2006\"",
+        ),
+        (
+            "v1",
+            "ResourceQuota",
+            r#"{"spec": {"hard": {"pods": true}}}"#,
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ),
+    ];
+
     #[test]
     fn values_of_other_types_are_told_in_the_words_of_the_converter() {
-        let quantity = TypeError::Quantity.to_string();
-        for (version, name, object, words) in [
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"spec": {"replicas": "5"}}),
-                "unrecognized type: int32",
-            ),
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"spec": {"replicas": 1.5}}),
-                "cannot convert float64 to int32",
-            ),
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"spec": {"paused": 1}}),
-                "unrecognized type: bool",
-            ),
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"spec": 5}),
-                "cannot restore struct from: int64",
-            ),
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"spec": []}),
-                "cannot restore struct from: slice",
-            ),
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"kind": 1.5}),
-                "unrecognized type: string",
-            ),
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"apiVersion": 1}),
-                "cannot convert int64 to string",
-            ),
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"spec": {"strategy": {"type": 5}}}),
-                "cannot convert int64 to v1.DeploymentStrategyType",
-            ),
-            (
-                "apps/v1",
-                "Deployment",
-                json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": 1.5}}}}),
-                "json: cannot unmarshal number 1.5 into Go value of type int32",
-            ),
-            (
-                "v1",
-                "Service",
-                json!({"spec": {"ports": [{"targetPort": 4_294_967_376.0}]}}),
-                "json: cannot unmarshal number 4294967376 into Go value of type int32",
-            ),
-            (
-                "v1",
-                "Service",
-                json!({"spec": {"ports": {}}}),
-                "cannot restore slice from map",
-            ),
-            (
-                "v1",
-                "ConfigMap",
-                json!({"data": true}),
-                "cannot restore map from bool",
-            ),
-            (
-                "v1",
-                "ConfigMap",
-                json!({"binaryData": {"a": 5}}),
-                "cannot restore slice from int64",
-            ),
-            (
-                "v1",
-                "ConfigMap",
-                json!({"binaryData": {"a": ["x"]}}),
-                "unrecognized type: uint8",
-            ),
-            (
-                "v1",
-                "ConfigMap",
-                json!({"binaryData": {"a": "!!"}}),
-                "error decoding from json: illegal base64 data at input byte 0",
-            ),
-            (
-                "v1",
-                "ConfigMap",
-                json!({"metadata": {"creationTimestamp": 5}}),
-                "json: cannot unmarshal number into Go value of type string",
-            ),
-            (
-                "v1",
-                "ConfigMap",
-                json!({"metadata": {"creationTimestamp": "x"}}),
-                "parsing time \"x\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"x\" as \"2006\"",
-            ),
-            (
-                "v1",
-                "ResourceQuota",
-                json!({"spec": {"hard": {"pods": true}}}),
-                &quantity,
-            ),
-        ] {
-            let shown = object.to_string();
-            assert_eq!(
-                converted(version, name, object),
-                Err(words.to_owned()),
-                "{shown}"
-            );
+        for (version, name, object, words) in WRONG {
+            let found = converted(version, name, serde_json::from_str(object).expect("JSON"));
+            assert_eq!(found, Err((*words).to_owned()), "{object}");
         }
     }
 

@@ -89,6 +89,13 @@ async fn wrong_types_in_patches_are_refused() {
             assert!(message.contains(".replicas of type int32"), "{message}");
         }
     }
+    assert_eq!(fixture.get(DEPLOYMENT).await.json(), created);
+}
+
+#[tokio::test]
+async fn wrong_types_in_what_is_merged_are_told_by_the_converter() {
+    let fixture = Fixture::start(true).await;
+    let created = fixture.post(DEPLOYMENTS, deployment()).await.json();
     // A strategic merge patch is no JSON when it is converted.
     for (patch, shown, why) in [
         (
@@ -142,7 +149,21 @@ async fn wrong_types_in_patches_are_refused() {
     }
     let after = fixture.get(DEPLOYMENT).await.json();
     assert_eq!(after, created);
-    // A patch is read when there is an object for it.
+    // Of what is too large for it, an integer keeps the lowest bits.
+    let large = json!({"spec": {"replicas": 4_294_967_298_i64}});
+    let patched = fixture.patch(DEPLOYMENT, "strategic-merge-patch+json", large);
+    assert_eq!(patched.await.json()["spec"]["replicas"], 2);
+    let config = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+        "spec": {"replicas": 4_294_967_299_i64}});
+    let path = format!("{DEPLOYMENT}?fieldManager=test&force=true");
+    let applied = fixture.patch(&path, "apply-patch+yaml", config).await;
+    assert_eq!(applied.json()["spec"]["replicas"], 3);
+}
+
+#[tokio::test]
+async fn a_patch_is_read_when_there_is_an_object_for_it() {
+    let fixture = Fixture::start(true).await;
+    fixture.post(DEPLOYMENTS, deployment()).await.has_created();
     let other = format!("{DEPLOYMENTS}/other");
     for (kind, patch) in [
         ("json-patch+json", json!({})),
@@ -163,15 +184,6 @@ async fn wrong_types_in_patches_are_refused() {
         message.starts_with("list element types are not identical"),
         "{message}"
     );
-    // Of what is too large for it, an integer keeps the lowest bits.
-    let large = json!({"spec": {"replicas": 4_294_967_298_i64}});
-    let patched = fixture.patch(DEPLOYMENT, "strategic-merge-patch+json", large);
-    assert_eq!(patched.await.json()["spec"]["replicas"], 2);
-    let config = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
-        "spec": {"replicas": 4_294_967_299_i64}});
-    let path = format!("{DEPLOYMENT}?fieldManager=test&force=true");
-    let applied = fixture.patch(&path, "apply-patch+yaml", config).await;
-    assert_eq!(applied.json()["spec"]["replicas"], 3);
 }
 
 #[tokio::test]
