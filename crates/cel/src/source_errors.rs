@@ -78,6 +78,10 @@ fn place(spelled: &str, offset: usize) -> SourcePosition {
 
 /// Describes one error, and shows the line of the expression with a mark below its column if `is_shown`.
 fn describe_one(source: &str, position: SourcePosition, why: &str, is_shown: bool) -> String {
+    // Nothing at all has no place.
+    if source.is_empty() {
+        return format!("ERROR: <input>:1:0: {why}");
+    }
     let SourcePosition { line, column } = position;
     let message = format!("ERROR: <input>:{}:{}: {why}", line + 1, column + 1);
     if !is_shown {

@@ -32,7 +32,8 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                     .status_update(SubresourceMetadata::KeepsAll, |object, _| {
                         found(validation::status, object)
                     })
-                    .name_rule(NameRule::PathSegment)
+                    .name_rule(NameRule::StrictPathSegment)
+                    .names_on_update()
                     .check(validation::api_service)
                     .conditional_update(),
             ),

@@ -213,7 +213,7 @@ async fn patches_that_make_no_sense_end_in_a_status() {
         ),
         (
             "patch-no-base64",
-            "failed calling webhook \"patch-no-base64.example.com\": received invalid webhook response: response.patch is not base64",
+            "failed calling webhook \"patch-no-base64.example.com\": failed to call webhook: illegal base64 data at input byte 0",
         ),
         (
             "patch-untyped",
