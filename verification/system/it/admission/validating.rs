@@ -369,7 +369,7 @@ async fn services_are_found() {
     let unreachable = |hook: &str, (service, port): (&str, u16), why: &str| {
         format!(
             "500 Internal error occurred: failed calling webhook \"{hook}.example.com\": failed to call webhook: \
-             Post \"https://{service}.default.svc:{port}/deny?timeout=10s\": {why}"
+             Post \"https://{service}.default.svc:{port}/deny?timeout=30s\": {why}"
         )
     };
     for (name, expected) in [
