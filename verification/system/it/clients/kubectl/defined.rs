@@ -18,7 +18,7 @@ spec:
     subresources:
       status: {}
       scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}
-    selectableFields: [{jsonPath: .spec.material}]
+    selectableFields: &fields [{jsonPath: .spec.material}]
     additionalPrinterColumns: &columns
     - {name: Size, type: integer, jsonPath: .spec.size}
     - {name: Opened, type: date, jsonPath: .spec.opened}
@@ -46,6 +46,7 @@ spec:
     storage: false
     deprecated: true
     subresources: {status: {}}
+    selectableFields: *fields
     additionalPrinterColumns: *columns
     schema: *schema
 "#;
