@@ -66,20 +66,21 @@ pub(super) fn canonicalize(value: &mut Value, with_micros: bool) {
     let Value::String(text) = value else {
         return;
     };
-    if text == ZERO {
-        *value = Value::Null;
-        return;
-    }
     let length = if with_micros {
         MICROS_BYTES
     } else {
         size_of::<Text>()
     };
     // Nearly all times are as this server has written them.
-    if text.len() == length && text.ends_with('Z') {
+    if text.len() == length && text.ends_with('Z') && !text.starts_with(&ZERO[..ZERO.len() - 1]) {
         return;
     }
-    let written = parse(text).and_then(|(whole, nanos)| match with_micros {
+    let parsed = parse(text);
+    if parsed == parse(ZERO) {
+        *value = Value::Null;
+        return;
+    }
+    let written = parsed.and_then(|(whole, nanos)| match with_micros {
         true => micros(whole, nanos).ok(),
         false => seconds(whole)
             .ok()

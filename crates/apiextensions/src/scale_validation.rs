@@ -4,7 +4,7 @@
 //! these fields.
 
 use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
-use ringwatch_apimachinery::{FieldError, go_text};
+use ringwatch_apimachinery::{FieldError, go_values};
 use ringwatch_registry::ScalePaths;
 use serde_json::Value;
 
@@ -68,21 +68,11 @@ fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
 }
 
 fn wrong_type(path: &str, value: &Value, expected: &str) -> String {
-    let (shown, kind) = (go_text::words(value, ERROR_BYTES_MAX), go_type(value));
+    let (shown, kind) = (
+        go_values::plain(value, ERROR_BYTES_MAX),
+        go_values::go_type(value),
+    );
     format!(".{path} accessor error: {shown} is of the type {kind}, expected {expected}")
-}
-
-/// Returns the type of a value in Go.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(it) if it.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 #[cfg(test)]

@@ -58,47 +58,6 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// Writes a value as Go's `%v` does, and stops after so many bytes.
-#[must_use]
-pub fn words(value: &Value, bytes_max: usize) -> String {
-    let mut words = String::new();
-    write_words(value, bytes_max, &mut words);
-    words
-}
-
-fn write_words(value: &Value, bytes_max: usize, words: &mut String) {
-    match value {
-        Value::Null => words.push_str("<nil>"),
-        Value::String(text) => words.push_str(text),
-        Value::Number(number) if !number.is_i64() => {
-            words.push_str(&float(number.as_f64().unwrap_or_default()));
-        }
-        Value::Bool(_) | Value::Number(_) => words.push_str(&value.to_string()),
-        Value::Array(items) => {
-            words.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if words.len() > bytes_max {
-                    break;
-                }
-                words.push_str(if index > 0 { " " } else { "" });
-                write_words(item, bytes_max, words);
-            }
-            words.push(']');
-        }
-        Value::Object(members) => {
-            words.push_str("map[");
-            for (index, (name, value)) in members.iter().enumerate() {
-                if words.len() > bytes_max {
-                    break;
-                }
-                words.extend([if index > 0 { " " } else { "" }, name, ":"]);
-                write_words(value, bytes_max, words);
-            }
-            words.push(']');
-        }
-    }
-}
-
 /// Writes a float as Go's `%v` does: in the shortest digits, with an exponent from a million on and below 10^-4.
 #[must_use]
 pub fn float(float: f64) -> String {
@@ -190,16 +149,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn values_are_worded_as_in_go() {
-        let value = json!({"b": [1, "a b", null, true], "a": {"x": 1e6, "y": 0.5}, "c": {}});
-        assert_eq!(
-            words(&value, 1000),
-            "map[a:map[x:1e+06 y:0.5] b:[1 a b <nil> true] c:map[]]"
-        );
-        assert!(words(&Value::from(vec!["a"; 1000]), 100).len() < 110);
-    }
 
     #[test]
     fn texts_are_quoted_as_in_go() {

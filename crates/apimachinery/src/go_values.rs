@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::go_text::{float, quoted};
 
-/// Writes a value as Go's `%v` does, such as `map[a:[1 <nil>]]`. No value is begun after so many bytes.
+/// Writes a value as Go's `%v` does, such as `map[a:[1 <nil>]]`. No item or member is begun after so many bytes.
 #[must_use]
 pub fn plain(value: &Value, bytes_max: usize) -> String {
     let mut words = String::new();
@@ -12,8 +12,8 @@ pub fn plain(value: &Value, bytes_max: usize) -> String {
     words
 }
 
-/// Writes a value in Go's syntax as `%#v` does, such as `[]interface {}{1, "a"}`. No value is begun after so many
-/// bytes.
+/// Writes a value in Go's syntax as `%#v` does, such as `[]interface {}{1, "a"}`. No item or member is begun after so
+/// many bytes.
 #[must_use]
 pub fn syntax(value: &Value, bytes_max: usize) -> String {
     let mut words = String::new();
@@ -46,6 +46,9 @@ fn write_plain(value: &Value, bytes_max: usize, words: &mut String) {
         Value::Array(items) => {
             words.push('[');
             for (index, item) in items.iter().enumerate() {
+                if words.len() >= bytes_max {
+                    break;
+                }
                 if index > 0 {
                     words.push(' ');
                 }
@@ -55,7 +58,7 @@ fn write_plain(value: &Value, bytes_max: usize, words: &mut String) {
         }
         Value::Object(members) => {
             words.push_str("map[");
-            write_members(members, " ", words, |name, value, words| {
+            write_members(members, (" ", bytes_max), words, |name, value, words| {
                 words.extend([name, ":"]);
                 write_plain(value, bytes_max, words);
             });
@@ -75,6 +78,9 @@ fn write_syntax(value: &Value, bytes_max: usize, words: &mut String) {
         Value::Array(items) => {
             words.push_str("[]interface {}{");
             for (index, item) in items.iter().enumerate() {
+                if words.len() >= bytes_max {
+                    break;
+                }
                 if index > 0 {
                     words.push_str(", ");
                 }
@@ -84,7 +90,7 @@ fn write_syntax(value: &Value, bytes_max: usize, words: &mut String) {
         }
         Value::Object(members) => {
             words.push_str("map[string]interface {}{");
-            write_members(members, ", ", words, |name, value, words| {
+            write_members(members, (", ", bytes_max), words, |name, value, words| {
                 words.extend([&quoted(name), ":"]);
                 write_syntax(value, bytes_max, words);
             });
@@ -95,11 +101,14 @@ fn write_syntax(value: &Value, bytes_max: usize, words: &mut String) {
 
 fn write_members(
     members: &Map<String, Value>,
-    between: &str,
+    (between, bytes_max): (&str, usize),
     words: &mut String,
     write: impl Fn(&str, &Value, &mut String),
 ) {
     for (index, (name, value)) in members.iter().enumerate() {
+        if words.len() >= bytes_max {
+            break;
+        }
         if index > 0 {
             words.push_str(between);
         }
@@ -135,6 +144,16 @@ mod tests {
             ["5", "1.5", r#""\a""#]
         );
         assert_eq!(go_type(&value["a"]), "[]interface {}");
-        assert_eq!(plain(&json!(["ab", {"c": "d"}, 1]), 4), "[ab  ]");
+        assert_eq!(
+            plain(&json!(["ab", {"c": "d", "e": 1}, 1]), 4),
+            "[ab map[]]"
+        );
+        assert_eq!(
+            syntax(&json!([{"long": 1, "e": 1}, 1]), 40)
+                .matches("map")
+                .count(),
+            1
+        );
+        assert!(plain(&Value::from(vec!["a"; 1000]), 100).len() < 110);
     }
 }

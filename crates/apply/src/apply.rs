@@ -22,8 +22,8 @@ use super::value::equal;
 use super::walk::{Comparison, field_set};
 use super::{Manager, UNTRACKED_FIELDS};
 
-/// Maximum number of bytes of the paths that an error shows of repeated items, or of conflicts with a manager: one key
-/// of a megabyte may stand above all of them.
+/// Maximum number of bytes of an error about types and repeated items, or of the paths of conflicts with a manager: one
+/// key of a megabyte may stand above all of them.
 const ERROR_BYTES_MAX: usize = 256 << 10;
 
 /// The manager of the fields of objects that were written before fields were tracked.

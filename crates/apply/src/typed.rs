@@ -95,6 +95,8 @@ impl<'a> CustomType<'a> {
         match self.schema.member(name) {
             MemberSchema::Known(schema) => Some(Type::Custom(Self::new(schema, Some(self)))),
             MemberSchema::Undeclared if !self.preserves => None,
+            // Kubernetes adds the members of an object to it, so that it never is one without any.
+            MemberSchema::Any if self.is_object && !self.preserves => None,
             MemberSchema::Any | MemberSchema::Undeclared => Some(Type::BuiltIn(ValueType::Any)),
         }
     }

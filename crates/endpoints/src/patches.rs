@@ -6,6 +6,7 @@ mod shown_object;
 mod strategic;
 mod strategic_keys;
 
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::{Error, FieldError, go_json, go_values};
 use serde_json::{Map, Value};
 
@@ -188,9 +189,9 @@ impl Patch {
     }
 }
 
-/// Writes a value as Go's `%+v` does.
+/// Writes a value as Go's `%v` does, as far as errors have room.
 fn go_words(value: &Value) -> String {
-    go_values::plain(value, usize::MAX)
+    go_values::plain(value, ERROR_BYTES_MAX)
 }
 
 #[cfg(test)]

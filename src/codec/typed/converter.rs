@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::path::Path;
-use super::{FieldType, TYPE_META, TypeError, UnknownFields, base64, duration, fill, formats};
+use super::{FieldType, TYPE_META, TypeError, UnknownFields, duration, fill, formats};
 use crate::codec::message::{Arity, Field, Kind, Message, Shape};
 use crate::codec::tables::object_meta;
 
@@ -352,7 +352,7 @@ fn unread(value: &Value, expected: &'static str) -> ConversionError {
 fn bytes(value: &mut Value) -> Result<(), ConversionError> {
     let items = match value {
         Value::String(text) => {
-            return base64(text).map(|_| ()).map_err(ConversionError::Bytes);
+            return formats::canonical_base64(text).map_err(ConversionError::Bytes);
         }
         Value::Array(items) => items,
         value => return Err(ConversionError::List(go_kind(value))),
@@ -569,6 +569,11 @@ mod tests {
             map,
             json!({"binaryData": {"a": "AQIAAA=="}, "data": {"a": ""}})
         );
+        for (sent, kept) in [("YWJj\nZGVm\n", "YWJjZGVm"), ("YR==", "YQ==")] {
+            let map = json!({"binaryData": {"a": sent}});
+            let map = converted("v1", "ConfigMap", map).expect("converted");
+            assert_eq!(map, json!({"binaryData": {"a": kept}}));
+        }
     }
 
     #[test]

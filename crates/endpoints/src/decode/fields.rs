@@ -105,7 +105,8 @@ pub(super) fn unknown_field(path: &str) -> String {
 }
 
 /// Checks the result of a patch as [`check`] does, and treats its unknown and duplicate fields as `validation` says.
-/// Kind and version of a built-in kind are restored if the patch removed them, and cannot be changed.
+/// A strategic merge patch leaves kind and version as they are. Without its version an object of a built-in kind has no
+/// field that is known, and another kind or version is refused.
 ///
 /// # Errors
 /// [`Error::Invalid`], since it is the patch that is wrong; [`Error::BadRequest`] for another version.

@@ -11,7 +11,7 @@ use http::{Response, StatusCode};
 use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch_apimachinery::accessor::text;
-use ringwatch_apimachinery::path::remove;
+use ringwatch_apimachinery::path::{get, remove};
 use ringwatch_apimachinery::validation::{validate_kube_finalizers, validate_object_meta};
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, NameRule, selector_text};
 use ringwatch_apply::Manager;
@@ -79,7 +79,7 @@ pub(crate) async fn get_scale(call: &Call<'_>) -> Result<Response<ResponseBody>,
         .map_err(|error| call.fail(error))?;
     let tree = codec::tree(&object).map_err(Failure::internal)?;
     let path = &paths(call)?.spec_replicas;
-    if find(&tree, path).is_none() {
+    if get(&tree, path).is_none() {
         let why = format!("the spec replicas field \".{path}\" does not exist");
         return Err(call.fail(Error::Internal(why)));
     }
@@ -287,7 +287,7 @@ impl ScaleUpdate {
         };
         let before = self.before(existing)?;
         let mut scale = patch.apply(&before)?;
-        if self.is_custom && find(&scale, "apiVersion").is_none_or(|it| it.is_null() || it == "") {
+        if self.is_custom && get(&scale, "apiVersion").is_none_or(|it| it.is_null() || it == "") {
             // The type of a custom resource's Scale has one version, in which it is decoded.
             set(&mut scale, "apiVersion", json!(scale_version().to_string()));
         }
@@ -307,7 +307,7 @@ impl ScaleUpdate {
     /// Returns the Scale of an object before its change.
     fn before(&self, existing: &Value) -> Result<Value, Error> {
         let mut scale = scale_of(existing, &self.paths)?;
-        if self.is_custom && find(existing, &self.paths.spec_replicas).is_none() {
+        if self.is_custom && get(existing, &self.paths.spec_replicas).is_none() {
             set(&mut scale, "spec.replicas", json!(NO_REPLICAS));
         }
         Ok(scale)
@@ -315,14 +315,14 @@ impl ScaleUpdate {
 
     /// Returns the existing object with the replicas that a Scale wants.
     fn object(&self, scale: &Value, existing: &Value) -> Result<Value, Error> {
-        if self.is_custom && find(scale, "spec.replicas") == Some(&json!(NO_REPLICAS)) {
+        if self.is_custom && get(scale, "spec.replicas") == Some(&json!(NO_REPLICAS)) {
             let path = &self.paths.spec_replicas;
             let why = format!("the spec replicas field \".{path}\" cannot be empty");
             return Err(Error::BadRequest(why));
         }
         self.check(scale)?;
         // What is sent has been decoded by its type.
-        let replicas = match find(scale, "spec.replicas") {
+        let replicas = match get(scale, "spec.replicas") {
             None | Some(Value::Null) => 0,
             Some(wanted) => wanted.as_i64().ok_or(Error::Unprocessable)?,
         };
@@ -348,7 +348,7 @@ impl ScaleUpdate {
         let is_placed = !text(&sent, "namespace").is_empty();
         let mut errors = validate_object_meta(&sent, is_placed, NameRule::DnsSubdomain);
         errors.extend(validate_kube_finalizers(&sent));
-        let replicas = find(scale, "spec.replicas").unwrap_or(&Value::Null);
+        let replicas = get(scale, "spec.replicas").unwrap_or(&Value::Null);
         if replicas.as_i64().is_some_and(|it| it < 0) {
             let why = "must be greater than or equal to 0";
             errors.push(FieldError::invalid("spec.replicas", replicas, why));
@@ -429,7 +429,7 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Result<Value, Error> {
             metadata.insert((*name).to_owned(), value.clone());
         }
     }
-    let number = |path: &str| match find(object, path) {
+    let number = |path: &str| match get(object, path) {
         None => Ok(0),
         Some(found) => found.as_i64().ok_or_else(|| {
             Error::Internal(format!(
@@ -443,10 +443,7 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Result<Value, Error> {
         spec.insert("replicas".to_owned(), json!(wanted));
     }
     let mut status = json!({"replicas": number(&paths.status_replicas)?});
-    let selector = paths
-        .selector
-        .as_deref()
-        .and_then(|path| find(object, path));
+    let selector = paths.selector.as_deref().and_then(|path| get(object, path));
     let selector = selector.map(|selector| selector_in_words(selector, paths.selector_form));
     if let Some(text) = selector.filter(|text| !text.is_empty()) {
         status["selector"] = Value::String(text);
@@ -464,12 +461,6 @@ fn selector_in_words(selector: &Value, form: SelectorForm) -> String {
         SelectorForm::Map => selector_text::labels(selector),
         SelectorForm::LabelSelector => selector_text::label_selector(selector),
     }
-}
-
-/// Returns the value at a dotted path.
-fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.')
-        .try_fold(object, |value, name| value.get(name))
 }
 
 /// Sets the value at a dotted path; parents that are missing or not maps are replaced by maps.
