@@ -15,7 +15,7 @@ pub enum SubresourceMetadata {
     KeepsLabels,
     /// A write may change all metadata but the owner references.
     KeepsOwners,
-    /// Labels, annotations, finalizers and owner references may not change.
+    /// Nothing may change that kube-apiserver restores (`ResetObjectMetaForStatus`).
     KeepsAll,
 }
 
@@ -110,7 +110,9 @@ impl SubresourceMetadata {
             Self::KeepsLabels => &["metadata.generation", "metadata.labels"],
             Self::KeepsOwners => &["metadata.generation", "metadata.ownerReferences"],
             Self::KeepsAll => &[
+                "metadata.deletionTimestamp",
                 "metadata.generation",
+                "metadata.selfLink",
                 "metadata.labels",
                 "metadata.annotations",
                 "metadata.finalizers",
