@@ -144,10 +144,7 @@ mod tests {
             ["5", "1.5", r#""\a""#]
         );
         assert_eq!(go_type(&value["a"]), "[]interface {}");
-        assert_eq!(
-            plain(&json!(["ab", {"c": "d", "e": 1}, 1]), 4),
-            "[ab map[]]"
-        );
+        assert_eq!(plain(&json!(["ab", {"c": "d", "e": 1}, 1]), 4), "[ab ]");
         assert_eq!(
             syntax(&json!([{"long": 1, "e": 1}, 1]), 40)
                 .matches("map")

@@ -141,9 +141,12 @@ mod tests {
         assert_eq!(fields, [".data.b", ".data.c"]);
     }
 
-    /// A schema that has nothing but `data`.
+    /// A schema that has nothing but `data`, which may be anything.
     #[derive(Debug)]
-    struct OnlyData;
+    enum OnlyData {
+        Root,
+        Data,
+    }
 
     impl MergeSchema for OnlyData {
         fn merging(&self, _: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>> {
@@ -157,7 +160,10 @@ mod tests {
 
     impl ValueSchema for OnlyData {
         fn takes(&self) -> Takes {
-            Takes::Members
+            match self {
+                Self::Root => Takes::Members,
+                Self::Data => Takes::Any,
+            }
         }
 
         fn is_whole_object(&self) -> bool {
@@ -165,13 +171,14 @@ mod tests {
         }
 
         fn preserves_unknown(&self) -> bool {
-            false
+            matches!(self, Self::Data)
         }
 
         fn member(&self, name: &str) -> MemberSchema<'_> {
-            match name {
-                "data" => MemberSchema::Any,
-                _ => MemberSchema::Undeclared,
+            match (self, name) {
+                (Self::Root, "data") => MemberSchema::Known(&Self::Data),
+                (Self::Root, _) => MemberSchema::Undeclared,
+                (Self::Data, _) => MemberSchema::Any,
             }
         }
 
@@ -183,7 +190,7 @@ mod tests {
     #[test]
     fn the_schema_of_a_custom_type_says_what_it_has() {
         let mut kubectl = Manager::for_tests("kubectl", "example.com/v1", "");
-        kubectl.custom = Some(&OnlyData);
+        kubectl.custom = Some(&OnlyData::Root);
         let widget = |data: Value| json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "data": data});
         let live = |last: &Value| {
             let mut object = widget(json!({"a": "1"}));
