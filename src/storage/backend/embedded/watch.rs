@@ -323,6 +323,8 @@ mod tests {
         polls: AtomicU64,
         /// The revision of the last event that was delivered.
         seen: AtomicU64,
+        /// The newest revision up to which the watch has looked at all and sleeps.
+        asleep_at: AtomicU64,
     }
 
     /// Polls a watch whenever it is woken, until it has delivered the event of a revision. It is asleep for good if it
@@ -350,7 +352,13 @@ mod tests {
                     assert!(is_woken || !concerns || seen == written, "asleep at {seen}");
                     while !is_woken {
                         thread::yield_now();
+                        // Acquire: as above. Whoever was to be woken for it has been.
+                        let written = moments.written.load(Ordering::Acquire);
                         is_woken = task.0.swap(false, Ordering::Acquire);
+                        if !is_woken {
+                            // Release: pairs with the writer's look.
+                            moments.asleep_at.store(written, Ordering::Release);
+                        }
                     }
                 }
             }
@@ -392,7 +400,11 @@ mod tests {
                 }));
                 let polls = moments.polls.load(Ordering::Acquire);
                 publish(&state);
-                wait(&|| moments.polls.load(Ordering::Acquire) > polls);
+                // The poll that is counted already may have seen the write, after which nothing wakes the watch.
+                wait(&|| {
+                    moments.polls.load(Ordering::Acquire) > polls
+                        || moments.asleep_at.load(Ordering::Acquire) == state.revision()
+                });
                 state.put("/a", Bytes::new(), None);
                 publish(&state);
                 wait(&|| moments.seen.load(Ordering::Acquire) == state.revision());
