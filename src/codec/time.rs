@@ -60,8 +60,8 @@ pub(super) fn micros(seconds: i64, nanos: i32) -> Result<String, WireError> {
     Ok(format!("{text}.{micros:06}Z"))
 }
 
-/// Writes a time as Go does, in UTC and without the parts of its last digit. Go's zero time is null, and what is no time
-/// stays.
+/// Writes a time as Go does, in UTC and without the parts of its last digit. Go's zero time is null, and what is no
+/// time stays.
 pub(super) fn canonicalize(value: &mut Value, with_micros: bool) {
     let Value::String(text) = value else {
         return;

@@ -27,6 +27,9 @@ const ANSWER_BYTES_MAX: usize = 8 << 20;
 /// Maximum number of bytes of an error's body that are shown.
 const SHOWN_BYTES_MAX: usize = 2 << 10;
 
+/// Maximum number of bytes of a Status that an error's body may be.
+const STATUS_BYTES_MAX: usize = 64 << 10;
+
 /// The statuses of temporary failures, after which the call is retried.
 const PASSING: [StatusCode; 3] = [
     StatusCode::TOO_MANY_REQUESTS,
@@ -291,6 +294,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap, content: &[u8]) -> String {
 
 /// Returns the message of a failure that is told in a Status.
 fn message_of_status(content: &[u8]) -> Option<String> {
+    let content = Some(content).filter(|it| it.len() <= STATUS_BYTES_MAX)?;
     let body: serde_json::Value = serde_json::from_slice(content).ok()?;
     let is_failure = body["kind"] == "Status" && body["status"] == "Failure";
     let message = body["message"].as_str().filter(|_| is_failure)?;

@@ -320,7 +320,16 @@ mod tests {
 
     #[test]
     fn shapes_name_what_there_is() {
-        let simple = ["string", "bool", "int", "quantity", "duration", "any"];
+        let simple = [
+            "string",
+            "bool",
+            "int",
+            "quantity",
+            "duration",
+            "time",
+            "microtime",
+            "any",
+        ];
         for (name, fields) in TYPES.iter() {
             assert!(!fields.is_empty(), "{name}");
             for field in fields {

@@ -113,6 +113,7 @@ const SMALL: &[&str] = &[
     "relay/src/refusal.rs",
     "relay/src/upstream.rs",
     "server/src/debug/log_level.rs",
+    "webhook/src/network_client.rs",
     "webhook/src/review.rs",
 ];
 
