@@ -9,23 +9,19 @@ mod converter;
 mod error;
 mod formats;
 mod path;
+mod walk;
 
 use serde_json::{Map, Value};
 
 use super::duration;
-use super::message::{Arity, Field, FieldType, Kind, Message, Shape};
+use super::message::{FieldType, Kind, Message, Shape};
 use super::tables::object_meta;
 use path::Path;
+use walk::{UnknownFields, Walk};
 
 pub use converter::{ConversionError, are_managed_fields, convert};
 pub use error::TypeError;
 pub use formats::base64;
-
-/// Maximum number of unknown fields that are reported; all of them are removed.
-const UNKNOWN_REPORTED_MAX: usize = 100;
-
-/// Maximum number of bytes of reported paths of unknown fields: one key of a megabyte may contain all of them.
-const UNKNOWN_BYTES_MAX: usize = 256 << 10;
 
 /// The members that every kind has beside its fields.
 pub(super) const TYPE_META: &[&str] = &["kind", "apiVersion"];
@@ -54,9 +50,7 @@ const EXACT_DOUBLE: f64 = 9_007_199_254_740_992.0;
 /// # Ok::<(), codec::TypeError>(())
 /// ```
 pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<String>, TypeError> {
-    let mut walk = UnknownFields::default();
-    walk.members(&Path::Root, kind.0, object)?;
-    Ok(walk.unknown)
+    Decoder::default().check(kind.0, object)
 }
 
 /// Checks the types of an object that has been merged and not decoded, as [`check_types`] does. There a whole number
@@ -68,12 +62,11 @@ pub fn check_merged_types(
     kind: Kind,
     object: &mut Map<String, Value>,
 ) -> Result<Vec<String>, TypeError> {
-    let mut walk = UnknownFields {
+    let decoder = Decoder {
         takes_points: true,
-        ..UnknownFields::default()
+        ..Decoder::default()
     };
-    walk.members(&Path::Root, kind.0, object)?;
-    Ok(walk.unknown)
+    decoder.check(kind.0, object)
 }
 
 /// Checks the types of the members of any object's `metadata`, as [`check_types`] does. Errors and paths begin inside
@@ -82,132 +75,35 @@ pub fn check_merged_types(
 /// # Errors
 /// [`TypeError`] for the first value that its field cannot have.
 pub fn check_metadata(metadata: &mut Map<String, Value>) -> Result<Vec<String>, TypeError> {
-    let mut walk = UnknownFields::default();
-    walk.members(&Path::Root, object_meta(), metadata)?;
-    Ok(walk.unknown)
+    Decoder::default().check(object_meta(), metadata)
 }
 
-/// Puts the zero value of a type where an entry of a map or an item of a list is null, as Go's decoder does.
-fn fill(kind: FieldType, value: &mut Value) {
-    if !value.is_null() {
-        return;
-    }
-    *value = match kind {
-        FieldType::Text | FieldType::Bytes => "".into(),
-        FieldType::Bool => false.into(),
-        FieldType::Int32 | FieldType::Int64 => 0.into(),
-        FieldType::Double => 0.0.into(),
-        FieldType::Message(id) => match id.message().shape {
-            Shape::Object => Value::Object(Map::new()),
-            Shape::Quantity => "0".into(),
-            Shape::IntOrString => 0.into(),
-            Shape::Items => Value::Array(Vec::new()),
-            // Their types decode null themselves.
-            Shape::RawExtension
-            | Shape::Json
-            | Shape::Time
-            | Shape::MicroTime
-            | Shape::Duration
-            | Shape::SchemaOrArray
-            | Shape::SchemaOrBool
-            | Shape::SchemaOrTexts => return,
-        },
-    };
-}
-
-/// The unknown fields found by the walk.
+/// The walk over the object.
 #[derive(Default)]
-struct UnknownFields {
-    /// The paths of unknown fields.
-    unknown: Vec<String>,
-    /// The bytes of these paths.
-    unknown_bytes: usize,
-    /// True where Go does not report unknown fields: in values of types that decode themselves.
-    is_silent: bool,
+struct Decoder {
+    /// The unknown fields that were found.
+    unknown: UnknownFields,
     /// True if integers may have a decimal point.
     takes_points: bool,
 }
 
-impl UnknownFields {
-    fn members(
-        &mut self,
-        path: &Path<'_>,
-        message: &'static Message,
-        object: &mut Map<String, Value>,
-    ) -> Result<(), TypeError> {
-        let mut unknown = Vec::new();
-        // Names and members are sorted alike: each is found soon after the last one.
-        let mut next = 0;
-        for (name, value) in object.iter_mut() {
-            let path = Path::Field(path, message, name);
-            let found = message.name_at(name, next);
-            next = found.map_or(next, |at| at + 1);
-            let place = found.map(|at| message.names[at].place);
-            if let Some(field) = place.map(|at| &message.fields[at]) {
-                self.field(&path, field, value)?;
-            } else if let Some(field) = message.inline_field(name) {
-                self.field(&path, field, value)?;
-            } else if message.is_kind && TYPE_META.contains(&name.as_str()) {
-                self.value(&path, FieldType::Text, value)?;
-            } else {
-                self.report(&path);
-                unknown.push(name.clone());
-            }
-        }
-        for name in unknown {
-            object.remove(&name);
-        }
-        Ok(())
+impl Walk for Decoder {
+    type Error = TypeError;
+
+    const TELLS_FIRST_FIELD: bool = false;
+
+    fn unknown(&mut self) -> &mut UnknownFields {
+        &mut self.unknown
     }
 
-    fn report(&mut self, path: &Path<'_>) {
-        let has_room =
-            self.unknown.len() < UNKNOWN_REPORTED_MAX && self.unknown_bytes < UNKNOWN_BYTES_MAX;
-        if !self.is_silent && has_room {
-            let path = path.to_string();
-            self.unknown_bytes += path.len();
-            self.unknown.push(path);
-        }
+    fn no_list(path: &Path<'_>, kind: FieldType, value: &Value) -> TypeError {
+        path.wrong(value, format!("[]{}", go_type(kind)))
     }
 
-    fn field(
-        &mut self,
-        path: &Path<'_>,
-        field: &'static Field,
-        value: &mut Value,
-    ) -> Result<(), TypeError> {
-        match (field.arity, value) {
-            (_, Value::Null) => Ok(()),
-            (Arity::One, value) => self.value(path, field.kind, value),
-            (Arity::List, Value::Array(items)) => self.items(path, field.kind, items),
-            (Arity::Map, Value::Object(entries)) => {
-                let mut entries = entries.iter_mut();
-                entries.try_for_each(|(key, value)| {
-                    fill(field.kind, value);
-                    self.value(&Path::Key(path, key), field.kind, value)
-                })
-            }
-            (Arity::List, value) => Err(path.wrong(value, format!("[]{}", go_type(field.kind)))),
-            (Arity::Map, value) => {
-                Err(path.wrong(value, format!("map[string]{}", go_type(field.kind))))
-            }
-        }
+    fn no_map(path: &Path<'_>, kind: FieldType, value: &Value) -> TypeError {
+        path.wrong(value, format!("map[string]{}", go_type(kind)))
     }
 
-    fn items(
-        &mut self,
-        path: &Path<'_>,
-        kind: FieldType,
-        items: &mut [Value],
-    ) -> Result<(), TypeError> {
-        let mut items = items.iter_mut().enumerate();
-        items.try_for_each(|(at, item)| {
-            fill(kind, item);
-            self.value(&Path::Index(path, at), kind, item)
-        })
-    }
-
-    /// Checks one value.
     fn value(
         &mut self,
         path: &Path<'_>,
@@ -229,6 +125,18 @@ impl UnknownFields {
             return Ok(());
         }
         Err(path.wrong(value, go_type(kind)))
+    }
+}
+
+impl Decoder {
+    /// Checks all members of an object, and returns the paths of those that are unknown.
+    fn check(
+        mut self,
+        message: &'static Message,
+        object: &mut Map<String, Value>,
+    ) -> Result<Vec<String>, TypeError> {
+        self.members(&Path::Root, message, object)?;
+        Ok(self.unknown.paths)
     }
 
     /// Returns true if a value is an integer within bounds.
@@ -287,7 +195,7 @@ impl UnknownFields {
         let schema = schemas
             .into_iter()
             .find(|it| matches!(it, FieldType::Message(_)));
-        let was_silent = std::mem::replace(&mut self.is_silent, true);
+        let was_silent = std::mem::replace(&mut self.unknown.is_silent, true);
         let checked = match (schema, value) {
             (Some(schema), value @ Value::Object(_)) => self.value(path, schema, value),
             (Some(schema), Value::Array(items)) if message.shape == Shape::SchemaOrArray => {
@@ -295,7 +203,7 @@ impl UnknownFields {
             }
             _ => Err(TypeError::Schema),
         };
-        self.is_silent = was_silent;
+        self.unknown.is_silent = was_silent;
         checked
     }
 }

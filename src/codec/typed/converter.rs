@@ -7,8 +7,9 @@
 use serde_json::{Map, Value};
 
 use super::path::Path;
-use super::{FieldType, TYPE_META, TypeError, UnknownFields, duration, fill, formats};
-use crate::codec::message::{Arity, Field, Kind, Message, Shape};
+use super::walk::{UnknownFields, Walk};
+use super::{Decoder, TypeError, duration, formats};
+use crate::codec::message::{FieldType, Kind, Message, Shape};
 use crate::codec::tables::object_meta;
 
 /// The first float that Go's JSON has with an exponent.
@@ -83,8 +84,8 @@ pub fn convert(
 ) -> Result<Vec<String>, ConversionError> {
     let mut converter = Converter::default();
     converter.members(&Path::Root, kind.0, object)?;
-    converter.unknown.unknown.sort();
-    Ok(converter.unknown.unknown)
+    converter.unknown.paths.sort();
+    Ok(converter.unknown.paths)
 }
 
 /// Returns true if each value converts to an entry of an object's managed fields.
@@ -109,85 +110,23 @@ struct Converter {
     unknown: UnknownFields,
 }
 
-impl Converter {
-    fn members(
-        &mut self,
-        path: &Path<'_>,
-        message: &'static Message,
-        object: &mut Map<String, Value>,
-    ) -> Result<(), ConversionError> {
-        let mut unknown = Vec::new();
-        let mut first: Option<(Vec<usize>, ConversionError)> = None;
-        // Names and members are sorted alike: each is found soon after the last one.
-        let mut next = 0;
-        for (name, value) in object.iter_mut() {
-            let path = Path::Field(path, message, name);
-            let found = message.name_at(name, next);
-            next = found.map_or(next, |at| at + 1);
-            let own = found.map(|at| &message.fields[message.names[at].place]);
-            let converted = if let Some(field) = own.or_else(|| message.inline_field(name)) {
-                self.field(&path, field, value)
-            } else if message.is_kind && TYPE_META.contains(&name.as_str()) {
-                self.value(&path, FieldType::Text, value)
-            } else {
-                self.unknown.report(&path);
-                unknown.push(name.clone());
-                Ok(())
-            };
-            if let Err(error) = converted {
-                let place = message.place_of(name);
-                if first.as_ref().is_none_or(|(earliest, _)| place < *earliest) {
-                    first = Some((place, error));
-                }
-            }
-        }
-        if let Some((_, error)) = first {
-            return Err(error);
-        }
-        for name in unknown {
-            object.remove(&name);
-        }
-        Ok(())
+impl Walk for Converter {
+    type Error = ConversionError;
+
+    const TELLS_FIRST_FIELD: bool = true;
+
+    fn unknown(&mut self) -> &mut UnknownFields {
+        &mut self.unknown
     }
 
-    fn field(
-        &mut self,
-        path: &Path<'_>,
-        field: &'static Field,
-        value: &mut Value,
-    ) -> Result<(), ConversionError> {
-        match (field.arity, value) {
-            (_, Value::Null) => Ok(()),
-            (Arity::One, value) => self.value(path, field.kind, value),
-            (Arity::List, value) => self.items(path, field.kind, value),
-            (Arity::Map, Value::Object(entries)) => {
-                let mut entries = entries.iter_mut();
-                entries.try_for_each(|(key, value)| {
-                    fill(field.kind, value);
-                    self.value(&Path::Key(path, key), field.kind, value)
-                })
-            }
-            (Arity::Map, value) => Err(ConversionError::Map(go_kind(value))),
-        }
+    fn no_list(_: &Path<'_>, _: FieldType, value: &Value) -> ConversionError {
+        ConversionError::List(go_kind(value))
     }
 
-    fn items(
-        &mut self,
-        path: &Path<'_>,
-        kind: FieldType,
-        list: &mut Value,
-    ) -> Result<(), ConversionError> {
-        let Value::Array(items) = list else {
-            return Err(ConversionError::List(go_kind(list)));
-        };
-        let mut items = items.iter_mut().enumerate();
-        items.try_for_each(|(at, item)| {
-            fill(kind, item);
-            self.value(&Path::Index(path, at), kind, item)
-        })
+    fn no_map(_: &Path<'_>, _: FieldType, value: &Value) -> ConversionError {
+        ConversionError::Map(go_kind(value))
     }
 
-    /// Converts one value.
     fn value(
         &mut self,
         path: &Path<'_>,
@@ -217,7 +156,9 @@ impl Converter {
             (FieldType::Double, _) => Err(ConversionError::Unrecognized("float64")),
         }
     }
+}
 
+impl Converter {
     fn message(
         &mut self,
         path: &Path<'_>,
@@ -230,7 +171,8 @@ impl Converter {
             }
             (Shape::Object, Value::Object(members)) => self.members(path, message, members),
             (Shape::Object, value) => Err(ConversionError::Struct(go_kind(value))),
-            (Shape::Items, value) => self.items(path, FieldType::Text, value),
+            (Shape::Items, Value::Array(items)) => self.items(path, FieldType::Text, items),
+            (Shape::Items, value) => Err(ConversionError::List(go_kind(value))),
             (Shape::IntOrString, value) => int32(value),
             (Shape::Time | Shape::MicroTime | Shape::Duration, Value::String(text)) => {
                 Ok(match message.shape {
@@ -246,34 +188,11 @@ impl Converter {
             }
             (Shape::Quantity, value) => Ok(formats::quantity(value)?),
             (Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrTexts, value) => {
-                let mut decoder = UnknownFields {
-                    is_silent: true,
-                    ..UnknownFields::default()
-                };
+                let mut decoder = Decoder::default();
+                decoder.unknown.is_silent = true;
                 Ok(decoder.message(&Path::Root, message, value)?)
             }
         }
-    }
-}
-
-impl Message {
-    /// Returns the place of a field in Go's struct: those of the inlined structs that it is in, and its own. What all
-    /// kinds have comes first.
-    fn place_of(&self, name: &str) -> Vec<usize> {
-        if let Some(at) = self.name_at(name, 0) {
-            return vec![self.names[at].place];
-        }
-        let inlined = self.fields.iter().enumerate();
-        let mut inlined = inlined.filter(|(_, field)| field.inline);
-        let found = inlined.find_map(|(at, field)| match field.kind {
-            FieldType::Message(id) => {
-                let inner = id.message();
-                let has_it = inner.name_at(name, 0).is_some() || inner.inline_field(name).is_some();
-                has_it.then(|| [vec![at], inner.place_of(name)].concat())
-            }
-            _ => None,
-        });
-        found.unwrap_or_default()
     }
 }
 
