@@ -6,14 +6,11 @@
 
 use serde_json::{Map, Value};
 
-use super::path::Path;
+use super::path::{Path, found};
 use super::walk::{UnknownFields, Walk};
 use super::{Decoder, TypeError, duration, formats};
 use crate::codec::message::{FieldType, Kind, Message, Shape};
 use crate::codec::tables::object_meta;
-
-/// The first float that Go's JSON has with an exponent.
-const POINTLESS_END: f64 = 1e21;
 
 /// The first float beyond the integers of 64 bits.
 const INT64_END: f64 = 9_223_372_036_854_775_808.0;
@@ -248,23 +245,10 @@ fn int32(value: &mut Value) -> Result<(), ConversionError> {
 
 /// Returns the error about a value that a type cannot read from its JSON.
 fn unread(value: &Value, expected: &'static str) -> ConversionError {
-    let found = match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(_) => "bool".to_owned(),
-        Value::Number(number) if expected == "int32" => {
-            match value.as_f64().filter(|_| value.is_f64()) {
-                Some(float) if float.fract() == 0.0 && float.abs() < POINTLESS_END => {
-                    format!("number {float}")
-                }
-                _ => format!("number {number}"),
-            }
-        }
-        Value::Number(_) => "number".to_owned(),
-        Value::String(_) => "string".to_owned(),
-        Value::Array(_) => "array".to_owned(),
-        Value::Object(_) => "object".to_owned(),
-    };
-    ConversionError::Json { found, expected }
+    ConversionError::Json {
+        found: found(value, expected == "int32", 0.0),
+        expected,
+    }
 }
 
 /// Converts bytes, which are base64 or a list of numbers.

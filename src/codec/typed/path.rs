@@ -19,8 +19,11 @@ const READ_APART: [&str; 4] = [
 /// The fields whose types have names of their own in Go, a line each: the struct, the field, and the type.
 const NAMED_TYPES: &str = include_str!("named_types.txt");
 
-/// The numbers beyond 64 bits that Go's encoder writes without an exponent.
-const EXPONENTLESS: std::ops::Range<f64> = 9.2e18..1e21;
+/// The size, rounded down, beyond which whole numbers of JSON are read as floats.
+const INTEGERS_END: f64 = 9.2e18;
+
+/// The first float that Go's JSON has with an exponent.
+const POINTLESS_END: f64 = 1e21;
 
 /// The path of a value.
 #[derive(Clone, Copy)]
@@ -36,28 +39,11 @@ pub(super) enum Path<'a> {
 impl Path<'_> {
     /// Returns the error about a value of the wrong type.
     pub(super) fn wrong(&self, value: &Value, expected: String) -> TypeError {
-        let found = match value {
-            Value::Null => "null".to_owned(),
-            Value::Bool(_) => "bool".to_owned(),
-            // Only for integers Go reports the number that does not fit.
-            Value::Number(number) if matches!(&*expected, "int32" | "int64") => {
-                match number
-                    .as_f64()
-                    .filter(|it| EXPONENTLESS.contains(&it.abs()))
-                {
-                    Some(large) if number.is_f64() => format!("number {large}"),
-                    _ => format!("number {number}"),
-                }
-            }
-            Value::Number(_) => "number".to_owned(),
-            Value::String(_) => "string".to_owned(),
-            Value::Array(_) => "array".to_owned(),
-            Value::Object(_) => "object".to_owned(),
-        };
+        let expects_integer = matches!(&*expected, "int32" | "int64");
         let mut names = Vec::new();
         let owner = self.fields(&mut names);
         TypeError::Wrong {
-            found,
+            found: found(value, expects_integer, INTEGERS_END),
             field: format!("{owner}.{}", names.join(".")),
             expected: self.named_type().map_or(expected, str::to_owned),
         }
@@ -109,6 +95,28 @@ impl Path<'_> {
             }
         }
     }
+}
+
+/// Returns the words with which Go names a value in JSON. That is its type, and if an integer is expected, a number as
+/// well: without a point if it is whole and `pointless_from` or more, up to those with an exponent.
+pub(super) fn found(value: &Value, expects_integer: bool, pointless_from: f64) -> String {
+    let name = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if expects_integer => {
+            let is_pointless =
+                |it: &f64| it.fract() == 0.0 && (pointless_from..POINTLESS_END).contains(&it.abs());
+            return match number.as_f64().filter(is_pointless) {
+                Some(float) if number.is_f64() => format!("number {float}"),
+                _ => format!("number {number}"),
+            };
+        }
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    name.to_owned()
 }
 
 impl fmt::Display for Path<'_> {
