@@ -4,7 +4,7 @@
 //! words, in which the field is not named. That is the first one in the order of Go's fields, not of the object. Types
 //! that read their own JSON are given it, so that their errors are those of the decoder.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::path::{Path, found};
 use super::walk::{UnknownFields, Walk};
@@ -143,8 +143,15 @@ impl Walk for Converter {
                 })
             }
             (FieldType::Bytes, _) => bytes(value),
-            (FieldType::Int32, Value::Number(_)) => integer(value, "int32"),
-            (FieldType::Int64, Value::Number(_)) => integer(value, "int64"),
+            // Of an integer that is too large, the lowest bits are left.
+            (FieldType::Int32, Value::Number(number)) => {
+                *number = (whole(number, "int32")? as i32).into();
+                Ok(())
+            }
+            (FieldType::Int64, Value::Number(number)) => {
+                *number = whole(number, "int64")?.into();
+                Ok(())
+            }
             (FieldType::Message(id), value) => self.message(path, id.message(), value),
             (FieldType::Text, _) => Err(ConversionError::Unrecognized("string")),
             (FieldType::Bool, _) => Err(ConversionError::Unrecognized("bool")),
@@ -206,28 +213,18 @@ fn go_kind(value: &Value) -> &'static str {
     }
 }
 
-/// Converts a number to an integer. Of one that is too large, the lowest bits are left.
-fn integer(value: &mut Value, expected: &'static str) -> Result<(), ConversionError> {
-    let whole = match (value.as_i64(), value.as_f64()) {
-        (Some(whole), _) => whole,
-        (None, Some(float)) if float.fract() != 0.0 => {
-            return Err(ConversionError::Number {
-                found: "float64",
-                expected: expected.to_owned(),
-            });
-        }
+/// Converts a number to an integer of 64 bits.
+fn whole(number: &Number, expected: &str) -> Result<i64, ConversionError> {
+    match (number.as_i64(), number.as_f64()) {
+        (Some(whole), _) => Ok(whole),
+        (None, Some(float)) if float.fract() != 0.0 => Err(ConversionError::Number {
+            found: "float64",
+            expected: expected.to_owned(),
+        }),
         // As processors convert floats that are no integers of 64 bits.
-        (None, Some(float)) if !(-INT64_END..INT64_END).contains(&float) => i64::MIN,
-        (None, float) => float.unwrap_or_default() as i64,
-    };
-    let kept = match expected {
-        "int32" => i64::from(whole as i32),
-        _ => whole,
-    };
-    if value.as_i64() != Some(kept) {
-        *value = kept.into();
+        (None, Some(float)) if !(-INT64_END..INT64_END).contains(&float) => Ok(i64::MIN),
+        (None, float) => Ok(float.unwrap_or_default() as i64),
     }
-    Ok(())
 }
 
 /// Reads the integer of a value that may be one or a text from its JSON.
@@ -260,17 +257,12 @@ fn bytes(value: &mut Value) -> Result<(), ConversionError> {
         Value::Array(items) => items,
         value => return Err(ConversionError::List(go_kind(value))),
     };
-    let mut bytes = Vec::with_capacity(items.len());
-    for item in items {
-        if item.is_null() {
-            *item = 0.into();
-        }
-        if !item.is_number() {
-            return Err(ConversionError::Unrecognized("uint8"));
-        }
-        integer(item, "uint8")?;
-        bytes.push(item.as_i64().unwrap_or_default() as u8);
-    }
+    let bytes = items.iter().map(|item| match item {
+        Value::Null => Ok(0),
+        Value::Number(number) => whole(number, "uint8").map(|whole| whole as u8),
+        _ => Err(ConversionError::Unrecognized("uint8")),
+    });
+    let bytes = bytes.collect::<Result<Vec<u8>, _>>()?;
     *value = Value::String(formats::to_base64(&bytes));
     Ok(())
 }
