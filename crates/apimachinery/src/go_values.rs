@@ -1,14 +1,57 @@
 //! Decoded JSON as Go's `fmt` writes it, where maps are in the order of their names.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::go_text::{float, quoted};
+
+/// The marks of `%v`.
+const PLAIN: Marks = Marks {
+    null: "<nil>",
+    list_begin: "[",
+    map_begin: "map[",
+    separator: " ",
+    end: ']',
+    quotes: false,
+};
+
+/// The marks of `%#v`.
+const SYNTAX: Marks = Marks {
+    null: "interface {}(nil)",
+    list_begin: "[]interface {}{",
+    map_begin: "map[string]interface {}{",
+    separator: ", ",
+    end: '}',
+    quotes: true,
+};
+
+/// The marks around and between values by which one of Go's forms differs from the other.
+struct Marks {
+    null: &'static str,
+    list_begin: &'static str,
+    map_begin: &'static str,
+    /// The mark between two items or members.
+    separator: &'static str,
+    /// The end of a list or a map.
+    end: char,
+    /// True if texts and names are quoted.
+    quotes: bool,
+}
+
+impl Marks {
+    fn write_text(&self, text: &str, words: &mut String) {
+        if self.quotes {
+            words.push_str(&quoted(text));
+        } else {
+            words.push_str(text);
+        }
+    }
+}
 
 /// Writes a value as Go's `%v` does, such as `map[a:[1 <nil>]]`. No item or member is begun after so many bytes.
 #[must_use]
 pub fn plain(value: &Value, bytes_max: usize) -> String {
     let mut words = String::new();
-    write_plain(value, bytes_max, &mut words);
+    write(value, &PLAIN, bytes_max, &mut words);
     words
 }
 
@@ -17,7 +60,7 @@ pub fn plain(value: &Value, bytes_max: usize) -> String {
 #[must_use]
 pub fn syntax(value: &Value, bytes_max: usize) -> String {
     let mut words = String::new();
-    write_syntax(value, bytes_max, &mut words);
+    write(value, &SYNTAX, bytes_max, &mut words);
     words
 }
 
@@ -35,91 +78,46 @@ pub fn go_type(value: &Value) -> &'static str {
     }
 }
 
-fn write_plain(value: &Value, bytes_max: usize, words: &mut String) {
+/// Writes a value with the marks of a form.
+fn write(value: &Value, marks: &Marks, bytes_max: usize, words: &mut String) {
     if words.len() >= bytes_max {
         return;
     }
     match value {
-        Value::Null => words.push_str("<nil>"),
-        Value::String(text) => words.push_str(text),
-        Value::Bool(_) | Value::Number(_) => write_scalar(value, words),
+        Value::Null => words.push_str(marks.null),
+        Value::String(text) => marks.write_text(text, words),
+        Value::Bool(_) | Value::Number(_) => match value.as_f64().filter(|_| !value.is_i64()) {
+            Some(number) => words.push_str(&float(number)),
+            None => words.push_str(&value.to_string()),
+        },
         Value::Array(items) => {
-            words.push('[');
+            words.push_str(marks.list_begin);
             for (index, item) in items.iter().enumerate() {
                 if words.len() >= bytes_max {
                     break;
                 }
                 if index > 0 {
-                    words.push(' ');
+                    words.push_str(marks.separator);
                 }
-                write_plain(item, bytes_max, words);
+                write(item, marks, bytes_max, words);
             }
-            words.push(']');
+            words.push(marks.end);
         }
         Value::Object(members) => {
-            words.push_str("map[");
-            write_members(members, (" ", bytes_max), words, |name, value, words| {
-                words.extend([name, ":"]);
-                write_plain(value, bytes_max, words);
-            });
-            words.push(']');
-        }
-    }
-}
-
-fn write_syntax(value: &Value, bytes_max: usize, words: &mut String) {
-    if words.len() >= bytes_max {
-        return;
-    }
-    match value {
-        Value::Null => words.push_str("interface {}(nil)"),
-        Value::String(text) => words.push_str(&quoted(text)),
-        Value::Bool(_) | Value::Number(_) => write_scalar(value, words),
-        Value::Array(items) => {
-            words.push_str("[]interface {}{");
-            for (index, item) in items.iter().enumerate() {
+            words.push_str(marks.map_begin);
+            for (index, (name, value)) in members.iter().enumerate() {
                 if words.len() >= bytes_max {
                     break;
                 }
                 if index > 0 {
-                    words.push_str(", ");
+                    words.push_str(marks.separator);
                 }
-                write_syntax(item, bytes_max, words);
+                marks.write_text(name, words);
+                words.push(':');
+                write(value, marks, bytes_max, words);
             }
-            words.push('}');
+            words.push(marks.end);
         }
-        Value::Object(members) => {
-            words.push_str("map[string]interface {}{");
-            write_members(members, (", ", bytes_max), words, |name, value, words| {
-                words.extend([&quoted(name), ":"]);
-                write_syntax(value, bytes_max, words);
-            });
-            words.push('}');
-        }
-    }
-}
-
-fn write_members(
-    members: &Map<String, Value>,
-    (between, bytes_max): (&str, usize),
-    words: &mut String,
-    write: impl Fn(&str, &Value, &mut String),
-) {
-    for (index, (name, value)) in members.iter().enumerate() {
-        if words.len() >= bytes_max {
-            break;
-        }
-        if index > 0 {
-            words.push_str(between);
-        }
-        write(name, value, words);
-    }
-}
-
-fn write_scalar(value: &Value, words: &mut String) {
-    match value.as_f64().filter(|_| !value.is_i64()) {
-        Some(number) => words.push_str(&float(number)),
-        None => words.push_str(&value.to_string()),
     }
 }
 
