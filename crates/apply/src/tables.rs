@@ -45,6 +45,8 @@ pub(super) const NAME: Keys<'static> = Keys::Known(&[("name", EMPTY)]);
 pub(super) const TYPE: Keys<'static> = Keys::Known(&[("type", EMPTY)]);
 const UID: Keys<'static> = Keys::Known(&[("uid", EMPTY)]);
 const IP: Keys<'static> = Keys::Known(&[("ip", EMPTY)]);
+const RESOURCE_ID: Keys<'static> = Keys::Known(&[("resourceID", EMPTY)]);
+const RULE: Keys<'static> = Keys::Known(&[("rule", EMPTY)]);
 const MOUNT_PATH: Keys<'static> = Keys::Known(&[("mountPath", EMPTY)]);
 const DEVICE_PATH: Keys<'static> = Keys::Known(&[("devicePath", EMPTY)]);
 pub(super) const CONTAINER_PORT: Keys<'static> =
@@ -61,16 +63,35 @@ const DEVICE: Keys<'static> = Keys::Known(&[
 /// The names of references, which need have none.
 const REFERENCE_NAME: Keys<'static> = Keys::Known(&[("name", None)]);
 
-/// Lists that are not one whole.
+/// Lists that are sets or have items with keys. Those within a list or an object that is one whole do not merge, but
+/// may not have two items alike either.
 pub(super) const LISTS: &[(&str, Shape<'static>)] = &[
     (".conditions", Shape::Keyed(TYPE)),
     (".secrets", Shape::Keyed(REFERENCE_NAME)),
     (".webhooks", Shape::Keyed(NAME)),
+    (
+        "allocatedResourcesStatus.resources",
+        Shape::Keyed(RESOURCE_ID),
+    ),
+    (
+        "containerStatuses.allocatedResourcesStatus",
+        Shape::Keyed(NAME),
+    ),
+    ("containerStatuses.volumeMounts", Shape::Keyed(MOUNT_PATH)),
     ("containers.env", Shape::Keyed(NAME)),
     ("containers.ports", Shape::Keyed(CONTAINER_PORT)),
     ("containers.volumeDevices", Shape::Keyed(DEVICE_PATH)),
     ("containers.volumeMounts", Shape::Keyed(MOUNT_PATH)),
     ("devices.conditions", Shape::Keyed(TYPE)),
+    ("endpoints.addresses", Shape::Set),
+    (
+        "ephemeralContainerStatuses.allocatedResourcesStatus",
+        Shape::Keyed(NAME),
+    ),
+    (
+        "ephemeralContainerStatuses.volumeMounts",
+        Shape::Keyed(MOUNT_PATH),
+    ),
     ("ephemeralContainers.env", Shape::Keyed(NAME)),
     ("ephemeralContainers.ports", Shape::Keyed(CONTAINER_PORT)),
     (
@@ -78,12 +99,32 @@ pub(super) const LISTS: &[(&str, Shape<'static>)] = &[
         Shape::Keyed(DEVICE_PATH),
     ),
     ("ephemeralContainers.volumeMounts", Shape::Keyed(MOUNT_PATH)),
+    ("exitCodes.values", Shape::Set),
+    (
+        "initContainerStatuses.allocatedResourcesStatus",
+        Shape::Keyed(NAME),
+    ),
+    (
+        "initContainerStatuses.volumeMounts",
+        Shape::Keyed(MOUNT_PATH),
+    ),
     ("initContainers.env", Shape::Keyed(NAME)),
     ("initContainers.ports", Shape::Keyed(CONTAINER_PORT)),
     ("initContainers.volumeDevices", Shape::Keyed(DEVICE_PATH)),
     ("initContainers.volumeMounts", Shape::Keyed(MOUNT_PATH)),
+    (
+        "nodeAllocatableResourceClaimStatuses.containers",
+        Shape::Set,
+    ),
+    ("onExitCodes.values", Shape::Set),
     ("podGroupTemplates.resourceClaims", Shape::Keyed(NAME)),
     ("resources.claims", Shape::Keyed(NAME)),
+    ("rules.nonResourceRules.nonResourceURLs", Shape::Set),
+    ("rules.nonResourceRules.verbs", Shape::Set),
+    ("rules.resourceRules.apiGroups", Shape::Set),
+    ("rules.resourceRules.namespaces", Shape::Set),
+    ("rules.resourceRules.resources", Shape::Set),
+    ("rules.resourceRules.verbs", Shape::Set),
     ("spec.containers", Shape::Keyed(NAME)),
     ("spec.drivers", Shape::Keyed(NAME)),
     ("spec.ephemeralContainers", Shape::Keyed(NAME)),
@@ -116,6 +157,7 @@ pub(super) const LISTS: &[(&str, Shape<'static>)] = &[
     ("uncountedTerminatedPods.failed", Shape::Set),
     ("uncountedTerminatedPods.succeeded", Shape::Set),
     ("webhooks.matchConditions", Shape::Keyed(NAME)),
+    ("x-kubernetes-validations", Shape::Keyed(RULE)),
 ];
 
 /// Lists of these kinds that are one whole all the same.
@@ -203,3 +245,6 @@ pub(super) const MAPS: &[&str] = &[
     "user.extra",
     "userInfo.extra",
 ];
+
+#[cfg(test)]
+mod tests;
