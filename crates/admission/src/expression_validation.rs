@@ -170,19 +170,6 @@ fn wrong_param_kind(param_kind: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Returns the name of a type as `Type.String` of cel-go writes it, which is longer than in the checker's messages.
-fn full_name(of: &Type) -> String {
-    match of {
-        Type::Null => "null_type".to_owned(),
-        Type::Duration => "google.protobuf.Duration".to_owned(),
-        Type::Timestamp => "google.protobuf.Timestamp".to_owned(),
-        Type::List(of) => format!("list({})", full_name(of)),
-        Type::Map(key, value) => format!("map({}, {})", full_name(key), full_name(value)),
-        Type::Optional(of) => format!("optional_type({})", full_name(of)),
-        other => other.to_string(),
-    }
-}
-
 /// Returns true for a text of white space alone.
 fn is_blank(text: &str) -> bool {
     !text.is_empty() && text.trim().is_empty()
@@ -413,11 +400,11 @@ impl ExpressionChecks<'_> {
             Ok(checked) => match gives {
                 [one] => format!(
                     "must evaluate to {one} but got {}",
-                    full_name(&checked.gives)
+                    checked.gives.full_name()
                 ),
                 _ => {
-                    let all: Vec<String> = gives.iter().map(full_name).collect();
-                    let (all, found) = (all.join(" "), full_name(&checked.gives));
+                    let all: Vec<String> = gives.iter().map(Type::full_name).collect();
+                    let (all, found) = (all.join(" "), checked.gives.full_name());
                     format!("must evaluate to one of [{all}] but got {found}")
                 }
             },

@@ -162,6 +162,20 @@ impl Type {
         })
     }
 
+    /// Returns the name of the type as `Type.String` of cel-go writes it, which is longer than in the checker's messages.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        match self {
+            Self::Null => "null_type".to_owned(),
+            Self::Duration => "google.protobuf.Duration".to_owned(),
+            Self::Timestamp => "google.protobuf.Timestamp".to_owned(),
+            Self::List(of) => format!("list({})", of.full_name()),
+            Self::Map(key, value) => format!("map({}, {})", key.full_name(), value.full_name()),
+            Self::Optional(of) => format!("optional_type({})", of.full_name()),
+            other => other.to_string(),
+        }
+    }
+
     /// Returns the name that values of the type have for their type.
     pub(super) fn runtime_name(&self) -> String {
         match self {

@@ -69,7 +69,7 @@ pub(super) fn check(expression: &Field<'_, '_>, errors: &mut Errors) {
         }
         Ok(checked) => format!(
             "must evaluate to bool or the unknown type, not {}",
-            checked.gives
+            checked.gives.full_name()
         ),
         Err(error) => error.detail(),
     };
@@ -105,6 +105,10 @@ mod tests {
             (
                 "device.driver",
                 r#"Invalid value: "device.driver": must evaluate to bool or the unknown type, not string"#,
+            ),
+            (
+                "null",
+                r#"Invalid value: "null": must evaluate to bool or the unknown type, not null_type"#,
             ),
             (
                 "device.capacity['d'].memory == 1",
