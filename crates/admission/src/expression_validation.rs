@@ -46,12 +46,13 @@ enum Sees {
 /// The checks of the expressions of one webhook configuration or policy, which the caller asks for part by part: the
 /// errors of other fields come between theirs.
 ///
-/// An expression that the older object has as well is not looked at again as long as the names that it may use are the
-/// same: what an earlier server took is kept.
+/// An expression that the older object has in such a field as well is not looked at again as long as the names that it
+/// may use are the same: what an earlier server took is kept.
 #[derive(Debug)]
 pub struct ExpressionChecks<'o> {
-    /// The expressions that were there before, where the same names could be used.
-    known: BTreeSet<&'o str>,
+    /// The expressions that were there before, where the same names could be used, without the space around them. Each
+    /// has the path of its field without indexes: elsewhere it may have to give another type.
+    known: BTreeSet<(String, &'o str)>,
     /// Bytes of the expressions so far.
     bytes: usize,
     /// The names that match conditions may use.
@@ -94,7 +95,7 @@ impl<'o> ExpressionChecks<'o> {
     fn new(given: OptionalNames, old: Option<&'o Value>) -> Self {
         let mut known = BTreeSet::new();
         if let Some(old) = old {
-            expressions(old, &mut known);
+            expressions(old, "", &mut known);
         }
         Self {
             known,
@@ -414,7 +415,10 @@ impl ExpressionChecks<'_> {
             }
             Err(error) => error.detail(),
         };
-        if !self.known.contains(written) && !self.known.contains(source) {
+        if !self
+            .known
+            .contains(&(without_indexes(field), source.trim()))
+        {
             self.errors
                 .push(FieldError::invalid(field, &json!(written), why));
         }
@@ -434,17 +438,30 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().all(|it| letter(it) || it.is_ascii_digit())
 }
 
-/// Collects all expressions of a configuration or policy.
-fn expressions<'o>(object: &'o Value, all: &mut BTreeSet<&'o str>) {
-    match object {
-        Value::Array(items) => items.iter().for_each(|it| expressions(it, all)),
+/// Returns a path without the indexes of items of lists.
+fn without_indexes(field: &str) -> String {
+    let parts = field.split('[').map(|part| match part.split_once(']') {
+        Some((_, rest)) => rest,
+        None => part,
+    });
+    parts.collect()
+}
+
+/// Collects all expressions of a part of a configuration or policy, which is at a path without indexes.
+fn expressions<'o>(part: &'o Value, path: &str, all: &mut BTreeSet<(String, &'o str)>) {
+    match part {
+        Value::Array(items) => items.iter().for_each(|it| expressions(it, path, all)),
         Value::Object(members) => {
             for (name, value) in members {
+                let path = match path {
+                    "" => name.clone(),
+                    around => format!("{around}.{name}"),
+                };
                 match value {
                     Value::String(text) if name.to_lowercase().ends_with("expression") => {
-                        all.insert(text);
+                        all.insert((path, text.trim()));
                     }
-                    other => expressions(other, all),
+                    other => expressions(other, &path, all),
                 }
             }
         }
@@ -512,6 +529,24 @@ mod tests {
         assert_eq!(webhook_errors(&bad, None).len(), 1);
         assert_eq!(webhook_errors(&bad, Some(&bad)), []);
         assert_eq!(webhook_errors(&worse, Some(&bad)).len(), 1);
+    }
+
+    #[test]
+    fn what_was_there_before_is_judged_anew_in_another_field() {
+        let policy = |mutation: &str| {
+            json!({"spec": {"matchConditions": [{"name": "c", "expression": "true"}],
+                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": mutation}}]}})
+        };
+        let (old, new) = (
+            policy("[JSONPatch{op: 'remove', path: '/x'}]"),
+            policy("true "),
+        );
+        for (old, errors) in [(&old, 1), (&new, 0)] {
+            let mut checks = ExpressionChecks::of_policy(&new, Some(old));
+            let mutation = &new["spec"]["mutations"][0];
+            let found = checks.mutation(mutation, "spec.mutations[0]");
+            assert_eq!(found.len(), errors, "{found:?}");
+        }
     }
 
     #[test]
