@@ -4,7 +4,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::{Error, FieldError};
 use serde_json::Value;
 
 use super::Request;
@@ -12,9 +12,25 @@ use super::Request;
 /// A check of a write.
 #[async_trait]
 pub trait WriteGuard: fmt::Debug + Send + Sync {
-    /// Checks an object that is about to be written. The request has the old one, if there is one.
+    /// Checks an object that is about to be written, before its strategy looks at it. The request has the old one, if
+    /// there is one. Without an implementation nothing is refused.
     ///
     /// # Errors
     /// The refusal of the write, [`Error::Forbidden`] as a rule.
-    async fn check(&self, request: &Request<'_>, object: &Value) -> Result<(), Error>;
+    async fn check(&self, _request: &Request<'_>, _object: &Value) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Returns the errors about permissions that are told with those of the strategy's validation, and before them:
+    /// none without an implementation.
+    ///
+    /// # Errors
+    /// Those of the store, if what the permissions depend on cannot be read.
+    async fn wrong_fields(
+        &self,
+        _request: &Request<'_>,
+        _object: &Value,
+    ) -> Result<Vec<FieldError>, Error> {
+        Ok(Vec::new())
+    }
 }

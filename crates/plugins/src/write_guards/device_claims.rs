@@ -34,7 +34,11 @@ pub struct DeviceClaims {
 
 #[async_trait]
 impl WriteGuard for DeviceClaims {
-    async fn check(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+    async fn wrong_fields(
+        &self,
+        request: &Request<'_>,
+        object: &Value,
+    ) -> Result<Vec<FieldError>, Error> {
         match (request.resource.plural.as_str(), request.subresource()) {
             ("resourceclaims", "status") => self.check_status(request, object).await,
             // What is asked for never changes afterwards.
@@ -46,7 +50,7 @@ impl WriteGuard for DeviceClaims {
                 let path = "spec.spec.devices.requests";
                 self.check_requests(request, object, path).await
             }
-            _ => Ok(()),
+            _ => Ok(Vec::new()),
         }
     }
 }
@@ -57,7 +61,7 @@ impl DeviceClaims {
         request: &Request<'_>,
         object: &Value,
         path: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<FieldError>, Error> {
         let mut requests = list(object, path).iter();
         let wants = |it: &Value| it["exactly"]["adminAccess"] == true;
         match requests.position(wants) {
@@ -65,24 +69,28 @@ impl DeviceClaims {
                 let field = format!("spec.devices.requests[{place}].adminAccess");
                 self.check_label(request, field).await
             }
-            None => Ok(()),
+            None => Ok(Vec::new()),
         }
     }
 
-    async fn check_status(&self, request: &Request<'_>, claim: &Value) -> Result<(), Error> {
+    async fn check_status(
+        &self,
+        request: &Request<'_>,
+        claim: &Value,
+    ) -> Result<Vec<FieldError>, Error> {
         const RESULTS: &str = "status.allocation.devices.results";
         let old = request.old.unwrap_or(&Value::Null);
         let granted = |claim: &Value| {
             let mut results = list(claim, RESULTS).iter();
             results.position(|it| it["adminAccess"] == true)
         };
-        if granted(old).is_none()
-            && let Some(place) = granted(claim)
-        {
-            let field = format!("{RESULTS}[{place}].adminAccess");
-            self.check_label(request, field).await?;
-        }
-        let mut errors = Vec::new();
+        let mut errors = match granted(claim) {
+            Some(place) if granted(old).is_none() => {
+                let field = format!("{RESULTS}[{place}].adminAccess");
+                self.check_label(request, field).await?
+            }
+            _ => Vec::new(),
+        };
         let changes = |path: &str| get(claim, path) != get(old, path);
         if (changes("status.allocation") || changes("status.reservedFor"))
             && let Err(why) = check_binding(request).await
@@ -98,25 +106,25 @@ impl DeviceClaims {
                 }
             }
         }
-        if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(request.invalid(errors))
-        }
+        Ok(errors)
     }
 
-    /// Checks that the namespace is one in which claims may have admin access.
-    async fn check_label(&self, request: &Request<'_>, field: String) -> Result<(), Error> {
+    /// Returns the error of a field for which the namespace has to allow admin access, if it does not.
+    async fn check_label(
+        &self,
+        request: &Request<'_>,
+        field: String,
+    ) -> Result<Vec<FieldError>, Error> {
         let key = format!("/namespaces/{}", request.namespace);
         let namespace = self.namespaces.get(&key, GetOptions::default()).await;
         let namespace = namespace.map_err(Error::Storage)?;
         if namespace.attributes().labels().get(ADMIN_LABEL) == Some("true") {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let why = format!(
             "admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
         );
-        Err(request.invalid(vec![FieldError::forbidden(field, why)]))
+        Ok(vec![FieldError::forbidden(field, why)])
     }
 }
 

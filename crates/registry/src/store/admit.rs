@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use ringwatch::meta::Object;
 use ringwatch::storage::{DeletionCheck, Rejection};
-use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::accessor::text;
+use ringwatch_apimachinery::{Error, FieldError};
 use serde_json::Value;
 
 use super::Store;
@@ -153,6 +153,25 @@ impl Store {
             Some(guard) => guard.check(request, object).await,
             None => Ok(()),
         }
+    }
+
+    /// Returns what the guard says is wrong with an object, which is new if there is no old one.
+    pub(super) async fn wrong_for_guard(
+        &self,
+        write: Write<'_>,
+        name: &str,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<Vec<FieldError>, Error> {
+        let Some(guard) = &self.guard else {
+            return Ok(Vec::new());
+        };
+        let operation = match old {
+            Some(_) => Operation::Update,
+            None => Operation::Create,
+        };
+        let request = self.request(write, operation, name, old);
+        guard.wrong_fields(&request, object).await
     }
 
     fn request<'a>(

@@ -10,7 +10,8 @@ use crate::RequestContext;
 use crate::resource::qualified;
 
 impl Store {
-    /// Prepares, checks and canonicalizes a new object that has its name and its system fields.
+    /// Prepares, checks and canonicalizes a new object that has its name and its system fields. `refused` are the errors
+    /// that others have found.
     ///
     /// # Errors
     /// [`Error::Invalid`] with all that is wrong.
@@ -18,6 +19,7 @@ impl Store {
         &self,
         context: &RequestContext,
         object: &mut Value,
+        refused: Vec<FieldError>,
     ) -> Result<(), Error> {
         let strategy = self.strategy();
         strategy.prepare_for_create(context, object);
@@ -25,6 +27,7 @@ impl Store {
         let mut errors =
             validate_object_meta(object, self.resource.namespaced, strategy.name_rule());
         errors.extend(self.wrong_finalizers(object));
+        errors.extend(refused);
         let others = strategy.validate(object);
         if strategy.judges_metadata_last() && !others.is_empty() {
             errors = others;

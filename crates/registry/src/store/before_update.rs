@@ -63,7 +63,7 @@ impl Store {
         }
     }
 
-    /// Prepares, checks and canonicalizes the next content of an object.
+    /// Prepares, checks and canonicalizes the next content of an object. `refused` are the errors that others have found.
     ///
     /// # Errors
     /// [`Error::Invalid`] with all that is wrong.
@@ -72,6 +72,7 @@ impl Store {
         context: &RequestContext,
         object: &mut Value,
         old: &Value,
+        refused: Vec<FieldError>,
     ) -> Result<(), Error> {
         // Quantities are compared by their values. A status leaves the rest of the object as it is written.
         let is_status = context.subresource == "status";
@@ -93,6 +94,7 @@ impl Store {
         let mut errors = validate_object_meta(object, self.resource.namespaced, name_rule);
         errors.extend(self.wrong_finalizers(object));
         errors.extend(validate_object_meta_update(object, old));
+        errors.extend(refused);
         errors.extend(strategy.validate_update(object, old));
         if !errors.is_empty() {
             return Err(self.invalid(object, errors));

@@ -121,7 +121,9 @@ impl Store {
         }
         self.ensure_namespace(write.namespace, object)?;
         *allocation = self.allocate(object, None, write.dry_run).await?;
-        self.before_create(write.context, object)?;
+        let name = text(object, "name");
+        let refused = self.wrong_for_guard(write, name, object, None).await?;
+        self.before_create(write.context, object, refused)?;
         self.validate_new(write, object).await
     }
 

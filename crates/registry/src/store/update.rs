@@ -238,7 +238,10 @@ impl<'a> Attempt<'a> {
                 .allocate(&mut object, Some(&old), self.dry_run)
                 .await?;
         }
-        store.before_update(self.context, &mut object, &old)?;
+        let refused = store
+            .wrong_for_guard(write, self.name, &object, Some(&old))
+            .await?;
+        store.before_update(self.context, &mut object, &old, refused)?;
         store
             .validate_change(write, self.name, &object, &old)
             .await?;
