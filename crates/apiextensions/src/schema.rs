@@ -15,6 +15,7 @@
 //! size of patterns, the steps of rules, the bytes of messages.
 
 mod cel_value;
+mod comparisons;
 mod completeness;
 mod declare;
 mod default_checks;
@@ -49,6 +50,7 @@ mod strictness;
 mod structure;
 #[cfg(test)]
 mod tests;
+
 mod validate;
 mod walk;
 mod wrong_places;

@@ -8,7 +8,6 @@
 //! item was which. What has not changed is not run again, except by rules that compare: so a definition may
 //! become stricter without breaking the objects that there are.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use kube_cel::cel::Value as CelValue;
@@ -20,8 +19,9 @@ use ringwatch_cel::{
 use serde_json::Value;
 
 use super::cel_value::to_cel;
+use super::comparisons::{Comparisons, OlderItems};
 use super::kind::JsonType;
-use super::node::{ListType, SchemaNode};
+use super::node::SchemaNode;
 use super::outcome::SchemaErrors;
 use super::path::Path;
 use super::rule::Rule;
@@ -42,6 +42,7 @@ pub(super) fn evaluate(
         path,
         outcome: SchemaErrors::default(),
         meter,
+        comparisons: Comparisons::default(),
     };
     let flow = if root.ruled {
         on_large_stack(|| run.node(root, object, old, false))
@@ -58,6 +59,7 @@ struct Run<'r> {
     outcome: SchemaErrors,
     /// The cost that rules may still have.
     meter: &'r mut Meter,
+    comparisons: Comparisons,
 }
 
 impl Run<'_> {
@@ -72,7 +74,8 @@ impl Run<'_> {
             return ControlFlow::Continue(());
         }
         let old = old.filter(|old| !old.is_null());
-        let unchanged = unchanged_above || old == Some(value);
+        let unchanged = unchanged_above
+            || old.is_some_and(|old| self.comparisons.is_unchanged(node, value, old));
         if !node.rules.is_empty() {
             self.rules(node, value, old, unchanged)?;
         }
@@ -93,17 +96,11 @@ impl Run<'_> {
         let Some(inner) = node.items.as_deref().filter(|inner| inner.ruled) else {
             return ControlFlow::Continue(());
         };
-        let old_items = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let mut olds = HashMap::new();
-        for item in old_items {
-            if let Some(keys) = keys_of(node, item) {
-                olds.entry(keys).or_insert(item);
-            }
-        }
+        let old = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let old = OlderItems::new(node, old);
         for (index, item) in items.iter().enumerate() {
             let mark = self.path.index(index);
-            let old = keys_of(node, item).and_then(|keys| olds.get(&keys).copied());
-            let flow = self.node(inner, item, old, unchanged);
+            let flow = self.node(inner, item, old.get(item), unchanged);
             self.path.leave(mark);
             flow?;
         }
@@ -231,14 +228,6 @@ fn field_of(path: &Path, member: &str) -> String {
     field
         .strip_prefix('.')
         .map_or_else(|| field.clone(), str::to_owned)
-}
-
-/// Returns the values of an item's map keys; `None` in lists that are not maps.
-fn keys_of<'v>(node: &SchemaNode, item: &'v Value) -> Option<Vec<Option<&'v Value>>> {
-    let ListType::Map(keys) = &node.list else {
-        return None;
-    };
-    Some(keys.iter().map(|key| item.get(key)).collect())
 }
 
 /// Returns the text after the error's kind. Objects and lists are not shown.

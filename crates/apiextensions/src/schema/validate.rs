@@ -1,19 +1,20 @@
 //! Validates a value by its schema: types first, then alternatives, then the value itself, then its parts.
 //!
 //! A value that has not changed since an older object was written counts as valid, since the schema may have been
-//! another then. Items of lists are compared if they have keys.
+//! another then.
 //!
 //! One walk over the object; every alternative of a node looks at the value once more. So the work is at most the
 //! size of the object times the alternatives above a place, and the depth is that of the schema.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use ringwatch_apimachinery::go_text::{bad_value, quoted};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 
+use super::comparisons::OlderItems;
 use super::kind::JsonType;
-use super::node::{Additional, Checks, ListType, SchemaNode, Sizes};
+use super::node::{Additional, Checks, SchemaNode, Sizes};
 use super::number_checks::{check_number, is_integer};
 use super::outcome::SchemaErrors;
 use super::path::Path;
@@ -27,7 +28,7 @@ pub(super) fn validate(
     path: &mut ObjectWalk<'_>,
 ) -> SchemaErrors {
     let mut outcome = SchemaErrors::default();
-    if old == Some(value) {
+    if old.is_some_and(|old| path.is_unchanged(node, value, old)) {
         return outcome;
     }
     check_type(node, value, path, &mut outcome);
@@ -238,35 +239,16 @@ fn check_items(
     outcome: &mut SchemaErrors,
 ) {
     if let Some(inner) = node.items.as_deref() {
-        let old = old.map_or_else(HashMap::new, |old| by_keys(&node.list, old));
+        let old = OlderItems::new(node, old.map_or(&[], Vec::as_slice));
         for (index, item) in items.iter().enumerate() {
             let mark = path.index(index);
-            let before = keys(&node.list, item).and_then(|keys| old.get(&keys).copied());
-            outcome.merge(validate(inner, item, before, path));
+            outcome.merge(validate(inner, item, old.get(item), path));
             path.leave(mark);
         }
     }
     let sizes = node.checks.as_ref().map(|checks| &checks.sizes);
     check_count(items.len(), sizes.map(Sizes::items), path, outcome);
     outcome.applied += 1;
-}
-
-/// Returns the items of a list by their keys, if they have some.
-fn by_keys<'a>(list: &ListType, items: &'a [Value]) -> HashMap<Vec<String>, &'a Value> {
-    let keyed = items
-        .iter()
-        .filter_map(|item| Some((keys(list, item)?, item)));
-    keyed.collect()
-}
-
-fn keys(list: &ListType, item: &Value) -> Option<Vec<String>> {
-    let ListType::Map(names) = list else {
-        return None;
-    };
-    let keys = names
-        .iter()
-        .map(|name| item.get(name).map(Value::to_string));
-    keys.collect()
 }
 
 impl Sizes {
@@ -385,6 +367,9 @@ fn check_member(
     path: &mut ObjectWalk<'_>,
     outcome: &mut SchemaErrors,
 ) {
+    // The object before has been converted to the type of this one, so that these say nothing of it.
+    let is_type = path.as_str().is_empty() && matches!(name, "apiVersion" | "kind");
+    let old = old.filter(|_| !is_type);
     let mark = path.member(name);
     outcome.merge(validate(node, value, old, path));
     path.leave(mark);

@@ -8,6 +8,8 @@ use std::ops::{Deref, DerefMut};
 use ringwatch_cel::pattern::{self, StepBudget};
 use serde_json::Value;
 
+use super::comparisons::Comparisons;
+use super::node::SchemaNode;
 use super::outcome::SchemaErrors;
 use super::path::Path;
 
@@ -20,6 +22,7 @@ pub(super) struct ObjectWalk<'p> {
     work: StepBudget,
     /// The first match that could not be decided.
     undecided: Option<SchemaErrors>,
+    comparisons: Comparisons,
 }
 
 impl<'p> ObjectWalk<'p> {
@@ -28,7 +31,13 @@ impl<'p> ObjectWalk<'p> {
             path,
             work: StepBudget::new(PATTERN_STEPS_MAX),
             undecided: None,
+            comparisons: Comparisons::default(),
         }
+    }
+
+    /// Returns true if a value has not changed since the older one.
+    pub(super) fn is_unchanged(&mut self, node: &SchemaNode, value: &Value, old: &Value) -> bool {
+        self.comparisons.is_unchanged(node, value, old)
     }
 
     /// Matches a text against a pattern. It is true where that is not known, which [`Self::end`] reports.

@@ -85,3 +85,68 @@ fn what_has_not_changed_still_chooses_among_alternatives() {
     // That none fits, why not the closest one, and that what must not fit does.
     assert_eq!(lines(&errors("c")).len(), 3);
 }
+
+#[test]
+fn what_has_members_without_a_schema_counts_as_changed() {
+    let few = |more: Value| {
+        let mut node = json!({"type": "object", "maxProperties": 1});
+        node.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let schema = json!({"type": "object", "properties": {"spec": node}});
+        let schema = StructuralSchema::read(&schema, false).unwrap();
+        let object = json!({"spec": {"a": 1, "b": 2}});
+        schema.validate(&object, Some(&object)).len()
+    };
+    let number = json!({"type": "integer"});
+    assert_eq!(
+        few(json!({"x-kubernetes-preserve-unknown-fields": true})),
+        1
+    );
+    assert_eq!(few(json!({"additionalProperties": number})), 0);
+    assert_eq!(few(json!({"properties": {"a": number, "b": number}})), 0);
+    let one = json!({"x-kubernetes-preserve-unknown-fields": true, "properties": {"a": number}});
+    assert_eq!(few(one), 1);
+}
+
+#[test]
+fn items_with_keys_may_change_places() {
+    let item = json!({"type": "object", "required": ["key"],
+        "properties": {"key": {"type": "string"}, "value": {"type": "string"}}});
+    let list = json!({"type": "array", "maxItems": 1, "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["key"], "items": item});
+    let schema = json!({"type": "object", "properties": {"list": list}});
+    let schema = StructuralSchema::read(&schema, false).unwrap();
+    let object = |keys: [&str; 2]| json!({"list": keys.map(|key| json!({"key": key}))});
+    let errors = |new: &Value| schema.validate(new, Some(&object(["a", "b"]))).len();
+    assert_eq!(errors(&object(["b", "a"])), 0);
+    assert_eq!(errors(&object(["b", "c"])), 1);
+    let mut changed = object(["b", "a"]);
+    changed["list"][0]["value"] = json!("x");
+    assert_eq!(errors(&changed), 1);
+}
+
+#[test]
+fn the_first_of_several_items_with_one_key_is_the_older_one() {
+    let old = json!({"list": [{"key": "x", "field": "bad"}, {"key": "x", "field": "worse"}]});
+    let only = |field: &str| json!({"list": [{"key": "x", "field": field}]});
+    assert_eq!(wrong(&only("bad"), &old), [""; 0]);
+    assert_eq!(wrong(&only("worse"), &old), ["list[0].field"]);
+    let none = json!({"list": [{"key": null, "field": "bad"}]});
+    assert!(
+        wrong(&json!({"list": [none["list"][0], none["list"][0]]}), &none)
+            .contains(&"list[0].field".to_owned())
+    );
+}
+
+#[test]
+fn the_type_of_an_object_is_not_compared() {
+    let schema = json!({"type": "object", "properties": {"kind": {"type": "string", "enum": ["Other"]},
+        "spec": {"type": "object", "properties": {"kind": {"type": "string", "enum": ["Other"]}}}}});
+    let schema = StructuralSchema::read(&schema, false).unwrap();
+    let object =
+        |more: Value| json!({"kind": "Widget", "spec": {"kind": "Widget"}, "metadata": more});
+    let errors = schema.validate(&object(json!({"a": 1})), Some(&object(json!({"a": 2}))));
+    let fields: Vec<_> = errors.into_iter().map(|error| error.field).collect();
+    assert_eq!(fields, ["kind"]);
+}
