@@ -55,12 +55,13 @@ pub fn apply(
         .ok_or_else(|| Error::Internal("failed to decode managed fields".to_owned()))?;
     let schema = manager.schema(config);
     let is_managed = live.is_none() || !managed.entries.is_empty();
-    if !is_managed {
-        check_live(schema, live_object, is_managed)?;
-    }
-    check_configuration(config, manager.custom)?;
     if is_managed {
+        check_configuration(config, manager.custom)?;
         check_live(schema, live_object, is_managed)?;
+    } else {
+        // kube-apiserver makes entries of such an object before it looks at the configuration.
+        check_live(schema, live_object, is_managed)?;
+        check_configuration(config, manager.custom)?;
     }
     let before = comparable(schema, live_object);
     if live.is_some() && managed.entries.is_empty() {
