@@ -298,7 +298,6 @@ fn network() -> Vec<RowBuilder> {
             .status()
             .strategy(
                 Generic::with_status()
-                    .names_on_update()
                     .initial_status(json!({"loadBalancer": {}}))
                     .part("status", ingress_points::status(ingress_points::of_service))
                     .defaults(defaults::SERVICE)

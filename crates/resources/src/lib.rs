@@ -120,7 +120,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use ringwatch::clock::Clock;
-    use ringwatch_apimachinery::User;
+    use ringwatch_apimachinery::{NameRule, User};
     use ringwatch_registry::{DeleteOptions, RequestContext, ServedBy};
     use serde_json::{Value, json};
 
@@ -167,6 +167,33 @@ mod tests {
             new["metadata"]["labels"] = json!({"a": "b"});
             status.prepare_for_update(&context, &mut new, &old);
             assert_eq!(new["metadata"]["labels"], labels, "{plural}");
+        }
+    }
+
+    #[test]
+    fn generated_names_are_checked_on_updates_where_the_kind_checks_all_metadata() {
+        for (plural, part, rule) in [
+            ("volumeattachments", "", NameRule::DnsSubdomain),
+            ("volumeattachments", "status", NameRule::DnsSubdomain),
+            ("pods", "", NameRule::DnsSubdomain),
+            ("pods", "ephemeralcontainers", NameRule::DnsSubdomain),
+            ("pods", "resize", NameRule::DnsSubdomain),
+            ("pods", "status", NameRule::PathSegment),
+            ("jobs", "", NameRule::DnsSubdomain),
+            ("jobs", "status", NameRule::PathSegment),
+            ("nodes", "status", NameRule::PathSegment),
+            ("services", "", NameRule::PathSegment),
+            ("services", "status", NameRule::PathSegment),
+            ("statefulsets", "", NameRule::PathSegment),
+        ] {
+            let resources = built_in();
+            let mut named = resources.iter().filter(|one| one.plural == plural);
+            let resource = named.next().expect("a built-in resource");
+            let strategy = match part {
+                "" => resource.strategy.as_ref(),
+                part => resource.strategy.subresource(part).expect("a part"),
+            };
+            assert_eq!(strategy.name_rule_on_update(), rule, "{plural} {part}");
         }
     }
 

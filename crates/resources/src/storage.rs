@@ -4,7 +4,8 @@ mod csi_driver;
 pub(crate) mod defaults;
 pub(crate) mod validation;
 
-use ringwatch_registry::subresource::SubresourceMetadata;
+use ringwatch_apimachinery::NameRule;
+use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 use serde_json::json;
 
 use self::csi_driver::CsiDrivers;
@@ -66,10 +67,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                     .returns_deleted_object()
                     .defaults(volume::defaults::VOLUME_ATTACHMENT)
                     .initial_status(json!({"attached": false}))
-                    .status_update(
-                        SubresourceMetadata::KeepsAll,
-                        validation::attachment_status_update,
-                    )
+                    .part("status", attachment_status())
                     .check(validation::attachment)
                     .check_on_update(validation::attachment_update)
                     .conditional_update(),
@@ -85,4 +83,12 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                     .changes_first(),
             ),
     ]
+}
+
+/// Returns the strategy of the status of VolumeAttachments. A write is checked as one of the whole object is, with its
+/// names.
+fn attachment_status() -> SubresourceStrategy {
+    SubresourceStrategy::new("status", SubresourceMetadata::KeepsAll)
+        .name_rule(NameRule::DnsSubdomain)
+        .validate_update(validation::attachment_status_update)
 }
