@@ -95,7 +95,8 @@ pub trait Strategy: Any + Send + Sync + Debug {
         NameRule::DnsSubdomain
     }
 
-    /// Returns the syntax that `metadata.generateName` must have when an object is updated.
+    /// Returns the syntax that `metadata.generateName` must have when an object is updated, beside that of a segment of
+    /// a URL path.
     fn name_rule_on_update(&self) -> NameRule {
         NameRule::PathSegment
     }

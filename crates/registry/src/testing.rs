@@ -18,7 +18,7 @@ use ringwatch::storage::{
     self, Delegate, DeletionCheck, GetOptions, Interface, List, ListOptions, NextContent, NoCheck,
     Rejection, StorageError, TryUpdate, WatchStream,
 };
-use ringwatch_apimachinery::{Error, FieldError, GroupVersion, User};
+use ringwatch_apimachinery::{Error, FieldError, GroupVersion, NameRule, User};
 use serde_json::{Value, json};
 
 use super::{
@@ -259,6 +259,8 @@ pub struct TestStrategy {
     pub converts: bool,
     /// Keeps deleted objects while `spec.finalizers` is not empty, as namespaces do.
     pub holds: bool,
+    /// The syntax of generated names when an object is updated.
+    pub names_on_update: NameRule,
     pub status: StatusStrategy,
 }
 
@@ -273,6 +275,7 @@ impl Default for TestStrategy {
             returns_deleted_object: false,
             converts: false,
             holds: false,
+            names_on_update: NameRule::PathSegment,
             status: StatusStrategy,
         }
     }
@@ -318,6 +321,10 @@ impl Strategy for TestStrategy {
     fn canonicalize(&self, object: &mut Value) {
         self.note("canonicalize");
         object["canonical"] = json!(true);
+    }
+
+    fn name_rule_on_update(&self) -> NameRule {
+        self.names_on_update
     }
 
     fn allow_create_on_update(&self) -> bool {

@@ -62,6 +62,16 @@ pub fn validate_kube_finalizers(object: &Value) -> Vec<FieldError> {
         .collect()
 }
 
+/// Validates the name of an object, and that from which it was generated, by another rule as well, and returns what has
+/// not been told of them.
+#[must_use]
+pub fn validate_names_too(object: &Value, rule: NameRule, told: &[FieldError]) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    validate_names(object, rule, &mut errors);
+    errors.retain(|error| !told.contains(error));
+    errors
+}
+
 fn validate_names(object: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
     let generate_name = text(object, "generateName");
     let name = text(object, "name");

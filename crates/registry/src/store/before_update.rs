@@ -2,8 +2,10 @@
 
 use ringwatch::codec;
 use ringwatch_apimachinery::accessor::{copy, integer, is_terminating, text};
-use ringwatch_apimachinery::validation::{validate_object_meta, validate_object_meta_update};
-use ringwatch_apimachinery::{Error, FieldError};
+use ringwatch_apimachinery::validation::{
+    validate_names_too, validate_object_meta, validate_object_meta_update,
+};
+use ringwatch_apimachinery::{Error, FieldError, NameRule};
 use serde_json::Value;
 
 use super::Store;
@@ -90,11 +92,14 @@ impl Store {
         let old = aligned.as_ref().unwrap_or(old);
         keep_system_fields(object, old);
         self.check_kind(object)?;
-        let name_rule = strategy.name_rule_on_update();
-        let mut errors = validate_object_meta(object, self.resource.namespaced, name_rule);
+        // All names are judged by the rule of all kinds, and then by that of the kind, if it has one.
+        let namespaced = self.resource.namespaced;
+        let mut errors = validate_object_meta(object, namespaced, NameRule::PathSegment);
         errors.extend(self.wrong_finalizers(object));
         errors.extend(validate_object_meta_update(object, old));
         errors.extend(refused);
+        let rule = strategy.name_rule_on_update();
+        errors.extend(validate_names_too(object, rule, &errors));
         errors.extend(strategy.validate_update(object, old));
         if !errors.is_empty() {
             return Err(self.invalid(object, errors));

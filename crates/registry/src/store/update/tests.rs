@@ -1,6 +1,7 @@
 //! Tests of updates: conflicts, what clients may not change, and creation by PUT.
 
 use ringwatch::codec;
+use ringwatch_apimachinery::NameRule;
 use serde_json::json;
 
 use super::*;
@@ -127,6 +128,27 @@ async fn an_old_name_may_be_kept_that_could_not_be_given() {
         .expect("stored");
     let change = patch(|object| object["data"] = json!({"k": "w"}));
     fixture.updated("Old_Name", change).await;
+}
+
+#[tokio::test]
+async fn what_a_name_is_generated_from_is_judged_by_two_rules() {
+    let fixture = Fixture::with_a(TestStrategy {
+        names_on_update: NameRule::DnsLabel,
+        ..TestStrategy::default()
+    })
+    .await;
+    let refused = async |name: &'static str| {
+        let change = patch(move |object| object["metadata"]["generateName"] = name.into());
+        let Error::Invalid { errors, .. } = fixture.refused("a", change).await else {
+            panic!("valid: {name}");
+        };
+        errors.into_iter().map(|it| it.detail).collect::<Vec<_>>()
+    };
+    let both = refused("a/").await;
+    assert_eq!(both.len(), 2, "{both:?}");
+    assert!(both[0].contains("may not contain '/'"), "{both:?}");
+    assert!(both[1].contains("a lowercase RFC 1123 label"), "{both:?}");
+    assert_eq!(refused("A_").await.len(), 1);
 }
 
 #[tokio::test]
