@@ -75,6 +75,9 @@ const MAPS: [&str; 10] = [
     "stringData",
 ];
 
+/// The names of members beside `driver` that hold an object whose meaning the server does not know.
+const DRIVERS_OWN: [&str; 2] = ["data", "parameters"];
+
 /// Applies the rules that give values, in their order.
 pub(super) fn apply(rules: &[DefaultRule], object: &mut Value) {
     run(rules, object, Pass::Values);
@@ -181,18 +184,21 @@ fn visit(object: &mut Value, path: &str, rules: &[DefaultRule], pass: Pass) {
 }
 
 /// Removes members that are null or empty lists or maps, at any depth.
+///
+/// Objects that drivers of devices get and tell are their own, and keep all that is in them.
 pub(super) fn remove_empty(value: &mut Value) {
     match value {
         Value::Object(members) => {
-            // The parameters that the driver of a device gets are no map, but an object of the driver's own.
             let has_driver = members.contains_key("driver");
-            let is_map = |name: &str| MAPS.contains(&name) && !(has_driver && name == "parameters");
             members.retain(|name, member| {
+                if has_driver && DRIVERS_OWN.contains(&name.as_str()) {
+                    return !member.is_null();
+                }
                 remove_empty(member);
                 match member {
                     Value::Null => false,
                     Value::Array(elements) => !elements.is_empty(),
-                    Value::Object(inner) => !inner.is_empty() || !is_map(name),
+                    Value::Object(inner) => !inner.is_empty() || !MAPS.contains(&name.as_str()),
                     _ => true,
                 }
             });

@@ -45,3 +45,21 @@ fn what_has_no_value_vanishes() {
         json!({"c": {"emptyDir": {}}, "d": [{}, null], "f": ""})
     );
 }
+
+#[test]
+fn what_drivers_of_devices_get_and_tell_keeps_what_is_empty() {
+    let own = json!({"a": null, "b": [], "c": {"labels": {}}});
+    let object = json!({
+        "spec": {"devices": {"config": [{"opaque": {"driver": "d.example.com", "parameters": own}}]}},
+        "status": {"devices": [
+            {"driver": "d.example.com", "data": own},
+            {"driver": "d.example.com", "data": {}},
+        ]},
+    });
+    let mut kept = object.clone();
+    remove_empty(&mut kept);
+    assert_eq!(kept, object);
+    let mut none = json!({"driver": "d.example.com", "parameters": null, "data": null});
+    remove_empty(&mut none);
+    assert_eq!(none, json!({"driver": "d.example.com"}));
+}
