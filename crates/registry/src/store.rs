@@ -71,9 +71,9 @@ pub trait UpdatedObject: Send {
     }
 
     /// Returns true if the next content's managedFields are to stay as they are: after a server-side apply, which has
-    /// brought them up to date, and for bindings and evictions, which claim no fields. `Strategy::default_applied`
-    /// gives such content its defaults. If not, the store makes the context's field manager the owner of the changed
-    /// fields.
+    /// brought them up to date, as a write of a Scale has, and for bindings and evictions, which claim no fields.
+    /// `Strategy::default_applied` gives such content its defaults. If not, the store makes the context's field manager
+    /// the owner of the changed fields.
     fn managed_fields_are_current(&self) -> bool {
         false
     }

@@ -1,10 +1,8 @@
 //! The `scale` subresource: an object's replicas as an `autoscaling/v1` Scale.
 //!
 //! A write of a Scale is an update of the object that sets one number. Its resource version, if
-//! the client sends one, must be the object's. An apply of a Scale is one of the object with that number alone, so that
-//! the managers of the number are the same whichever way it is set.
-
-use std::sync::Arc;
+//! the client sends one, must be the object's. The managers of the number are those of the Scale, whichever way it is
+//! set, and are written back to the object.
 
 use async_trait::async_trait;
 use http::{Response, StatusCode};
@@ -14,13 +12,11 @@ use ringwatch_apimachinery::accessor::text;
 use ringwatch_apimachinery::path::{get, remove};
 use ringwatch_apimachinery::validation::{validate_kube_finalizers, validate_object_meta};
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, NameRule, selector_text};
-use ringwatch_apply::Manager;
+use ringwatch_apply::{Manager, Replicas};
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::store::normalize_sent_metadata;
 use ringwatch_registry::{Operation, SubresourceCall};
-use ringwatch_registry::{
-    RequestContext, Resource, ScalePaths, SelectorForm, Store, UpdatedObject,
-};
+use ringwatch_registry::{RequestContext, ScalePaths, SelectorForm, Store, UpdatedObject};
 use ringwatch_resources::Printer;
 use serde_json::{Map, Value, json};
 
@@ -34,6 +30,7 @@ use crate::encoding::frame::partial_metadata;
 use crate::errors::Failure;
 use crate::negotiation::{ObjectForm, Output};
 use crate::params::{FieldValidation, WriteKind, WriteParams};
+use crate::patches::Patch;
 use crate::response;
 
 /// The group, version and kind of a Scale.
@@ -145,11 +142,8 @@ async fn apply_scale(
         recording.request_patch(&content);
     }
     let scale = scale_configuration(call, &content, &params, scale_kind(&scale_version()))?;
-    let change = Change::Apply {
-        scale,
-        resource: Arc::clone(call.store.resource()),
-        force: params.force,
-    };
+    let force = params.force;
+    let change = Change::Apply { scale, force };
     write(call, change, &params).await
 }
 
@@ -168,6 +162,7 @@ async fn write(
             change,
             paths: paths(call)?.clone(),
             resource: resource.qualified_name(),
+            version: resource.group_version.to_string(),
             is_custom: resource.is_custom(),
             name: call.name().to_owned(),
             validation: params.field_validation,
@@ -220,7 +215,6 @@ enum Change {
     /// A server-side apply of this configuration.
     Apply {
         scale: Value,
-        resource: Arc<Resource>,
         force: bool,
     },
 }
@@ -230,6 +224,8 @@ struct ScaleUpdate {
     change: Change,
     paths: ScalePaths,
     resource: String,
+    /// The version of the object.
+    version: String,
     /// True for the Scale of a custom resource, which is checked as part of its object alone.
     is_custom: bool,
     name: String,
@@ -237,56 +233,38 @@ struct ScaleUpdate {
 }
 
 impl ScaleUpdate {
-    /// Returns the object to change: the existing one, or with an apply what that makes of it.
-    fn base(&self, context: &RequestContext, existing: &Value) -> Result<Value, Error> {
-        let Change::Apply {
-            scale,
-            resource,
-            force,
-        } = &self.change
-        else {
-            return Ok(existing.clone());
-        };
-        let api_version = resource.group_version.to_string();
-        let mut config = json!({"apiVersion": api_version, "kind": resource.kind,
-            "metadata": {"name": self.name}});
-        if let Some(replicas) = scale.pointer("/spec/replicas") {
-            // Null is 0 to a Scale, but of no value to an object.
-            let replicas = match replicas {
-                Value::Null => json!(0),
-                replicas => replicas.clone(),
-            };
-            set(&mut config, &self.paths.spec_replicas, replicas);
-        }
+    /// Returns the Scale after the change of the one before.
+    fn scale(&self, context: &RequestContext, before: &Value) -> Result<Value, Error> {
         let manager = Manager {
             name: &context.field_manager,
-            api_version: &api_version,
+            api_version: &scale_version().to_string(),
             subresource: &context.subresource,
-            has_status_subresource: resource.subresource("status").is_some(),
-            custom: resource.strategy.merge_schema(),
-            // In kube-apiserver entries of custom resources' Scales have none.
-            time: (!resource.is_custom()).then(|| context.clock.wall()),
+            has_status_subresource: false,
+            custom: None,
+            time: Some(context.clock.wall()),
         };
-        ringwatch_apply::apply(Some(existing), &config, &manager, *force)
+        let mut scale = match &self.change {
+            Change::Apply { scale, force } => {
+                return ringwatch_apply::apply(Some(before), scale, &manager, *force);
+            }
+            Change::Replace(scale) => scale.clone(),
+            Change::Patch(patch) => self.patched(context, patch.patch()?, before)?,
+        };
+        // What is 0 is not there to those who manage it.
+        if get(&scale, "spec.replicas").is_some_and(|it| it.is_null() || *it == 0) {
+            drop(remove(&mut scale, "spec.replicas"));
+        }
+        ringwatch_apply::update(Some(before), &mut scale, &manager);
+        Ok(scale)
     }
 
-    /// Returns the Scale of the object to change after the change.
-    fn scale(&self, context: &RequestContext, existing: &Value) -> Result<Value, Error> {
-        let patch = match &self.change {
-            Change::Replace(scale) => return Ok(scale.clone()),
-            Change::Apply { scale, .. } => {
-                let mut after = self.before(existing)?;
-                let version = scale.pointer("/metadata/resourceVersion");
-                match version.filter(|it| !it.is_null()) {
-                    Some(version) => set(&mut after, "metadata.resourceVersion", version.clone()),
-                    None => drop(remove(&mut after, "metadata.resourceVersion")),
-                }
-                return Ok(after);
-            }
-            Change::Patch(patch) => patch.patch()?,
-        };
-        let before = self.before(existing)?;
-        let mut scale = patch.apply(&before)?;
+    fn patched(
+        &self,
+        context: &RequestContext,
+        patch: &Patch,
+        before: &Value,
+    ) -> Result<Value, Error> {
+        let mut scale = patch.apply(before)?;
         if self.is_custom && get(&scale, "apiVersion").is_none_or(|it| it.is_null() || it == "") {
             // The type of a custom resource's Scale has one version, in which it is decoded.
             set(&mut scale, "apiVersion", json!(scale_version().to_string()));
@@ -294,7 +272,7 @@ impl ScaleUpdate {
         check_patched(
             &mut scale,
             patch,
-            &before,
+            before,
             scale_kind(&scale_version()),
             // A Scale converts to no other kind.
             &|_, _| false,
@@ -304,13 +282,22 @@ impl ScaleUpdate {
         Ok(scale)
     }
 
-    /// Returns the Scale of an object before its change.
+    /// Returns the Scale of an object before its change, with the managers of the replicas.
     fn before(&self, existing: &Value) -> Result<Value, Error> {
         let mut scale = scale_of(existing, &self.paths)?;
         if self.is_custom && get(existing, &self.paths.spec_replicas).is_none() {
             set(&mut scale, "spec.replicas", json!(NO_REPLICAS));
         }
+        self.replicas().manage_scale(existing, &mut scale);
         Ok(scale)
+    }
+
+    fn replicas(&self) -> Replicas<'_> {
+        Replicas {
+            api_version: &self.version,
+            path: &self.paths.spec_replicas,
+            is_custom: self.is_custom,
+        }
     }
 
     /// Returns the existing object with the replicas that a Scale wants.
@@ -321,6 +308,7 @@ impl ScaleUpdate {
             return Err(Error::BadRequest(why));
         }
         self.check(scale)?;
+        self.check_uid(scale, existing)?;
         // What is sent has been decoded by its type.
         let replicas = match get(scale, "spec.replicas") {
             None | Some(Value::Null) => 0,
@@ -333,7 +321,27 @@ impl ScaleUpdate {
         if !version.is_empty() {
             set(&mut object, "metadata.resourceVersion", json!(version));
         }
+        self.replicas().manage_object(scale, &mut object);
         Ok(object)
+    }
+
+    /// Refuses a Scale that a patch has given another UID. That of a whole Scale is a precondition.
+    fn check_uid(&self, scale: &Value, existing: &Value) -> Result<(), Error> {
+        let (sent, uid) = (text(scale, "uid"), text(existing, "uid"));
+        if self.is_custom || sent.is_empty() || sent == uid {
+            return Ok(());
+        }
+        let message =
+            format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {uid}");
+        let (plural, group) = match self.resource.split_once('.') {
+            Some((plural, group)) => (plural, format!(".{group}")),
+            None => (self.resource.as_str(), String::new()),
+        };
+        Err(Error::Conflict {
+            resource: format!("{plural}/scale{group}"),
+            name: self.name.clone(),
+            message,
+        })
     }
 
     /// Refuses a Scale that is not valid. Follows `ValidateScale`, which sees the managed fields of the object whatever
@@ -381,14 +389,13 @@ impl UpdatedObject for AdmittedScale<'_> {
     ) -> Result<Value, Error> {
         let scaled = &self.scaled;
         let existing = existing.ok_or_else(|| Error::not_found(&scaled.resource, &scaled.name))?;
-        let base = scaled.base(context, existing)?;
-        let mut scale = scaled.scale(context, &base)?;
+        let before = scaled.before(existing)?;
+        let mut scale = scaled.scale(context, &before)?;
         if matches!(scaled.change, Change::Patch(_)) {
             let resource = self.store.resource();
             check_names(&scale, resource, self.namespace, &scaled.name)
                 .map_err(Error::BadRequest)?;
         }
-        let before = scale_of(existing, &scaled.paths)?;
         self.store
             .admit_other(
                 context,
@@ -402,19 +409,20 @@ impl UpdatedObject for AdmittedScale<'_> {
                 &mut scale,
             )
             .await?;
-        scaled.object(&scale, &base)
+        scaled.object(&scale, existing)
     }
 
     fn precondition_uid(&self) -> Option<String> {
-        let (Change::Replace(scale) | Change::Apply { scale, .. }) = &self.scaled.change else {
+        let Change::Replace(scale) = &self.scaled.change else {
             return None;
         };
         let uid = scale.pointer("/metadata/uid")?.as_str()?;
         (!uid.is_empty()).then(|| uid.to_owned())
     }
 
+    /// Returns true: they are those of the Scale.
     fn managed_fields_are_current(&self) -> bool {
-        matches!(self.scaled.change, Change::Apply { .. })
+        true
     }
 }
 
@@ -478,7 +486,7 @@ fn set(object: &mut Value, path: &str, value: Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patches::{Patch, Syntax};
+    use crate::patches::Syntax;
 
     fn paths() -> ScalePaths {
         ScalePaths {
@@ -500,6 +508,7 @@ mod tests {
             change,
             paths: paths(),
             resource: "deployments.apps".to_owned(),
+            version: "apps/v1".to_owned(),
             is_custom,
             name: "d".to_owned(),
             validation: FieldValidation::Strict,
@@ -509,7 +518,7 @@ mod tests {
             String::new(),
             ringwatch::clock::Clock::real(),
         );
-        let scale = scaled.scale(&context, existing)?;
+        let scale = scaled.scale(&context, &scaled.before(existing)?)?;
         scaled.object(&scale, existing)
     }
 
@@ -534,6 +543,38 @@ mod tests {
         let scaled_up = scaled_up.expect("fine");
         assert_eq!(scaled_up["spec"], json!({"replicas": 3, "x": 1}));
         assert_eq!(scaled_up["metadata"]["resourceVersion"], "5");
+    }
+
+    #[test]
+    fn a_patch_for_another_object_is_refused() {
+        let existing = json!({"metadata": {"name": "d", "namespace": "n", "uid": "u"}});
+        let change = || patch(json!({"metadata": {"uid": "x"}, "spec": {"replicas": 3}}));
+        let refused = scaled(&existing, change(), false).expect_err("another object");
+        assert_eq!(
+            refused.to_string(),
+            "Operation cannot be fulfilled on deployments/scale.apps \"d\": Precondition failed: \
+             UID in precondition: x, UID in object meta: u"
+        );
+        scaled(&existing, change(), true).expect("nobody asks");
+    }
+
+    #[test]
+    fn who_scales_manages_the_replicas() {
+        let entry = json!({"manager": "m", "operation": "Update", "apiVersion": "apps/v1",
+            "fieldsType": "FieldsV1", "time": "2025-01-01T00:00:00Z",
+            "fieldsV1": {"f:spec": {"f:paused": {}, "f:replicas": {}}}});
+        let existing = json!({"metadata": {"name": "d", "namespace": "n", "managedFields": [entry]},
+            "spec": {"replicas": 2}});
+        let change = patch(json!({"spec": {"replicas": 3}}));
+        let object = scaled(&existing, change, false).expect("an object");
+        let entries = &object["metadata"]["managedFields"];
+        assert_eq!(entries[0]["manager"], "unknown");
+        assert_eq!(entries[0]["time"], Value::Null);
+        assert_eq!(
+            entries[0]["fieldsV1"],
+            json!({"f:spec": {"f:replicas": {}}})
+        );
+        assert_eq!(entries[1]["fieldsV1"], json!({"f:spec": {"f:paused": {}}}));
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Store {
             subresource: &context.subresource,
             has_status_subresource: self.resource.subresource("status").is_some(),
             custom: self.resource.strategy.merge_schema(),
-            time: self.tells_time(context).then(|| context.clock.wall()),
+            time: Some(context.clock.wall()),
         };
         if self.check_kind(object).is_err() {
             // Of another type, no fields are known.
@@ -75,12 +75,6 @@ impl Store {
         } else {
             ringwatch_apply::update(live, object, &manager);
         }
-    }
-
-    /// Returns true if entries of managed fields get a time. In kube-apiserver those of custom resources' Scales have
-    /// none.
-    fn tells_time(&self, context: &RequestContext) -> bool {
-        context.subresource != "scale" || !self.resource.is_custom()
     }
 
     /// Sets the namespace of an object to that of the request.

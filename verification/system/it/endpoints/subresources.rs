@@ -49,7 +49,12 @@ async fn who_applies_a_scale_manages_the_replicas() {
     let conflict = apply("", scale(3)).await;
     let (code, message) = conflict.failure();
     assert_eq!(code, 409);
-    assert!(message.contains(".spec.replicas"), "{message}");
+    let creator = &fixture.get(&format!("{sets}/r")).await.json()["metadata"]["managedFields"][0];
+    let expected = format!(
+        "Apply failed with 1 conflict: conflict with {} using autoscaling/v1: .spec.replicas",
+        creator["manager"]
+    );
+    assert_eq!(message, expected);
     let scaled = apply("&force=true", scale(3)).await.json();
     assert_eq!(
         (&scaled["kind"], &scaled["spec"]),
@@ -68,6 +73,7 @@ async fn who_applies_a_scale_manages_the_replicas() {
         ["me", "Apply", "scale", "apps/v1"]
     );
     assert_eq!(entry["fieldsV1"], json!({"f:spec": {"f:replicas": {}}}));
+    assert_eq!(entry["time"], Value::Null);
     let mut wrong = scale(4);
     wrong["kind"] = json!("ReplicaSet");
     assert_eq!(apply("", wrong).await.failure().0, 400);
