@@ -35,7 +35,7 @@ pub(super) fn check_number(
     outcome: &mut SchemaErrors,
 ) {
     check_range(node, value, "Checked", path, outcome);
-    outcome.applied += 1;
+    outcome.applied += 2;
     let Some(checks) = node.checks.as_deref() else {
         return;
     };

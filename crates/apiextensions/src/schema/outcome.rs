@@ -16,8 +16,8 @@ pub(super) struct SchemaErrors {
     errors: Vec<FieldError>,
     /// The bytes of the texts of `errors`.
     bytes: usize,
-    /// The number of checks that applied. Of alternatives that all fail, the one with the most is closest to what was
-    /// meant.
+    /// The number of checks that applied, and that held, as kube-apiserver counts them (`MatchCount`). Of alternatives
+    /// that all fail, the one with the most is closest to what was meant.
     pub(super) applied: usize,
 }
 

@@ -347,6 +347,33 @@ fn members_are_checked_beside_their_number() {
 }
 
 #[test]
+fn the_closest_of_alternatives_is_that_which_looks_at_most() {
+    let allowed = |values: Value| json!({"properties": {"q": {"enum": values}}});
+    let fields = |kind: &str, alternatives: Value, value: Value| {
+        let x =
+            json!({"type": "object", "properties": {"q": {"type": "boolean"}}, kind: alternatives});
+        let schema = json!({"type": "object", "properties": {"x": x}});
+        let schema = StructuralSchema::read(&schema, false).unwrap();
+        let errors = schema.validate(&json!({"x": value}), None).into_iter();
+        errors.map(|it| it.field).collect::<Vec<_>>()
+    };
+    let value = json!({"q": true});
+    let two = json!([{"required": ["p"]}, allowed(json!([false]))]);
+    for kind in ["anyOf", "oneOf"] {
+        assert_eq!(
+            fields(kind, two.clone(), value.clone()),
+            ["<nil>", "x.q"],
+            "{kind}"
+        );
+        assert_eq!(fields(kind, two.clone(), json!({})), [""; 0], "{kind}");
+    }
+    // An alternative within counts with what it has found, even if it holds.
+    let inner = json!({"anyOf": [allowed(json!([true]))], "required": ["p"]});
+    let nested = json!([allowed(json!([false])), inner]);
+    assert_eq!(fields("anyOf", nested, value), ["<nil>", "x.p"]);
+}
+
+#[test]
 fn alternatives_that_all_fail_tell_the_closest_one_too() {
     let x = json!({
         "type": "object",

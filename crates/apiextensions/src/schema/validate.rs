@@ -33,10 +33,12 @@ pub(super) fn validate(
     }
     check_type(node, value, path, &mut outcome);
     let checks = node.checks.as_deref();
-    if !value.is_null()
-        && let Some(checks) = checks
-    {
-        check_alternatives(checks, value, path, &mut outcome);
+    if !value.is_null() {
+        // Of alternatives, of what is allowed, and of all together: these apply even if they ask for nothing.
+        outcome.applied += 4;
+        if let Some(checks) = checks {
+            check_alternatives(checks, value, path, &mut outcome);
+        }
     }
     match value {
         Value::String(text) => check_string(checks, text, path, &mut outcome),
@@ -64,11 +66,16 @@ fn check_type(node: &SchemaNode, value: &Value, path: &Path, outcome: &mut Schem
         (false, Some(kind)) => std::slice::from_ref(kind),
         (false, None) => &[],
     };
+    if value.is_null() && (node.nullable || kinds.is_empty()) {
+        outcome.applied += 1;
+        return;
+    }
     if kinds.is_empty() && format.is_none() {
         return;
     }
-    outcome.applied += 1;
-    if value.is_null() && node.nullable || kinds.iter().any(|kind| is_of(*kind, value)) {
+    outcome.applied += usize::from(!value.is_null());
+    if kinds.iter().any(|kind| is_of(*kind, value)) {
+        outcome.applied += 1;
         return;
     }
     if let (Some(format), Value::Number(_) | Value::Bool(_) | Value::Object(_)) = (format, value) {
@@ -77,6 +84,7 @@ fn check_type(node: &SchemaNode, value: &Value, path: &Path, outcome: &mut Schem
     // A list passes for text of a format, since Go's types for such text are lists of bytes.
     let is_text = kinds == [JsonType::String] && format.is_some();
     if kinds.is_empty() || is_text && value.is_array() {
+        outcome.applied += 1;
         return;
     }
     let wanted: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
@@ -127,7 +135,7 @@ fn check_alternatives(
         if valid == 0 {
             outcome.alternatives(path, "must validate at least one schema (anyOf)");
         }
-        closest.into_iter().for_each(|found| outcome.merge(found));
+        outcome.merge(closest);
     }
     if !checks.one_of.is_empty() {
         let (valid, closest) = try_all(&checks.one_of, value, path, false);
@@ -139,7 +147,9 @@ fn check_alternatives(
             let text = format!("must validate one and only one schema (oneOf). {found}");
             outcome.alternatives(path, &text);
         }
-        closest.into_iter().for_each(|found| outcome.merge(found));
+        if valid < 2 {
+            outcome.merge(closest);
+        }
     }
     check_all_of(checks, value, path, outcome);
     if let Some(not) = &checks.not
@@ -149,30 +159,32 @@ fn check_alternatives(
     }
 }
 
-/// Returns how many alternatives hold, all or only the first; and, if none does, what the closest one found.
+/// Returns how many alternatives hold, all or only the first; and what the first of them has found, or, if none holds,
+/// the closest one.
 fn try_all(
     alternatives: &[SchemaNode],
     value: &Value,
     path: &mut ObjectWalk<'_>,
     first_only: bool,
-) -> (usize, Option<SchemaErrors>) {
+) -> (usize, SchemaErrors) {
     let mut valid = 0;
     let mut closest: Option<SchemaErrors> = None;
     for alternative in alternatives {
         let found = validate(alternative, value, None, path);
+        let is_closer = |closest: &SchemaErrors| found.applied > closest.applied;
         if found.is_valid() {
             valid += 1;
+            if valid == 1 {
+                closest = Some(found);
+            }
             if first_only {
                 break;
             }
-        } else if closest
-            .as_ref()
-            .is_none_or(|closest| found.applied > closest.applied)
-        {
+        } else if valid == 0 && closest.as_ref().is_none_or(is_closer) {
             closest = Some(found);
         }
     }
-    (valid, closest.filter(|_| valid == 0))
+    (valid, closest.unwrap_or_default())
 }
 
 fn check_all_of(
@@ -248,7 +260,7 @@ fn check_items(
     }
     let sizes = node.checks.as_ref().map(|checks| &checks.sizes);
     check_count(items.len(), sizes.map(Sizes::items), path, outcome);
-    outcome.applied += 1;
+    outcome.applied += 2;
 }
 
 impl Sizes {
@@ -286,7 +298,6 @@ fn check_count(
 }
 
 fn check_allowed(checks: &Checks, value: &Value, path: &Path, outcome: &mut SchemaErrors) {
-    outcome.applied += 1;
     if checks.allowed.has(value) {
         return;
     }
