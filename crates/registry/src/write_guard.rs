@@ -33,4 +33,11 @@ pub trait WriteGuard: fmt::Debug + Send + Sync {
     ) -> Result<Vec<FieldError>, Error> {
         Ok(Vec::new())
     }
+    /// Checks an object in which validation has found nothing wrong. Without an implementation nothing is refused.
+    ///
+    /// # Errors
+    /// The refusal of the write.
+    async fn check_valid(&self, _request: &Request<'_>, _object: &Value) -> Result<(), Error> {
+        Ok(())
+    }
 }

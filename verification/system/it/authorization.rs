@@ -232,6 +232,14 @@ async fn policies_have_no_parameters_that_their_author_may_not_read() {
         refused.starts_with("422") && refused.ends_with(words),
         "{refused}"
     );
+    let mut wrong = policy("mine", secrets.clone());
+    wrong["spec"]["failurePolicy"] = json!("Never");
+    let refused = ask(jane, Method::POST, POLICIES, &wrong).await;
+    let refused = refused.expect_err("refused");
+    assert!(
+        refused.contains("spec.failurePolicy: Unsupported value") && !refused.contains("paramKind"),
+        "{refused}"
+    );
     let without = ask(jane, Method::POST, POLICIES, &policy("mine", Value::Null)).await;
     without.expect("a policy without parameters");
     fixture.create(POLICIES, policy("theirs", secrets)).await;
@@ -291,6 +299,15 @@ async fn claims_to_devices_need_labels_and_rights_of_their_own() {
             "{refused}"
         );
     }
+    let mut wrong = claim.clone();
+    wrong["spec"]["devices"]["requests"][0]["exactly"]["count"] = json!(-1);
+    let refused = ask(&fixture.admin, Method::POST, CLAIMS, &wrong).await;
+    let refused = refused.expect_err("refused for both");
+    assert!(
+        refused.contains("[spec.devices.requests[0].adminAccess: Forbidden")
+            && refused.contains(", spec.devices.requests[0].exactly.count: Invalid"),
+        "{refused}"
+    );
     let namespace = "/api/v1/namespaces/default";
     let labelled = get(&fixture.admin, namespace).await.expect("there");
     let mut labelled: Value = serde_json::from_str(&labelled).expect("json");

@@ -43,7 +43,7 @@ struct ParameterTarget {
 
 #[async_trait]
 impl WriteGuard for PolicyParameters {
-    async fn check(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+    async fn check_valid(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
         if request.context.authorizer.is_none() || !request.subresource().is_empty() {
             return Ok(());
         }

@@ -163,15 +163,44 @@ impl Store {
         object: &Value,
         old: Option<&Value>,
     ) -> Result<Vec<FieldError>, Error> {
-        let Some(guard) = &self.guard else {
-            return Ok(Vec::new());
-        };
+        match &self.guard {
+            Some(guard) => {
+                let request = self.written(write, name, old);
+                guard.wrong_fields(&request, object).await
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Runs the guard on an object that passed the strategy; it is new if there is no old one.
+    pub(super) async fn guard_valid(
+        &self,
+        write: Write<'_>,
+        name: &str,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Error> {
+        match &self.guard {
+            Some(guard) => {
+                let request = self.written(write, name, old);
+                guard.check_valid(&request, object).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the request of a creation, or of an update if there is an old object.
+    fn written<'a>(
+        &'a self,
+        write: Write<'a>,
+        name: &'a str,
+        old: Option<&'a Value>,
+    ) -> Request<'a> {
         let operation = match old {
             Some(_) => Operation::Update,
             None => Operation::Create,
         };
-        let request = self.request(write, operation, name, old);
-        guard.wrong_fields(&request, object).await
+        self.request(write, operation, name, old)
     }
 
     fn request<'a>(

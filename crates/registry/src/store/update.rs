@@ -243,6 +243,9 @@ impl<'a> Attempt<'a> {
             .await?;
         store.before_update(self.context, &mut object, &old, refused)?;
         store
+            .guard_valid(write, self.name, &object, Some(&old))
+            .await?;
+        store
             .validate_change(write, self.name, &object, &old)
             .await?;
         if store.deletes(&object, &old) {
