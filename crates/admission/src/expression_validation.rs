@@ -46,8 +46,8 @@ enum Sees {
 /// The checks of the expressions of one webhook configuration or policy, which the caller asks for part by part: the
 /// errors of other fields come between theirs.
 ///
-/// An expression that the older object has in such a field as well is not looked at again as long as the names that it
-/// may use are the same: what an earlier server took is kept.
+/// Errors of an expression that the older object has in the same field of any item are not told as long as the names that
+/// it may use are the same: what an earlier server took is kept.
 #[derive(Debug)]
 pub struct ExpressionChecks<'o> {
     /// The expressions that were there before, where the same names could be used, without the space around them. Each
@@ -93,10 +93,7 @@ impl<'o> ExpressionChecks<'o> {
     }
 
     fn new(given: OptionalNames, old: Option<&'o Value>) -> Self {
-        let mut known = BTreeSet::new();
-        if let Some(old) = old {
-            expressions(old, "", &mut known);
-        }
+        let known = old.map(expressions).unwrap_or_default();
         Self {
             known,
             bytes: 0,
@@ -447,22 +444,36 @@ fn without_indexes(field: &str) -> String {
     parts.collect()
 }
 
-/// Collects all expressions of a part of a configuration or policy, which is at a path without indexes.
-fn expressions<'o>(part: &'o Value, path: &str, all: &mut BTreeSet<(String, &'o str)>) {
+/// Collects the expressions of a configuration or policy.
+fn expressions(object: &Value) -> BTreeSet<(String, &str)> {
+    let mut all = BTreeSet::new();
+    // Metadata has none, but names that clients choose.
+    for part in ["spec", "webhooks"] {
+        if let Some(value) = object.get(part) {
+            expressions_in(value, &mut vec![part], &mut all);
+        }
+    }
+    all
+}
+
+/// Collects the expressions in a part, around which are members of these names.
+fn expressions_in<'o>(
+    part: &'o Value,
+    around: &mut Vec<&'o str>,
+    all: &mut BTreeSet<(String, &'o str)>,
+) {
     match part {
-        Value::Array(items) => items.iter().for_each(|it| expressions(it, path, all)),
+        Value::Array(items) => items.iter().for_each(|it| expressions_in(it, around, all)),
         Value::Object(members) => {
             for (name, value) in members {
-                let path = match path {
-                    "" => name.clone(),
-                    around => format!("{around}.{name}"),
-                };
+                around.push(name);
                 match value {
                     Value::String(text) if name.to_lowercase().ends_with("expression") => {
-                        all.insert((path, text.trim()));
+                        all.insert((around.join("."), text.trim()));
                     }
-                    other => expressions(other, &path, all),
+                    other => expressions_in(other, around, all),
                 }
+                around.pop();
             }
         }
         _ => {}
