@@ -10,8 +10,8 @@ use crate::RequestContext;
 use crate::resource::qualified;
 
 impl Store {
-    /// Prepares, checks and canonicalizes a new object that has its name and its system fields. `refused` are the errors
-    /// that others have found.
+    /// Prepares, checks and canonicalizes a new object that has its name and its system fields. `of_guard` are the errors
+    /// that the guard has found, which come first.
     ///
     /// # Errors
     /// [`Error::Invalid`] with all that is wrong.
@@ -19,21 +19,19 @@ impl Store {
         &self,
         context: &RequestContext,
         object: &mut Value,
-        refused: Vec<FieldError>,
+        of_guard: Vec<FieldError>,
     ) -> Result<(), Error> {
         let strategy = self.strategy();
         strategy.prepare_for_create(context, object);
         self.check_kind(object)?;
-        let mut errors =
+        let mut of_metadata =
             validate_object_meta(object, self.resource.namespaced, strategy.name_rule());
-        errors.extend(self.wrong_finalizers(object));
-        errors.extend(refused);
+        of_metadata.extend(self.wrong_finalizers(object));
         let others = strategy.validate(object);
         if strategy.judges_metadata_last() && !others.is_empty() {
-            errors = others;
-        } else {
-            errors.extend(others);
+            of_metadata.clear();
         }
+        let errors = [of_guard, of_metadata, others].concat();
         if !errors.is_empty() {
             return Err(self.invalid(object, errors));
         }

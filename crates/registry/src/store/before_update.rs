@@ -65,7 +65,7 @@ impl Store {
         }
     }
 
-    /// Prepares, checks and canonicalizes the next content of an object. `refused` are the errors that others have found.
+    /// Prepares, checks and canonicalizes the next content of an object. `of_guard` are the errors that the guard has found.
     ///
     /// # Errors
     /// [`Error::Invalid`] with all that is wrong.
@@ -74,7 +74,7 @@ impl Store {
         context: &RequestContext,
         object: &mut Value,
         old: &Value,
-        refused: Vec<FieldError>,
+        of_guard: Vec<FieldError>,
     ) -> Result<(), Error> {
         // Quantities are compared by their values. A status leaves the rest of the object as it is written.
         let is_status = context.subresource == "status";
@@ -97,7 +97,7 @@ impl Store {
         let mut errors = validate_object_meta(object, namespaced, NameRule::PathSegment);
         errors.extend(self.wrong_finalizers(object));
         errors.extend(validate_object_meta_update(object, old));
-        errors.extend(refused);
+        errors.extend(of_guard);
         let rule = strategy.name_rule_on_update();
         errors.extend(validate_names_too(object, rule, &errors));
         errors.extend(strategy.validate_update(object, old));

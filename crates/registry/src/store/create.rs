@@ -122,8 +122,8 @@ impl Store {
         self.ensure_namespace(write.namespace, object)?;
         *allocation = self.allocate(object, None, write.dry_run).await?;
         let name = text(object, "name").to_owned();
-        let refused = self.wrong_for_guard(write, &name, object, None).await?;
-        self.before_create(write.context, object, refused)?;
+        let of_guard = self.wrong_for_guard(write, &name, object, None).await?;
+        self.before_create(write.context, object, of_guard)?;
         self.guard_valid(write, &name, object, None).await?;
         self.validate_new(write, object).await
     }

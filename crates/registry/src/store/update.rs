@@ -238,10 +238,10 @@ impl<'a> Attempt<'a> {
                 .allocate(&mut object, Some(&old), self.dry_run)
                 .await?;
         }
-        let refused = store
+        let of_guard = store
             .wrong_for_guard(write, self.name, &object, Some(&old))
             .await?;
-        store.before_update(self.context, &mut object, &old, refused)?;
+        store.before_update(self.context, &mut object, &old, of_guard)?;
         store
             .guard_valid(write, self.name, &object, Some(&old))
             .await?;
