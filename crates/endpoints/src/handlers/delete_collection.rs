@@ -26,7 +26,8 @@ pub(crate) async fn delete_collection(
         let error = FieldError::invalid(IGNORE_STORE_READ_ERROR, &true.into(), why);
         return Err(Failure::invalid_options("DeleteOptions", vec![error]));
     }
-    // kube-apiserver's store reads the shard selector and the version.
+    call.store.warn_of_default(&call.context, &options);
+    // kube-apiserver's store reads the shard selector and the version, after it has warned.
     let selection = selection.into_options(call.about())?;
     let list = call
         .store

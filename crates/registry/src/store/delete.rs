@@ -83,7 +83,7 @@ impl Store {
 
     /// Warns of the default treatment of dependents, if the kind does and the options leave it (`Delete` and
     /// `DeleteCollection` of `registry/batch/job/storage/storage.go`, 1.36).
-    pub(super) fn warn_of_default(&self, context: &RequestContext, options: &DeleteOptions) {
+    pub fn warn_of_default(&self, context: &RequestContext, options: &DeleteOptions) {
         let is_default =
             options.propagation_policy.is_none() && options.orphan_dependents.is_none();
         let warning = self.strategy().warning_on_default_deletion();

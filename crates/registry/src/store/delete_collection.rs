@@ -28,7 +28,6 @@ impl Store {
         options: DeleteOptions,
         mut list: ListOptions,
     ) -> Result<List, Error> {
-        self.warn_of_default(context, &options);
         let one_page = list.predicate.limit > 0;
         if !one_page {
             list.predicate.limit = PAGE_OBJECTS;
