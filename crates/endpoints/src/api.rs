@@ -259,9 +259,7 @@ impl Api {
                 return self.binding(&served.routes, head, body, user).await;
             }
             Ok(Route::Review(resource)) => {
-                return self
-                    .review(&served.routes, head, resource, body, user)
-                    .await;
+                return self.review(head, resource, body, user).await;
             }
             Err(NoRoute::Nothing) => {
                 let format = negotiation::status_format(head.headers, head.pretty);
@@ -310,7 +308,6 @@ impl Api {
     /// Answers an access or token review.
     async fn review(
         &self,
-        routes: &Routes,
         head: &RequestHead<'_>,
         resource: &Resource,
         body: RequestBody,
@@ -318,7 +315,6 @@ impl Api {
     ) -> CountedResponse {
         let context = head.context(user, &self.config);
         let review = handlers::Review {
-            routes,
             resource,
             query: head.query,
             headers: head.headers,

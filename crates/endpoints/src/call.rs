@@ -272,7 +272,6 @@ impl Call<'_> {
             self.headers,
             content,
             self.expected(group_version, kind),
-            &|group_version, kind| self.routes.knows(group_version, kind),
             params.field_validation,
             &self.context,
         )
@@ -291,11 +290,8 @@ impl Call<'_> {
     ) -> Result<(), Error> {
         let resource = self.store.resource();
         let expected = self.expected(&resource.group_version, &resource.kind);
-        let known = |version: &GroupVersion, kind: &str| self.routes.knows(version, kind);
         let context = &self.context;
-        decode::check_patched(
-            object, patch, existing, expected, &known, validation, context,
-        )
+        decode::check_patched(object, patch, existing, expected, validation, context)
     }
 
     /// Returns the kind that a body must have: the resource's, or that of the subresource.

@@ -10,6 +10,7 @@ mod media_type;
 mod metadata;
 mod operations;
 mod protobuf;
+mod registered_kinds;
 mod strict;
 mod yaml;
 
@@ -35,6 +36,7 @@ pub(super) use complaints::yaml_error;
 pub(super) use configuration::configuration;
 pub(super) use fields::check_patched;
 pub(super) use operations::unknown_members;
+use registered_kinds::is_registered;
 pub(super) use strict::DecodedBody;
 
 /// Maximum size of a request's body, in bytes.
@@ -155,17 +157,16 @@ pub(super) fn object(
     headers: &HeaderMap,
     content: &[u8],
     expected: ExpectedKind<'_>,
-    known: &dyn Fn(&GroupVersion, &str) -> bool,
     validation: FieldValidation,
     context: &RequestContext,
 ) -> Result<Value, Failure> {
     let unrecognized = |error: &str| unrecognized(content, expected, error);
     let decoded = if media_type::media_type(headers) == PROTOBUF_MEDIA_TYPE {
-        protobuf::object(content, expected, known, &unrecognized)?
+        protobuf::object(content, expected, &unrecognized)?
     } else {
         document(headers, content, ("", ""))?.map_err(|error| unrecognized(&error))?
     };
-    checked(decoded, content, expected, known, validation, context)
+    checked(decoded, content, expected, validation, context)
 }
 
 /// An object of the expected kind, with the duplicate and unknown fields of its document.
@@ -218,11 +219,10 @@ pub(super) fn checked(
     decoded: DecodedBody,
     content: &[u8],
     expected: ExpectedKind<'_>,
-    known: &dyn Fn(&GroupVersion, &str) -> bool,
     validation: FieldValidation,
     context: &RequestContext,
 ) -> Result<Value, Failure> {
-    let typed = typed(decoded, content, expected, known, validation)?;
+    let typed = typed(decoded, content, expected, validation)?;
     let (value, complaints) = typed.complaints(content, expected);
     match (validation, complaints.error()) {
         (FieldValidation::Strict, Some(error)) => {
@@ -257,7 +257,6 @@ pub(super) fn typed(
     decoded: DecodedBody,
     content: &[u8],
     expected: ExpectedKind<'_>,
-    known: &dyn Fn(&GroupVersion, &str) -> bool,
     validation: FieldValidation,
 ) -> Result<TypedObject, Failure> {
     let mut value = decoded.value;
@@ -290,7 +289,7 @@ pub(super) fn typed(
         return Err(unrecognized(&why));
     }
     let cannot = |error: &str| cannot_be_handled(&kind, &version, expected, error);
-    check_type(&kind, &version, expected, known)
+    check_type(&kind, &version, expected)
         .map_err(|wrong| wrong.refused(&kind, &version, expected))?;
     let mut unknown = fields::check(members, expected).map_err(|error| cannot(&error))?;
     if let Some(strategy) = expected.strategy.filter(|_| kind == expected.kind) {
@@ -457,18 +456,13 @@ fn scheme_of(group: &str) -> &'static str {
     }
 }
 
-fn check_type(
-    kind: &str,
-    version: &str,
-    expected: ExpectedKind<'_>,
-    known: &dyn Fn(&GroupVersion, &str) -> bool,
-) -> Result<(), WrongType> {
+fn check_type(kind: &str, version: &str, expected: ExpectedKind<'_>) -> Result<(), WrongType> {
     let wanted = expected.group_version.to_string();
     if (kind == expected.kind || expected.custom) && version == wanted {
         return Ok(());
     }
     let (group, short) = version.split_once('/').unwrap_or(("", version));
-    if !expected.custom && !known(&GroupVersion::new(group, short), kind) {
+    if !expected.custom && !is_registered(&expected.group_version.group, version, kind) {
         let scheme = scheme_of(&expected.group_version.group);
         return Err(WrongType::OtherKind(format!(
             "no kind {kind:?} is registered for version {version:?} in scheme {scheme:?}"
@@ -535,19 +529,9 @@ mod tests {
             strategy: None,
             custom,
         };
-        let known = |version: &GroupVersion, kind: &str| {
-            version.to_string() == "v1" && matches!(kind, "ConfigMap" | "Secret")
-        };
         let context = RequestContext::new(User::default(), String::new(), Clock::real());
         let headers = HeaderMap::new();
-        let found = object(
-            &headers,
-            content.as_bytes(),
-            expected,
-            &known,
-            validation,
-            &context,
-        );
+        let found = object(&headers, content.as_bytes(), expected, validation, &context);
         (found, context.warnings())
     }
 

@@ -57,13 +57,7 @@ pub fn object(
         custom: false,
     };
     let decoded = decoded(media_type, content, ("", ""))?;
-    let typed = decode::typed(
-        decoded,
-        content,
-        expected,
-        &|_, _| true,
-        FieldValidation::Strict,
-    );
+    let typed = decode::typed(decoded, content, expected, FieldValidation::Strict);
     typed
         .map(|it| it.value)
         .map_err(|failure| message(&failure))

@@ -20,8 +20,6 @@ pub(super) struct Routes {
     versions: HashSet<GroupVersion>,
     /// The groups and versions of custom resources among them.
     custom_versions: HashSet<GroupVersion>,
-    /// The kinds that bodies may name.
-    kinds: HashSet<(GroupVersion, String)>,
 }
 
 /// The target of a request.
@@ -50,17 +48,7 @@ impl Routes {
             let stored = stores.iter().map(|store| store.resource());
             stored.chain(storeless)
         };
-        let kinds = resources().flat_map(|resource| {
-            let subresources = resource.subresources.iter().map(|subresource| {
-                let version = subresource.group_version.as_ref();
-                let version = version.unwrap_or(&resource.group_version);
-                (version.clone(), subresource.kind.clone())
-            });
-            let own = (resource.group_version.clone(), resource.kind.clone());
-            std::iter::once(own).chain(subresources)
-        });
         Self {
-            kinds: kinds.collect(),
             versions: resources().map(|it| it.group_version.clone()).collect(),
             custom_versions: resources()
                 .filter(|it| it.is_custom())
@@ -75,12 +63,6 @@ impl Routes {
                 .map(|resource| (key(resource), Arc::clone(resource)))
                 .collect(),
         }
-    }
-
-    /// Returns true if there is such a kind.
-    pub(super) fn knows(&self, group_version: &GroupVersion, kind: &str) -> bool {
-        let key = (group_version.clone(), kind.to_owned());
-        self.kinds.contains(&key)
     }
 
     /// Returns the store of a resource that requests to another one need, such as the node of a pod.

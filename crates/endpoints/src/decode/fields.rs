@@ -3,7 +3,7 @@
 //! Custom resources are not checked here, but by their schemas.
 
 use ringwatch::codec;
-use ringwatch_apimachinery::{Error, FieldError, GroupVersion, accessor};
+use ringwatch_apimachinery::{Error, FieldError, accessor};
 use ringwatch_registry::RequestContext;
 use serde_json::{Map, Value};
 
@@ -115,7 +115,6 @@ pub(crate) fn check_patched(
     patch: &Patch,
     existing: &Value,
     expected: ExpectedKind<'_>,
-    known: &dyn Fn(&GroupVersion, &str) -> bool,
     validation: FieldValidation,
     context: &RequestContext,
 ) -> Result<(), Error> {
@@ -139,7 +138,7 @@ pub(crate) fn check_patched(
             let checked = type_of(members, expected).and_then(|(kind, version)| {
                 match expected.custom {
                     true => check_version_text(&version)?,
-                    false => check_type(&kind, &version, expected, known)?,
+                    false => check_type(&kind, &version, expected)?,
                 }
                 Ok(kind)
             });

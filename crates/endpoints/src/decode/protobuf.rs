@@ -24,7 +24,6 @@ pub(super) fn read(content: &[u8], default: (&str, &str)) -> Result<DecodedBody,
 pub(super) fn object(
     content: &[u8],
     expected: ExpectedKind<'_>,
-    known: &dyn Fn(&GroupVersion, &str) -> bool,
     unrecognized: &dyn Fn(&str) -> Failure,
 ) -> Result<DecodedBody, Failure> {
     let version = expected.group_version.to_string();
@@ -34,7 +33,7 @@ pub(super) fn object(
     read(content, (&version, expected.kind)).map_err(|error| match error {
         DecodeError::Envelope(message) => unrecognized(&message),
         DecodeError::UnknownKind { api_version, kind } => {
-            let mismatch = check_type(&kind, &api_version, expected, known);
+            let mismatch = check_type(&kind, &api_version, expected);
             match mismatch {
                 Ok(()) => Failure::unknown_format(OBJECT_MEDIA_TYPES),
                 Err(wrong) => wrong.refused(&kind, &api_version, expected),
@@ -64,8 +63,7 @@ mod tests {
             strategy: None,
             custom: false,
         };
-        let known = |_: &GroupVersion, kind: &str| matches!(kind, "ConfigMap" | "Secret");
-        object(content, expected, &known, &|error| {
+        object(content, expected, &|error| {
             Failure::bad_request(format!("unrecognized: {error}"))
         })
     }

@@ -29,6 +29,9 @@ const NODES_MAX: usize = 1_000_000;
 ///
 /// Whole numbers come out as integers however they are written, since Go turns YAML into JSON first.
 pub(super) fn read(content: &[u8]) -> Result<DecodedBody, String> {
+    if is_of_another_version(content) {
+        return Err("yaml: found incompatible YAML document".to_owned());
+    }
     let decoded = |mut value, repeated| {
         numbers::normalize(&mut value);
         DecodedBody {
@@ -46,6 +49,17 @@ pub(super) fn read(content: &[u8]) -> Result<DecodedBody, String> {
         }
         Err(error) => Err(in_go_words(&error)),
     }
+}
+
+/// Returns true if a directive before the first document says that it is of another version of YAML than 1.1, which
+/// Go's parser refuses.
+fn is_of_another_version(content: &[u8]) -> bool {
+    let mut lines = content.split(|byte| *byte == b'\n');
+    let directive = lines
+        .by_ref()
+        .take_while(|line| matches!(line.first(), None | Some(b'%' | b'#' | b'\r')))
+        .find_map(|line| line.strip_prefix(b"%YAML "));
+    directive.is_some_and(|version| version.trim_ascii() != b"1.1")
 }
 
 /// Returns an error as Go's libraries begin it: with the line, which stands at the end here. The commonest, a bracket
@@ -237,6 +251,20 @@ mod tests {
         for empty in ["---\n---\na: 1\n", "null\n---\na: 1\n"] {
             let decoded = read(empty.as_bytes()).expect("yaml");
             assert_eq!(decoded.value, Value::Null, "{empty:?}");
+        }
+    }
+
+    #[test]
+    fn documents_of_another_version_are_refused() {
+        for (text, is_read) in [
+            ("%YAML 1.1\n---\na: 1\n", true),
+            ("# A comment.\n\n%YAML 1.2\n---\na: 1\n", false),
+            ("%YAML 1.2\n---\n{}\n", false),
+            ("a: |\n  x\n%YAML 1.2\n", true),
+        ] {
+            let why = read(text.as_bytes()).err();
+            let expected = (!is_read).then_some("yaml: found incompatible YAML document");
+            assert_eq!(why.as_deref(), expected, "{text:?}");
         }
     }
 

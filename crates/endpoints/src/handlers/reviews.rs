@@ -24,13 +24,10 @@ use crate::memory_gate::MemoryGate;
 use crate::negotiation::{OBJECT_MEDIA_TYPES, negotiate_whole};
 use crate::params::{Query, WriteKind, WriteParams};
 use crate::response;
-use crate::routes::Routes;
 
 /// A request for a review, such as a SubjectAccessReview: it is answered and never stored.
 #[derive(Debug)]
 pub(crate) struct Review<'a> {
-    /// The resources that are served.
-    pub(crate) routes: &'a Routes,
     /// The kind of review that is asked for.
     pub(crate) resource: &'a Resource,
     /// The query parameters.
@@ -87,7 +84,6 @@ pub(crate) async fn review(
         review.headers,
         &content,
         expected,
-        &|group_version, kind| review.routes.knows(group_version, kind),
         params.field_validation,
         review.context,
     )?;

@@ -274,8 +274,6 @@ impl ScaleUpdate {
             patch,
             before,
             scale_kind(&scale_version()),
-            // A Scale converts to no other kind.
-            &|_, _| false,
             self.validation,
             context,
         )?;
