@@ -98,8 +98,9 @@ impl<'a> CustomFields<'a> {
     }
 }
 
-/// Writes a list of strings, which is a message only on the wire.
+/// Writes a list of strings, which is a message only on the wire: without strings it is none to Go.
 fn items(transcoder: &mut Transcoder, bytes: &[u8]) -> Result<(), WireError> {
+    let start = transcoder.out.len();
     transcoder.out.push(b'[');
     let mut fields = Fields::new(bytes);
     while let Some((number, content)) = fields.next_field()? {
@@ -108,7 +109,12 @@ fn items(transcoder: &mut Transcoder, bytes: &[u8]) -> Result<(), WireError> {
             transcoder.out.push(b',');
         }
     }
-    transcoder.out.close(b']');
+    if transcoder.out.len() == start + 1 {
+        transcoder.out.truncate(start);
+        transcoder.out.put(b"null");
+    } else {
+        transcoder.out.close(b']');
+    }
     Ok(())
 }
 

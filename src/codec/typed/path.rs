@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::TypeError;
+use super::{TYPE_META, TypeError};
 use crate::codec::message::Message;
 
 /// The fields whose types read their own JSON in Go. Errors of what is in them name the struct that has the first of
@@ -58,6 +58,12 @@ impl Path<'_> {
                 Some(of_values)
             }
             Self::Index(list, _) => list.named_type()?.strip_prefix("[]"),
+            // Two groups have a struct of this name; that of RBAC has no such type, nor a user.
+            Self::Field(_, owner, _)
+                if owner.name == "Subject" && owner.name_at("user", 0).is_none() =>
+            {
+                None
+            }
             Self::Field(_, owner, name) => NAMED_TYPES.lines().find_map(|line| {
                 let mut parts = line.split(' ');
                 let is_field = parts.next() == Some(owner.name) && parts.next() == Some(name);
@@ -86,6 +92,9 @@ impl Path<'_> {
             Self::Field(parent, owner, name) => {
                 let around = parent.fields(names);
                 names.extend(owner.embedded(name));
+                if owner.is_kind && TYPE_META.contains(name) {
+                    names.push("TypeMeta");
+                }
                 names.push(name);
                 if parent.is_apart() {
                     around

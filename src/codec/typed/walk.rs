@@ -175,9 +175,9 @@ fn fill(kind: FieldType, value: &mut Value) {
             Shape::Object => Value::Object(Map::new()),
             Shape::Quantity => "0".into(),
             Shape::IntOrString => 0.into(),
-            Shape::Items => Value::Array(Vec::new()),
-            // Their types decode null themselves.
-            Shape::RawExtension
+            // Null is the zero value of a list of strings; the others' types decode it themselves.
+            Shape::Items
+            | Shape::RawExtension
             | Shape::Json
             | Shape::Time
             | Shape::MicroTime
