@@ -75,6 +75,7 @@ fn configuration() -> Vec<RowBuilder> {
                 Generic::new()
                     .names_on_update()
                     .defaults(defaults::LIMIT_RANGE)
+                    .managed_if_empty(&["spec.limits"])
                     .hooks(quota::LimitRanges)
                     .check(quota::limit_range)
                     .create_on_update(),

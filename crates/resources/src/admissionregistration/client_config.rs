@@ -105,11 +105,9 @@ fn webhook_path(path: &Field<'_, '_>, errors: &mut Errors) {
     if !text.starts_with('/') {
         errors.push(path.invalid("must start with a '/'"));
     }
-    // Kubernetes leaves the first character out, whatever it is.
-    let mut below = text.chars();
-    below.next();
-    let below = below.as_str();
-    let below = below.strip_suffix('/').unwrap_or(below);
+    // Kubernetes leaves the first byte out, whatever it is.
+    let below = String::from_utf8_lossy(text.as_bytes().get(1..).unwrap_or_default());
+    let below = below.strip_suffix('/').unwrap_or(&below);
     for (place, step) in below.split('/').enumerate() {
         if step.is_empty() {
             errors.push(path.invalid(format!("segment[{place}] may not be empty")));

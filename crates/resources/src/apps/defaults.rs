@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::core::pod::defaults::SPEC_TEMPLATE;
 use crate::core::volume::defaults::CLAIM;
-use crate::defaults::DefaultRule::{self, In, Run, Set, When};
+use crate::defaults::DefaultRule::{self, In, Run, Set, When, With};
 use crate::defaults::Literal::{Empty, Int, Text};
 use crate::defaults::is_absent;
 
@@ -41,6 +41,14 @@ pub(crate) const DAEMON_SET: &[DefaultRule] = &[
         &["RollingUpdate"],
         &[
             Set("spec.updateStrategy.rollingUpdate.maxUnavailable", Int(1)),
+            Set("spec.updateStrategy.rollingUpdate.maxSurge", Int(0)),
+        ],
+    ),
+    // Kubernetes' internal type has both, whatever the type of the strategy.
+    With(
+        "spec.updateStrategy.rollingUpdate",
+        &[
+            Set("spec.updateStrategy.rollingUpdate.maxUnavailable", Int(0)),
             Set("spec.updateStrategy.rollingUpdate.maxSurge", Int(0)),
         ],
     ),
