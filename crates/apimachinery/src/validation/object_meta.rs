@@ -62,8 +62,8 @@ pub fn validate_kube_finalizers(object: &Value) -> Vec<FieldError> {
         .collect()
 }
 
-/// Validates the name of an object, and that from which it was generated, by another rule as well, and returns what has
-/// not been told of them.
+/// Validates the name of an object, and that from which it was generated, by a second rule, and returns the errors that
+/// are not among those of the first one: kube-apiserver tells those of both, but equal ones once.
 #[must_use]
 pub fn validate_names_too(object: &Value, rule: NameRule, told: &[FieldError]) -> Vec<FieldError> {
     let mut errors = Vec::new();
