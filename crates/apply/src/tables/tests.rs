@@ -1,3 +1,6 @@
+//! Compares the table of lists with the published schemas of all built-in kinds: each kind's fields are walked, down
+//! through its lists and maps, except for types within themselves.
+
 use std::io::Read;
 use std::path::Path;
 
