@@ -6,25 +6,36 @@
 //! are compared as a whole.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use serde_json::Value;
 
 use super::node::{ListType, SchemaNode};
 
 /// Comparisons of the values of one object with older ones, each of which is made once.
+///
+/// What is known is found by addresses: nodes and objects stay where they are as long as the comparisons last.
 #[derive(Debug, Default)]
-pub(super) struct Comparisons {
-    /// The outcomes for lists and objects, by the addresses of both values.
-    known: HashMap<(usize, usize), bool>,
+pub(super) struct Comparisons<'v> {
+    /// The outcomes for lists and objects, by the addresses of the node and of both values.
+    known: HashMap<(usize, usize, usize), bool>,
+    /// The items of older lists, by the addresses of the node and of the list. Many new items may have the keys of one
+    /// older item, whose lists are then compared with those of each.
+    older: HashMap<(usize, usize), Rc<OlderItems<'v>>>,
 }
 
-impl Comparisons {
+impl<'v> Comparisons<'v> {
     /// Returns true if a value is the same as the older one as far as its schema can tell.
-    pub(super) fn is_unchanged(&mut self, node: &SchemaNode, value: &Value, old: &Value) -> bool {
+    pub(super) fn is_unchanged(
+        &mut self,
+        node: &'v SchemaNode,
+        value: &Value,
+        old: &'v Value,
+    ) -> bool {
         if !value.is_array() && !value.is_object() {
             return value == old;
         }
-        let places = (address(value), address(old));
+        let places = (address(node), address(value), address(old));
         if let Some(known) = self.known.get(&places) {
             return *known;
         }
@@ -33,7 +44,18 @@ impl Comparisons {
         is_same
     }
 
-    fn compare(&mut self, node: &SchemaNode, value: &Value, old: &Value) -> bool {
+    /// Returns the items of an older list.
+    pub(super) fn older_items(
+        &mut self,
+        node: &'v SchemaNode,
+        items: &'v [Value],
+    ) -> Rc<OlderItems<'v>> {
+        let place = (address(node), items.as_ptr().addr());
+        let older = self.older.entry(place);
+        Rc::clone(older.or_insert_with(|| Rc::new(OlderItems::new(node, items))))
+    }
+
+    fn compare(&mut self, node: &'v SchemaNode, value: &Value, old: &'v Value) -> bool {
         match (value, old) {
             (Value::Array(items), Value::Array(old)) => {
                 items.len() == old.len() && self.compare_items(node, items, old)
@@ -50,11 +72,11 @@ impl Comparisons {
         }
     }
 
-    fn compare_items(&mut self, node: &SchemaNode, items: &[Value], old: &[Value]) -> bool {
+    fn compare_items(&mut self, node: &'v SchemaNode, items: &[Value], old: &'v [Value]) -> bool {
         let (ListType::Map(_), Some(inner)) = (&node.list, node.items.as_deref()) else {
             return items == old;
         };
-        let old = OlderItems::new(node, old);
+        let old = self.older_items(node, old);
         items.iter().all(|item| {
             let old = old.get(item);
             old.is_some_and(|old| self.is_unchanged(inner, item, old))
@@ -63,13 +85,14 @@ impl Comparisons {
 }
 
 /// The items of an older list by their keys. Lists that are not maps have none.
+#[derive(Debug)]
 pub(super) struct OlderItems<'v> {
     keys: &'v [String],
     items: HashMap<Vec<&'v Value>, &'v Value>,
 }
 
 impl<'v> OlderItems<'v> {
-    pub(super) fn new(node: &'v SchemaNode, items: &'v [Value]) -> Self {
+    fn new(node: &'v SchemaNode, items: &'v [Value]) -> Self {
         let keys = match &node.list {
             ListType::Map(keys) => keys.as_slice(),
             ListType::Atomic | ListType::Set => &[],
@@ -104,6 +127,34 @@ fn values_of<'i>(keys: &[String], item: &'i Value) -> Option<Vec<&'i Value>> {
     values.filter(|it| !it.is_empty())
 }
 
-fn address(value: &Value) -> usize {
+fn address<T>(value: &T) -> usize {
     std::ptr::from_ref(value).addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::rule_tests::about_x;
+
+    fn map_list(keys: &[&str]) -> Value {
+        let text = json!({"type": "string"});
+        json!({"type": "array", "maxItems": 4, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
+            "items": {"type": "object", "required": keys, "properties": {"a": text, "b": text, "c": text}}})
+    }
+
+    #[test]
+    fn an_older_list_is_read_once_for_all_that_is_compared_with_it() {
+        let x = about_x(map_list(&["a"]));
+        let node = &x.root.properties["spec"].properties["x"];
+        let lists = [json!([{"a": "1"}]), json!([{"a": "1"}])];
+        let [one, other] = [&lists[0], &lists[1]].map(|it| it.as_array().unwrap());
+        let mut comparisons = Comparisons::default();
+        let older = comparisons.older_items(node, one);
+        assert!(Rc::ptr_eq(&older, &comparisons.older_items(node, one)));
+        assert!(!Rc::ptr_eq(&older, &comparisons.older_items(node, other)));
+        let found = older.get(&other[0]).expect("an item with the key");
+        assert!(std::ptr::eq(found, &raw const one[0]));
+    }
 }

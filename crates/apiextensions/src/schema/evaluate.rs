@@ -8,6 +8,7 @@
 //! item was which. What has not changed is not run again, except by rules that compare: so a definition may
 //! become stricter without breaking the objects that there are.
 
+use std::cell::LazyCell;
 use std::ops::ControlFlow;
 
 use kube_cel::cel::Value as CelValue;
@@ -19,7 +20,7 @@ use ringwatch_cel::{
 use serde_json::Value;
 
 use super::cel_value::to_cel;
-use super::comparisons::{Comparisons, OlderItems};
+use super::comparisons::Comparisons;
 use super::kind::JsonType;
 use super::node::SchemaNode;
 use super::outcome::SchemaErrors;
@@ -52,22 +53,22 @@ pub(super) fn evaluate(
     (run.outcome, flow)
 }
 
-struct Run<'r> {
+struct Run<'r, 'v> {
     /// The path that the walk has reached.
     path: &'r mut Path,
     /// The errors that were found so far.
     outcome: SchemaErrors,
     /// The cost that rules may still have.
     meter: &'r mut Meter,
-    comparisons: Comparisons,
+    comparisons: Comparisons<'v>,
 }
 
-impl Run<'_> {
+impl<'v> Run<'_, 'v> {
     fn node(
         &mut self,
-        node: &SchemaNode,
+        node: &'v SchemaNode,
         value: &Value,
-        old: Option<&Value>,
+        old: Option<&'v Value>,
         unchanged_above: bool,
     ) -> ControlFlow<()> {
         if !node.ruled || value.is_null() {
@@ -88,16 +89,16 @@ impl Run<'_> {
 
     fn items(
         &mut self,
-        node: &SchemaNode,
+        node: &'v SchemaNode,
         items: &[Value],
-        old: Option<&Value>,
+        old: Option<&'v Value>,
         unchanged: bool,
     ) -> ControlFlow<()> {
         let Some(inner) = node.items.as_deref().filter(|inner| inner.ruled) else {
             return ControlFlow::Continue(());
         };
         let old = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let old = OlderItems::new(node, old);
+        let old = self.comparisons.older_items(node, old);
         for (index, item) in items.iter().enumerate() {
             let mark = self.path.index(index);
             let flow = self.node(inner, item, old.get(item), unchanged);
@@ -109,9 +110,9 @@ impl Run<'_> {
 
     fn members(
         &mut self,
-        node: &SchemaNode,
+        node: &'v SchemaNode,
         value: &Value,
-        old: Option<&Value>,
+        old: Option<&'v Value>,
         unchanged: bool,
     ) -> ControlFlow<()> {
         for (name, value) in value.as_object().into_iter().flatten() {
@@ -129,9 +130,9 @@ impl Run<'_> {
 
     fn rules(
         &mut self,
-        node: &SchemaNode,
+        node: &'v SchemaNode,
         value: &Value,
-        old: Option<&Value>,
+        old: Option<&'v Value>,
         unchanged: bool,
     ) -> ControlFlow<()> {
         let runs = |rule: &&Rule| match (rule.uses_old, old) {
@@ -143,13 +144,20 @@ impl Run<'_> {
         if rules.peek().is_none() {
             return ControlFlow::Continue(());
         }
-        let old = old.map(|old| to_cel(old, Some(node)));
+        let old = LazyCell::new(|| old.map(|old| to_cel(old, Some(node))));
         let mut scope = Scope::default();
         scope.add("self", to_cel(value, Some(node)));
         for rule in rules {
             if rule.optional_old == Some(true) {
-                scope.add("oldSelf", old.clone().map_or_else(none_value, some_value));
-            } else if let (true, Some(old)) = (rule.uses_old, &old) {
+                scope.add(
+                    "oldSelf",
+                    LazyCell::force(&old)
+                        .clone()
+                        .map_or_else(none_value, some_value),
+                );
+            } else if rule.uses_old
+                && let Some(old) = &*old
+            {
                 scope.add("oldSelf", old.clone());
             }
             self.rule(rule, &scope, node, value)?;

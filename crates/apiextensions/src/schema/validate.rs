@@ -12,7 +12,6 @@ use ringwatch_apimachinery::go_text::{bad_value, quoted};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 
-use super::comparisons::OlderItems;
 use super::kind::JsonType;
 use super::node::{Additional, Checks, SchemaNode, Sizes};
 use super::number_checks::{check_number, is_integer};
@@ -21,11 +20,11 @@ use super::path::Path;
 use super::walk::ObjectWalk;
 
 /// Checks a value, which was another one before, and everything in it.
-pub(super) fn validate(
-    node: &SchemaNode,
+pub(super) fn validate<'v>(
+    node: &'v SchemaNode,
     value: &Value,
-    old: Option<&Value>,
-    path: &mut ObjectWalk<'_>,
+    old: Option<&'v Value>,
+    path: &mut ObjectWalk<'_, 'v>,
 ) -> SchemaErrors {
     let mut outcome = SchemaErrors::default();
     if old.is_some_and(|old| path.is_unchanged(node, value, old)) {
@@ -124,10 +123,10 @@ fn go_format(value: &Value) -> &'static str {
 
 /// Checks `allOf`, `anyOf`, `oneOf` and `not`. The older value does not count here: it would be valid under every
 /// alternative, whichever it was written for.
-fn check_alternatives(
-    checks: &Checks,
+fn check_alternatives<'v>(
+    checks: &'v Checks,
     value: &Value,
-    path: &mut ObjectWalk<'_>,
+    path: &mut ObjectWalk<'_, 'v>,
     outcome: &mut SchemaErrors,
 ) {
     if !checks.any_of.is_empty() {
@@ -161,10 +160,10 @@ fn check_alternatives(
 
 /// Returns how many alternatives hold, all or only the first; and what the first of them has found, or, if none holds,
 /// the closest one.
-fn try_all(
-    alternatives: &[SchemaNode],
+fn try_all<'v>(
+    alternatives: &'v [SchemaNode],
     value: &Value,
-    path: &mut ObjectWalk<'_>,
+    path: &mut ObjectWalk<'_, 'v>,
     first_only: bool,
 ) -> (usize, SchemaErrors) {
     let mut valid = 0;
@@ -187,10 +186,10 @@ fn try_all(
     (valid, closest.unwrap_or_default())
 }
 
-fn check_all_of(
-    checks: &Checks,
+fn check_all_of<'v>(
+    checks: &'v Checks,
     value: &Value,
-    path: &mut ObjectWalk<'_>,
+    path: &mut ObjectWalk<'_, 'v>,
     outcome: &mut SchemaErrors,
 ) {
     let mut valid = 0;
@@ -211,7 +210,7 @@ fn check_all_of(
 fn check_string(
     checks: Option<&Checks>,
     text: &str,
-    path: &mut ObjectWalk<'_>,
+    path: &mut ObjectWalk<'_, '_>,
     outcome: &mut SchemaErrors,
 ) {
     outcome.applied += 1;
@@ -243,15 +242,15 @@ fn check_string(
     }
 }
 
-fn check_items(
-    node: &SchemaNode,
+fn check_items<'v>(
+    node: &'v SchemaNode,
     items: &[Value],
-    old: Option<&Vec<Value>>,
-    path: &mut ObjectWalk<'_>,
+    old: Option<&'v Vec<Value>>,
+    path: &mut ObjectWalk<'_, 'v>,
     outcome: &mut SchemaErrors,
 ) {
     if let Some(inner) = node.items.as_deref() {
-        let old = OlderItems::new(node, old.map_or(&[], Vec::as_slice));
+        let old = path.older_items(node, old.map_or(&[], Vec::as_slice));
         for (index, item) in items.iter().enumerate() {
             let mark = path.index(index);
             outcome.merge(validate(inner, item, old.get(item), path));
@@ -315,11 +314,11 @@ fn check_allowed(checks: &Checks, value: &Value, path: &Path, outcome: &mut Sche
     });
 }
 
-fn check_object(
-    node: &SchemaNode,
+fn check_object<'v>(
+    node: &'v SchemaNode,
     members: &Map<String, Value>,
-    old: Option<&Map<String, Value>>,
-    path: &mut ObjectWalk<'_>,
+    old: Option<&'v Map<String, Value>>,
+    path: &mut ObjectWalk<'_, 'v>,
     outcome: &mut SchemaErrors,
 ) {
     outcome.applied += 1;
@@ -355,11 +354,11 @@ fn check_object(
     }
 }
 
-fn check_properties(
-    properties: &BTreeMap<String, SchemaNode>,
+fn check_properties<'v>(
+    properties: &'v BTreeMap<String, SchemaNode>,
     members: &Map<String, Value>,
-    old: Option<&Map<String, Value>>,
-    path: &mut ObjectWalk<'_>,
+    old: Option<&'v Map<String, Value>>,
+    path: &mut ObjectWalk<'_, 'v>,
     outcome: &mut SchemaErrors,
 ) {
     for (name, value) in members {
@@ -370,12 +369,12 @@ fn check_properties(
     }
 }
 
-fn check_member(
-    node: &SchemaNode,
+fn check_member<'v>(
+    node: &'v SchemaNode,
     name: &str,
     value: &Value,
-    old: Option<&Value>,
-    path: &mut ObjectWalk<'_>,
+    old: Option<&'v Value>,
+    path: &mut ObjectWalk<'_, 'v>,
     outcome: &mut SchemaErrors,
 ) {
     // The object before has been converted to the type of this one, so that these say nothing of it.

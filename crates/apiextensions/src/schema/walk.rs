@@ -4,11 +4,12 @@
 //! share what one object may take. What cannot be decided with that is refused, whatever alternatives say.
 
 use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
 
 use ringwatch_cel::pattern::{self, StepBudget};
 use serde_json::Value;
 
-use super::comparisons::Comparisons;
+use super::comparisons::{Comparisons, OlderItems};
 use super::node::SchemaNode;
 use super::outcome::SchemaErrors;
 use super::path::Path;
@@ -17,15 +18,15 @@ use super::path::Path;
 const PATTERN_STEPS_MAX: u64 = 50_000_000;
 
 /// A walk along an object.
-pub(super) struct ObjectWalk<'p> {
+pub(super) struct ObjectWalk<'p, 'v> {
     path: &'p mut Path,
     work: StepBudget,
     /// The first match that could not be decided.
     undecided: Option<SchemaErrors>,
-    comparisons: Comparisons,
+    comparisons: Comparisons<'v>,
 }
 
-impl<'p> ObjectWalk<'p> {
+impl<'p, 'v> ObjectWalk<'p, 'v> {
     pub(super) fn new(path: &'p mut Path) -> Self {
         Self {
             path,
@@ -36,8 +37,22 @@ impl<'p> ObjectWalk<'p> {
     }
 
     /// Returns true if a value has not changed since the older one.
-    pub(super) fn is_unchanged(&mut self, node: &SchemaNode, value: &Value, old: &Value) -> bool {
+    pub(super) fn is_unchanged(
+        &mut self,
+        node: &'v SchemaNode,
+        value: &Value,
+        old: &'v Value,
+    ) -> bool {
         self.comparisons.is_unchanged(node, value, old)
+    }
+
+    /// Returns the items of an older list.
+    pub(super) fn older_items(
+        &mut self,
+        node: &'v SchemaNode,
+        items: &'v [Value],
+    ) -> Rc<OlderItems<'v>> {
+        self.comparisons.older_items(node, items)
     }
 
     /// Matches a text against a pattern. It is true where that is not known, which [`Self::end`] reports.
@@ -62,7 +77,7 @@ impl<'p> ObjectWalk<'p> {
     }
 }
 
-impl Deref for ObjectWalk<'_> {
+impl Deref for ObjectWalk<'_, '_> {
     type Target = Path;
 
     fn deref(&self) -> &Path {
@@ -70,7 +85,7 @@ impl Deref for ObjectWalk<'_> {
     }
 }
 
-impl DerefMut for ObjectWalk<'_> {
+impl DerefMut for ObjectWalk<'_, '_> {
     fn deref_mut(&mut self) -> &mut Path {
         self.path
     }

@@ -162,6 +162,22 @@ pub const REQUESTS: &[Growing] = &[
     },
     Growing {
         first: Some(|n| {
+            let book =
+                json!({"title": "t", "chapters": list(n, |i| json!({"name": format!("c{i}")}))});
+            let body = json!({"apiVersion": "example.com/v1", "kind": "Shelf",
+                "metadata": {"name": format!("repeated-{n}")}, "books": [book]});
+            Message::post(SHELVES, &body.to_string())
+        }),
+        status: StatusCode::UNPROCESSABLE_ENTITY,
+        ..answered("items with the keys of one", 1_000, |n| {
+            let books = list(n, |_| json!({"title": "t", "chapters": []}));
+            let uri = format!("{SHELVES}/repeated-{n}?dryRun=All");
+            let patch = json!({"books": books});
+            Message::patch(&uri, "application/merge-patch+json", &patch)
+        })
+    },
+    Growing {
+        first: Some(|n| {
             let mut definition: Value = serde_json::from_str(DEFINITION).unwrap();
             definition["metadata"]["name"] = json!(format!("shelves.example{n}.com"));
             definition["spec"]["group"] = json!(format!("example{n}.com"));
@@ -211,7 +227,9 @@ const DEFINITION: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"Cust
 "names":{"plural":"shelves","singular":"shelf","kind":"Shelf","listKind":"ShelfList"},
 "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{
 "books":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["title"],
-"items":{"type":"object","required":["title"],"properties":{"title":{"type":"string"},"pages":{"type":"integer","default":1}}}},
+"items":{"type":"object","required":["title"],"properties":{"title":{"type":"string"},"pages":{"type":"integer","default":1},
+"chapters":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],
+"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"}}}}}}},
 "tags":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}}}]}}"#;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
