@@ -138,10 +138,61 @@ mod tests {
     use super::*;
     use crate::schema::rule_tests::about_x;
 
+    /// A rule that nothing fulfils, so that it says what counts as changed.
+    fn never(mut schema: Value) -> Value {
+        schema["x-kubernetes-validations"] = json!([{"rule": "false", "message": "m"}]);
+        schema
+    }
+
+    fn is_changed(x: Value, new: Value, old: Value) -> bool {
+        let [new, old] = [new, old].map(|x| json!({"spec": {"x": x}}));
+        !about_x(x).validate_rules(&new, Some(&old)).is_empty()
+    }
+
     fn map_list(keys: &[&str]) -> Value {
         let text = json!({"type": "string"});
         json!({"type": "array", "maxItems": 4, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
             "items": {"type": "object", "required": keys, "properties": {"a": text, "b": text, "c": text}}})
+    }
+
+    #[test]
+    fn a_map_list_whose_items_changed_places_has_not_changed() {
+        let (one, other) = (json!({"a": "1", "c": "x"}), json!({"a": "2"}));
+        let old = json!([one, other]);
+        let of = |new| is_changed(never(map_list(&["a"])), new, old.clone());
+        assert!(!of(json!([other, one])));
+        assert!(of(json!([other, {"a": "1"}])));
+        // Each item is what it was, which is all that kube-apiserver asks.
+        assert!(!of(json!([other, other])));
+        assert!(of(json!([other])));
+    }
+
+    #[test]
+    fn an_item_is_the_older_one_if_all_its_keys_are() {
+        let keys = ["a", "b"];
+        let item = |a: &str, b: &str, c: &str| json!({"a": a, "b": b, "c": c});
+        let old = json!([item("1", "1", "x"), item("1", "2", "y")]);
+        let of = |new| is_changed(never(map_list(&keys)), new, old.clone());
+        assert!(!of(json!([item("1", "2", "y"), item("1", "1", "x")])));
+        assert!(of(json!([item("1", "2", "x"), item("1", "1", "y")])));
+        assert!(of(json!([item("2", "1", "x"), item("1", "2", "y")])));
+    }
+
+    #[test]
+    fn a_set_is_compared_as_a_whole() {
+        let set = json!({"type": "array", "maxItems": 4, "x-kubernetes-list-type": "set", "items": {"type": "string"}});
+        let of = |new| is_changed(never(set.clone()), new, json!(["1", "2"]));
+        assert!(!of(json!(["1", "2"])));
+        assert!(of(json!(["2", "1"])));
+    }
+
+    #[test]
+    fn members_without_a_schema_change_what_they_are_in() {
+        let some = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"a": {"type": "string"}}});
+        let of = |value: Value| is_changed(never(some.clone()), value.clone(), value);
+        assert!(!of(json!({"a": "1"})));
+        assert!(of(json!({"a": "1", "z": 1})));
     }
 
     #[test]
