@@ -50,7 +50,6 @@ mod strictness;
 mod structure;
 #[cfg(test)]
 mod tests;
-
 mod validate;
 mod walk;
 mod wrong_places;

@@ -35,6 +35,7 @@ pub(super) fn check_number(
     outcome: &mut SchemaErrors,
 ) {
     check_range(node, value, "Checked", path, outcome);
+    // It applies, and has been made: `SchemaErrors::applied`.
     outcome.applied += 2;
     let Some(checks) = node.checks.as_deref() else {
         return;

@@ -16,8 +16,9 @@ pub(super) struct SchemaErrors {
     errors: Vec<FieldError>,
     /// The bytes of the texts of `errors`.
     bytes: usize,
-    /// The number of checks that applied, and that held, as kube-apiserver counts them (`MatchCount`). Of alternatives
-    /// that all fail, the one with the most is closest to what was meant.
+    /// The number of checks that applied, as kube-apiserver counts them (`MatchCount`): one for each kind of check that
+    /// there is for a value, and one more for types that are right, and for numbers and lists, whatever is wrong with
+    /// them. Of alternatives that all fail, the one with the most is closest to what was meant.
     pub(super) applied: usize,
 }
 

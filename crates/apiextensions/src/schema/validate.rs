@@ -259,6 +259,7 @@ fn check_items<'v>(
     }
     let sizes = node.checks.as_ref().map(|checks| &checks.sizes);
     check_count(items.len(), sizes.map(Sizes::items), path, outcome);
+    // As with numbers: `SchemaErrors::applied`.
     outcome.applied += 2;
 }
 
