@@ -52,7 +52,7 @@ pub fn apply(
     let empty = json!({});
     let live_object = live.unwrap_or(&empty);
     let mut managed = ManagedFields::decode(live_object)
-        .ok_or_else(|| Error::Internal("failed to decode managed fields".to_owned()))?;
+        .map_err(|why| Error::Internal(format!("failed to decode managed fields: {why}")))?;
     let schema = manager.schema(config);
     let is_managed = live.is_none() || !managed.entries.is_empty();
     if is_managed {

@@ -33,6 +33,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use apply::{apply, check_configuration, convert_applied};
+pub use managed_fields::{UnreadableEntries, validate_managed_fields};
 pub use merging::{ItemSchema, ListKeys, MemberSchema, MergeSchema, Merging, Takes, ValueSchema};
 pub use overlay::overlay;
 pub use scale::Replicas;

@@ -5,6 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use std::fmt::{self, Display, Formatter};
+
+use ringwatch_apimachinery::go_text::quoted;
 use serde_json::{Map, Value, json};
 
 use super::set::FieldSet;
@@ -20,6 +23,60 @@ const OLD_UPDATES: &str = "ancient-changes";
 pub(super) struct ManagedFields {
     /// The entries by manager, operation, version and subresource.
     pub(super) entries: BTreeMap<Identity, ManagerEntry>,
+}
+
+/// The reason why the entries of an object cannot be read. They are shown in kube-apiserver's words, up to those about
+/// the fields of an entry, which it shows as a Go value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnreadableEntries {
+    /// They are no list.
+    NoList,
+    /// An entry has another operation, or none.
+    Operation,
+    /// An entry has no version.
+    NoVersion,
+    /// The entry in this place has no type of fields.
+    NoFieldsType(usize),
+    /// The entry in this place has fields of another type.
+    FieldsType(usize, String),
+    /// The fields of the entry in this place are no set of paths.
+    Fields(usize),
+}
+
+impl std::error::Error for UnreadableEntries {}
+
+impl Display for UnreadableEntries {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoList => f.write_str("managed fields must be a list"),
+            Self::Operation => f.write_str("operation must be `Apply` or `Update`"),
+            Self::NoVersion => f.write_str("apiVersion must not be empty"),
+            Self::NoFieldsType(place) => {
+                write!(f, "missing fieldsType in managed fields entry {place}")
+            }
+            Self::FieldsType(place, found) => {
+                let found = quoted(found);
+                write!(
+                    f,
+                    "invalid fieldsType {found} in managed fields entry {place}"
+                )
+            }
+            Self::Fields(place) => {
+                write!(
+                    f,
+                    "error decoding versioned set from managed fields entry {place}: error decoding set"
+                )
+            }
+        }
+    }
+}
+
+/// Checks that the entries of an object can be read. Follows `ValidateManagedFields`.
+///
+/// # Errors
+/// The reason why they cannot.
+pub fn validate_managed_fields(object: &Value) -> Result<(), UnreadableEntries> {
+    ManagedFields::decode(object).map(drop)
 }
 
 /// The identity of a manager.
@@ -56,26 +113,33 @@ pub(super) struct ManagerEntry {
 }
 
 impl ManagedFields {
-    /// Reads the entries of an object; `None` if one of them cannot be read.
-    pub(super) fn decode(object: &Value) -> Option<Self> {
+    /// Reads the entries of an object.
+    pub(super) fn decode(object: &Value) -> Result<Self, UnreadableEntries> {
         let mut managed = Self::default();
         let list = match &object["metadata"]["managedFields"] {
-            Value::Null => return Some(managed),
-            list => list.as_array()?,
+            Value::Null => return Ok(managed),
+            list => list.as_array().ok_or(UnreadableEntries::NoList)?,
         };
-        for entry in list {
+        for (place, entry) in list.iter().enumerate() {
             let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
             let operation = match text("operation") {
                 "Apply" => EntryOperation::Apply,
                 "Update" => EntryOperation::Update,
-                _ => return None,
+                _ => return Err(UnreadableEntries::Operation),
             };
-            if text("fieldsType") != "FieldsV1" || text("apiVersion").is_empty() {
-                return None;
+            if text("apiVersion").is_empty() {
+                return Err(UnreadableEntries::NoVersion);
+            }
+            match text("fieldsType") {
+                "FieldsV1" => {}
+                "" => return Err(UnreadableEntries::NoFieldsType(place)),
+                other => return Err(UnreadableEntries::FieldsType(place, other.to_owned())),
             }
             let fields = match entry.get("fieldsV1") {
                 None | Some(Value::Null) => FieldSet::default(),
-                Some(fields) => FieldSet::from_json(fields)?,
+                Some(fields) => {
+                    FieldSet::from_json(fields).ok_or(UnreadableEntries::Fields(place))?
+                }
             };
             let identity = Identity::new(
                 text("manager"),
@@ -94,7 +158,7 @@ impl ManagedFields {
                 },
             );
         }
-        Some(managed)
+        Ok(managed)
     }
 
     /// Writes the entries into an object, in place of what it had.
@@ -283,15 +347,34 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_not_guessed() {
-        for wrong in [
-            json!({}),
-            json!({"operation": "Update", "fieldsType": "FieldsV2", "apiVersion": "v1"}),
-            json!({"operation": "Update", "fieldsType": "FieldsV1"}),
-            json!({"operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "v1", "fieldsV1": {"x": {}}}),
+        for (wrong, why) in [
+            (json!({}), "operation must be `Apply` or `Update`"),
+            (
+                json!({"operation": "Update", "fieldsType": "FieldsV1"}),
+                "apiVersion must not be empty",
+            ),
+            (
+                json!({"operation": "Update", "apiVersion": "v1"}),
+                "missing fieldsType in managed fields entry 1",
+            ),
+            (
+                json!({"operation": "Update", "fieldsType": "FieldsV2", "apiVersion": "v1"}),
+                r#"invalid fieldsType "FieldsV2" in managed fields entry 1"#,
+            ),
+            (
+                json!({"operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "v1", "fieldsV1": {"x": {}}}),
+                "error decoding versioned set from managed fields entry 1: error decoding set",
+            ),
         ] {
-            let object = json!({"metadata": {"managedFields": [wrong]}});
-            assert_eq!(ManagedFields::decode(&object), None, "{object}");
+            let object = json!({"metadata": {"managedFields": [entry("a", 1, "a"), wrong]}});
+            let found = validate_managed_fields(&object).expect_err(why);
+            assert_eq!(found.to_string(), why);
         }
+        let none = json!({"metadata": {"managedFields": {}}});
+        assert_eq!(
+            validate_managed_fields(&none),
+            Err(UnreadableEntries::NoList)
+        );
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn entries_before(
             return Some(sent);
         }
     }
-    let before = live.and_then(ManagedFields::decode);
+    let before = live.and_then(|live| ManagedFields::decode(live).ok());
     Some(before.unwrap_or_default())
 }
 

@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use ringwatch::meta::Object;
 use ringwatch::storage::{DeletionCheck, Rejection};
-use ringwatch_apimachinery::accessor::text;
+use ringwatch_apimachinery::accessor::{remove, text};
 use ringwatch_apimachinery::{Error, FieldError};
+use ringwatch_apply::validate_managed_fields;
 use serde_json::Value;
 
 use super::Store;
@@ -15,6 +16,10 @@ use crate::{Operation, Request};
 
 /// The words about repeated owners that came with mutating admission.
 const AFTER_ADMISSION: &str = " after mutating admission happens";
+
+/// The warning about managed fields that mutating admission has made unreadable, with the reason behind it.
+const UNREADABLE_AFTER_ADMISSION: &str = ".metadata.managedFields was in an invalid state after admission; this could be \
+     caused by an outdated mutating admission controller; please fix your requests: ";
 
 /// The parts of a write that all calls of admission get.
 #[derive(Clone, Copy)]
@@ -135,10 +140,13 @@ impl Store {
     }
 
     async fn ask_to_admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
-        match &self.admission {
-            Some(admission) => admission.admit(request, object).await,
-            None => Ok(()),
-        }
+        let Some(admission) = &self.admission else {
+            return Ok(());
+        };
+        let before = managed_fields(object).cloned();
+        admission.admit(request, object).await?;
+        restore_unreadable(request.context, before, object);
+        Ok(())
     }
 
     async fn ask_to_validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
@@ -219,6 +227,25 @@ impl Store {
             old,
             dry_run: write.dry_run,
         }
+    }
+}
+
+fn managed_fields(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
+}
+
+/// Gives an object its managed fields from before admission again if those that it has now cannot be read: all managers
+/// would lose their fields. Follows `managedFieldsValidatingAdmissionController`.
+fn restore_unreadable(context: &RequestContext, before: Option<Value>, object: &mut Value) {
+    if managed_fields(object) == before.as_ref() {
+        return;
+    }
+    if let Err(why) = validate_managed_fields(object) {
+        match before {
+            Some(before) => object["metadata"]["managedFields"] = before,
+            None => remove(object, "managedFields"),
+        }
+        context.warn(format!("{UNREADABLE_AFTER_ADMISSION}{why}"));
     }
 }
 
@@ -350,6 +377,57 @@ mod tests {
         let calls = noting.take_calls();
         assert!(calls[0].starts_with(r#"admit CREATE "" null"#), "{calls:?}");
         assert!(calls[1].starts_with(r#"agree CREATE "a-"#), "{calls:?}");
+    }
+
+    /// An admission that writes these managed fields.
+    #[derive(Debug)]
+    struct Rewriting(Value);
+
+    #[async_trait]
+    impl Admission for Rewriting {
+        async fn admit(&self, _: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+            object["metadata"]["managedFields"] = self.0.clone();
+            Ok(())
+        }
+
+        async fn validate(&self, _: &Request<'_>, _: &Value) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn managed_fields_that_admission_makes_unreadable_are_those_from_before() {
+        let entry = json!({"manager": "a", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:data": {"f:x": {}}}});
+        let mut wrong = entry.clone();
+        wrong["operation"] = json!("Guess");
+        for (written, managers, why) in [
+            (json!([entry]), json!("a"), None),
+            (Value::Null, Value::Null, None),
+            (
+                json!([entry, wrong]),
+                json!("tester"),
+                Some("operation must be `Apply` or `Update`"),
+            ),
+        ] {
+            let mut fixture = Fixture::new(TestStrategy::default());
+            fixture.store = fixture.store.with_admission(Arc::new(Rewriting(written)));
+            fixture.create(json!({"name": "a"})).await;
+            let stored = fixture.stored("a").await.expect("an object");
+            assert_eq!(stored["metadata"]["managedFields"][0]["manager"], managers);
+            let why = why.map(|why| format!("{UNREADABLE_AFTER_ADMISSION}{why}"));
+            let mut warnings = fixture.context.warnings();
+            warnings.retain(|it| it.starts_with(UNREADABLE_AFTER_ADMISSION));
+            assert_eq!(warnings, Vec::from_iter(why));
+
+            let mut put = patch(|object| object["data"]["k"] = json!("put"));
+            let options = UpdateOptions::default();
+            let (store, context) = (&fixture.store, &fixture.context);
+            let updated = store.update(context, "ns", "a", &mut put, &options);
+            updated.await.expect("updated");
+            let stored = fixture.stored("a").await.expect("an object");
+            assert_eq!(stored["metadata"]["managedFields"][0]["manager"], managers);
+        }
     }
 
     #[tokio::test]
