@@ -193,7 +193,7 @@ impl Definition {
             texts.map(str::to_owned).collect()
         };
         let kind = text(names, "kind").to_owned();
-        let scale = get(version, "subresources.scale").map(scale_paths);
+        let scale = get(version, "subresources.scale").map(|it| self.scale_paths(it));
         let strategy = CustomResource::new(
             self.schema(version)?,
             &group_version,
@@ -223,6 +223,25 @@ impl Definition {
             strategy: Arc::new(strategy),
             group_version,
         })
+    }
+
+    /// Returns the paths of the Scale of a version.
+    fn scale_paths(&self, scale: &Value) -> ScalePaths {
+        let path = |name| text(scale, name).trim_start_matches('.').to_owned();
+        let selector = path("labelSelectorPath");
+        let of_version = |version: &Value| {
+            let name = GroupVersion::new(self.group(), text(version, "name")).to_string();
+            let replicas = get(version, "subresources.scale").map(spec_replicas);
+            (name, replicas)
+        };
+        let versions = list(&self.object, "spec.versions").iter();
+        ScalePaths {
+            spec_replicas: spec_replicas(scale),
+            versions: versions.map(of_version).collect(),
+            status_replicas: path("statusReplicasPath"),
+            selector: (!selector.is_empty()).then_some(selector),
+            selector_form: SelectorForm::Text,
+        }
     }
 
     /// Returns the verbs of its objects. Nothing is created any more while they are being deleted.
@@ -304,13 +323,40 @@ fn subresources(version: &Value, kind: &str) -> Vec<Subresource> {
     status.into_iter().chain(scale).collect()
 }
 
-fn scale_paths(scale: &Value) -> ScalePaths {
-    let path = |name| text(scale, name).trim_start_matches('.').to_owned();
-    let selector = path("labelSelectorPath");
-    ScalePaths {
-        spec_replicas: path("specReplicasPath"),
-        status_replicas: path("statusReplicasPath"),
-        selector: (!selector.is_empty()).then_some(selector),
-        selector_form: SelectorForm::Text,
+/// Returns the path of the desired replicas.
+fn spec_replicas(scale: &Value) -> String {
+    text(scale, "specReplicasPath")
+        .trim_start_matches('.')
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_scale_knows_the_replicas_of_all_versions() {
+        let version = |name: &str, subresources: Value| {
+            json!({"name": name, "served": name != "v2", "storage": name == "v1", "subresources": subresources,
+                "schema": {"openAPIV3Schema": {"type": "object"}}})
+        };
+        let scale = |path: &str| json!({"scale": {"specReplicasPath": path}});
+        let definition = Definition::new(json!({
+            "spec": {"group": "example.com", "versions": [version("v1", scale(".spec.size")),
+                version("v2", scale(".spec.replicas")), version("v3", json!({}))]},
+            "status": {"acceptedNames": {"plural": "widgets", "kind": "Widget"}},
+        }));
+        let resources = definition.resources().expect("resources");
+        let paths: Vec<_> = resources.iter().map(|it| it.scale.as_ref()).collect();
+        let [Some(paths), None] = paths.as_slice() else {
+            panic!("{paths:?}");
+        };
+        assert_eq!(paths.spec_replicas, "spec.size");
+        let of = |version: &str| paths.versions[&format!("example.com/{version}")].as_deref();
+        let found = ["v1", "v2", "v3"].map(of);
+        assert_eq!(found, [Some("spec.size"), Some("spec.replicas"), None]);
+        assert_eq!(paths.versions.len(), 3);
     }
 }

@@ -77,6 +77,8 @@ fn wrong_type(path: &str, value: &Value, expected: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use ringwatch_registry::SelectorForm;
     use serde_json::json;
 
@@ -86,6 +88,7 @@ mod tests {
     fn the_fields_of_a_scale_have_its_types() {
         let paths = ScalePaths {
             spec_replicas: "spec.replicas".to_owned(),
+            versions: BTreeMap::new(),
             status_replicas: "status.replicas".to_owned(),
             selector: Some("status.selector".to_owned()),
             selector_form: SelectorForm::Text,

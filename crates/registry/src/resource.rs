@@ -1,5 +1,6 @@
 //! A type of object as served under one group and version.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -90,6 +91,9 @@ pub enum ServedBy {
 pub struct ScalePaths {
     /// The path of the desired number of replicas, such as `spec.replicas`.
     pub spec_replicas: String,
+    /// The path of the desired number in each version that the kind has or had, by versions such as `apps/v1`; `None`
+    /// for versions without a Scale.
+    pub versions: BTreeMap<String, Option<String>>,
     /// The path of the observed number of replicas, such as `status.replicas`.
     pub status_replicas: String,
     /// The path of the selector of the pods, such as `spec.selector`; `None` if the Scale carries no selector.

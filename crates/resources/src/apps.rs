@@ -36,7 +36,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
         V1.namespaced("deployments", "Deployment")
             .short(&["deploy"])
             .category("all")
-            .scale(SelectorForm::LabelSelector)
+            .scale(SelectorForm::LabelSelector, &["v1beta1", "v1beta2", "v1"])
             .status()
             .strategy(
                 Generic::with_status()
@@ -54,7 +54,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
         V1.namespaced("replicasets", "ReplicaSet")
             .short(&["rs"])
             .category("all")
-            .scale(SelectorForm::LabelSelector)
+            .scale(SelectorForm::LabelSelector, &["v1beta2", "v1"])
             .status()
             .strategy(
                 Generic::with_status()
@@ -73,7 +73,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<RowBuilder> {
         V1.namespaced("statefulsets", "StatefulSet")
             .short(&["sts"])
             .category("all")
-            .scale(SelectorForm::LabelSelector)
+            .scale(SelectorForm::LabelSelector, &["v1beta1", "v1beta2", "v1"])
             .status()
             .strategy(stateful_set(options)),
     ]
@@ -117,4 +117,30 @@ fn revision() -> Generic {
         .check(validation::revision)
         .check_on_create(validation::revision_data)
         .check_on_update(validation::revision_stays)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_their_replicas_in_all_versions_that_kubernetes_has_had() {
+        let rows = rows(&ClusterOptions::default()).into_iter();
+        let controller = replication_controller::row(&ClusterOptions::default());
+        let found: Vec<_> = rows
+            .chain([controller])
+            .filter_map(|row| {
+                let resource = row.done();
+                let versions: Vec<_> = resource.scale?.versions.into_keys().collect();
+                Some(format!("{} {}", resource.plural, versions.join(" ")))
+            })
+            .collect();
+        let expected = [
+            "deployments apps/v1 apps/v1beta1 apps/v1beta2",
+            "replicasets apps/v1 apps/v1beta2",
+            "statefulsets apps/v1 apps/v1beta1 apps/v1beta2",
+            "replicationcontrollers v1",
+        ];
+        assert_eq!(found, expected);
+    }
 }

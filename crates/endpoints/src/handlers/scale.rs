@@ -12,7 +12,7 @@ use ringwatch_apimachinery::accessor::text;
 use ringwatch_apimachinery::path::{get, remove};
 use ringwatch_apimachinery::validation::{validate_kube_finalizers, validate_object_meta};
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, NameRule, selector_text};
-use ringwatch_apply::{Manager, Replicas};
+use ringwatch_apply::{Manager, Replicas, UnreadableEntries};
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::store::normalize_sent_metadata;
 use ringwatch_registry::{Operation, SubresourceCall};
@@ -286,7 +286,9 @@ impl ScaleUpdate {
         if self.is_custom && get(existing, &self.paths.spec_replicas).is_none() {
             set(&mut scale, "spec.replicas", json!(NO_REPLICAS));
         }
-        self.replicas().manage_scale(existing, &mut scale);
+        self.replicas()
+            .manage_scale(existing, &mut scale)
+            .map_err(unreadable)?;
         Ok(scale)
     }
 
@@ -294,7 +296,7 @@ impl ScaleUpdate {
         Replicas {
             api_version: &self.version,
             path: &self.paths.spec_replicas,
-            is_custom: self.is_custom,
+            versions: &self.paths.versions,
         }
     }
 
@@ -319,7 +321,9 @@ impl ScaleUpdate {
         if !version.is_empty() {
             set(&mut object, "metadata.resourceVersion", json!(version));
         }
-        self.replicas().manage_object(scale, &mut object);
+        self.replicas()
+            .manage_object(scale, &mut object)
+            .map_err(unreadable)?;
         Ok(object)
     }
 
@@ -368,6 +372,11 @@ impl ScaleUpdate {
             errors: FieldError::as_told(errors),
         })
     }
+}
+
+/// Returns the failure of a write of a Scale beside entries of managers that cannot be read.
+fn unreadable(why: UnreadableEntries) -> Error {
+    Error::Internal(why.to_string())
 }
 
 /// The update of an object by its Scale, once admission has accepted the Scale.
@@ -489,6 +498,7 @@ mod tests {
     fn paths() -> ScalePaths {
         ScalePaths {
             spec_replicas: "spec.replicas".to_owned(),
+            versions: [("apps/v1".to_owned(), Some("spec.replicas".to_owned()))].into(),
             status_replicas: "status.replicas".to_owned(),
             selector: Some("spec.selector".to_owned()),
             selector_form: SelectorForm::LabelSelector,
@@ -573,6 +583,16 @@ mod tests {
             json!({"f:spec": {"f:replicas": {}}})
         );
         assert_eq!(entries[1]["fieldsV1"], json!({"f:spec": {"f:paused": {}}}));
+    }
+
+    #[test]
+    fn nothing_is_scaled_beside_managers_that_cannot_be_read() {
+        let existing = json!({"metadata": {"name": "d", "managedFields": [{"manager": "m"}]},
+            "spec": {"replicas": 2}});
+        let change = patch(json!({"spec": {"replicas": 3}}));
+        let error = scaled(&existing, change, false).expect_err("no managers");
+        let why = "operation must be `Apply` or `Update`";
+        assert!(error.to_string().contains(why), "{error}");
     }
 
     #[test]

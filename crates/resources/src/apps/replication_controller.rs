@@ -35,7 +35,7 @@ pub(crate) fn row(options: &ClusterOptions) -> RowBuilder {
         .category("all")
         .prefix("controllers")
         .fields([field_or("status.replicas", "0")])
-        .scale(SelectorForm::Map)
+        .scale(SelectorForm::Map, &["v1"])
         .status()
         .strategy(
             Generic::with_status()

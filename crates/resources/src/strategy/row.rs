@@ -191,10 +191,18 @@ impl RowBuilder {
         self.part("status")
     }
 
-    /// Adds the `scale` subresource of a kind with `spec.replicas`, `status.replicas` and `spec.selector`.
-    pub(crate) fn scale(mut self, selector_form: SelectorForm) -> Self {
+    /// Adds the `scale` subresource of a kind with `spec.replicas`, `status.replicas` and `spec.selector`, which
+    /// Kubernetes has had in these versions.
+    pub(crate) fn scale(mut self, selector_form: SelectorForm, versions: &[&str]) -> Self {
+        let group = &self.0.group_version.group;
+        let replicas = "spec.replicas".to_owned();
+        let of_version = |version: &&str| {
+            let version = GroupVersion::new(group, version).to_string();
+            (version, Some(replicas.clone()))
+        };
         self.0.scale = Some(ScalePaths {
-            spec_replicas: "spec.replicas".to_owned(),
+            versions: versions.iter().map(of_version).collect(),
+            spec_replicas: replicas,
             status_replicas: "status.replicas".to_owned(),
             selector: Some("spec.selector".to_owned()),
             selector_form,
