@@ -1,8 +1,8 @@
 //! The `scale` subresource: an object's replicas as an `autoscaling/v1` Scale.
 //!
-//! A write of a Scale is an update of the object that sets one number. Its resource version, if
-//! the client sends one, must be the object's. The managers of the number are those of the Scale, whichever way it is
-//! set, and are written back to the object.
+//! A write of a Scale is an update of its object that sets the number of replicas. If the client sends a resource
+//! version, it must be the object's. The write also decides who manages the replicas of the object:
+//! [`ringwatch_apply::Replicas`] says how.
 
 use async_trait::async_trait;
 use http::{Response, StatusCode};
@@ -250,7 +250,7 @@ impl ScaleUpdate {
             Change::Replace(scale) => scale.clone(),
             Change::Patch(patch) => self.patched(context, patch.patch()?, before)?,
         };
-        // What is 0 is not there to those who manage it.
+        // kube-apiserver's type leaves out a 0, so nobody manages it.
         if get(&scale, "spec.replicas").is_some_and(|it| it.is_null() || *it == 0) {
             drop(remove(&mut scale, "spec.replicas"));
         }
