@@ -14,7 +14,7 @@ use super::node::{ListType, SchemaNode};
 
 /// Comparisons of the values of one object with older ones, each of which is made once.
 ///
-/// What is known is found by addresses: nodes and objects stay where they are as long as the comparisons last.
+/// They are found by addresses: nodes and objects stay where they are as long as the comparisons last.
 #[derive(Debug, Default)]
 pub(super) struct Comparisons<'v> {
     /// The outcomes for lists and objects, by the addresses of the node and of both values.
