@@ -4,9 +4,9 @@
 //! well; so a manager that applies has one entry for all versions.
 
 use std::collections::BTreeMap;
-
 use std::fmt::{self, Display, Formatter};
 
+use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::go_text::quoted;
 use serde_json::{Map, Value, json};
 
@@ -44,6 +44,12 @@ pub enum UnreadableEntries {
 }
 
 impl std::error::Error for UnreadableEntries {}
+
+impl From<UnreadableEntries> for Error {
+    fn from(why: UnreadableEntries) -> Self {
+        Self::Internal(why.to_string())
+    }
+}
 
 impl Display for UnreadableEntries {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

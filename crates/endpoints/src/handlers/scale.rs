@@ -12,7 +12,7 @@ use ringwatch_apimachinery::accessor::text;
 use ringwatch_apimachinery::path::{get, remove};
 use ringwatch_apimachinery::validation::{validate_kube_finalizers, validate_object_meta};
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, NameRule, selector_text};
-use ringwatch_apply::{Manager, Replicas, UnreadableEntries};
+use ringwatch_apply::{Manager, Replicas};
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::store::normalize_sent_metadata;
 use ringwatch_registry::{Operation, SubresourceCall};
@@ -286,9 +286,7 @@ impl ScaleUpdate {
         if self.is_custom && get(existing, &self.paths.spec_replicas).is_none() {
             set(&mut scale, "spec.replicas", json!(NO_REPLICAS));
         }
-        self.replicas()
-            .manage_scale(existing, &mut scale)
-            .map_err(unreadable)?;
+        self.replicas().manage_scale(existing, &mut scale)?;
         Ok(scale)
     }
 
@@ -321,9 +319,7 @@ impl ScaleUpdate {
         if !version.is_empty() {
             set(&mut object, "metadata.resourceVersion", json!(version));
         }
-        self.replicas()
-            .manage_object(scale, &mut object)
-            .map_err(unreadable)?;
+        self.replicas().manage_object(scale, &mut object)?;
         Ok(object)
     }
 
@@ -372,11 +368,6 @@ impl ScaleUpdate {
             errors: FieldError::as_told(errors),
         })
     }
-}
-
-/// Returns the failure of a write of a Scale beside entries of managers that cannot be read.
-fn unreadable(why: UnreadableEntries) -> Error {
-    Error::Internal(why.to_string())
 }
 
 /// The update of an object by its Scale, once admission has accepted the Scale.
