@@ -86,6 +86,15 @@ pub(super) async fn list(
     if let ObjectForm::Table(form) = output.form {
         return table(output.format, call.tables(form), list);
     }
+    if output.form == ObjectForm::MetadataList
+        && output.format != Format::Protobuf
+        && list.items.is_empty()
+    {
+        // Of no objects Go appends nothing to a list that is not there; protobuf does not tell them apart.
+        let head = list_head(resource, true, &list).json();
+        let json = [head.strip_suffix(b"[").unwrap_or(&head), b"null}"].concat();
+        return document(StatusCode::OK, output.format, &json);
+    }
     // The memory of the items is counted with the cache, the encodings, or the list already.
     let bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
     let objects = list.memory.clone();

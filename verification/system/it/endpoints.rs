@@ -328,6 +328,23 @@ async fn forms_and_encodings_follow_the_accept_headers() {
     assert_eq!(list["kind"], "PartialObjectMetadataList");
     assert_eq!(list["items"][0]["kind"], "PartialObjectMetadata");
     assert!(list["items"][0].get("data").is_none());
+    // Partial metadata of no objects is null, and no objects are an empty list.
+    for (form, items, pages) in [
+        (
+            "application/json",
+            "\"items\":[]}\n",
+            "?labelSelector=a%3Db",
+        ),
+        (partial, "\"items\":null}\n", "?labelSelector=a%3Db"),
+        (partial, "\"items\":null}\n", "?labelSelector=a%3Db&limit=1"),
+    ] {
+        let path = format!("{CONFIG_MAPS}{pages}");
+        let mut request = request("GET", &path, Bytes::new());
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, form.parse().expect("a header"));
+        let empty = fixture.ask(request).await.text();
+        assert!(empty.ends_with(items), "{form}: {empty}");
+    }
     let yaml = fixture.ask(with(ACCEPT, "application/yaml")).await;
     assert!(
         yaml.text().starts_with("apiVersion: v1\nitems:\n- data:\n"),
