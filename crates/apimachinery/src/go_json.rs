@@ -5,6 +5,10 @@ use serde_json::error::Category;
 
 use crate::accessor::type_name;
 
+/// The type into which Go first reads an object.
+pub const GO_TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                                Kind string \"json:\\\"kind,omitempty\\\"\" }";
+
 /// Returns the words for an error of serde_json at its place in the content.
 #[must_use]
 pub fn message(error: &serde_json::Error, content: &[u8]) -> String {

@@ -14,10 +14,6 @@ use self::json::JsonPatch;
 use super::errors::Failure;
 use super::params::FieldValidation;
 
-/// The type into which Go first reads an object.
-const GO_TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
-                            Kind string \"json:\\\"kind,omitempty\\\"\" }";
-
 /// A parsed patch, which can be applied several times when a write is retried.
 #[derive(Clone, Debug)]
 pub(super) struct Patch {
@@ -164,7 +160,7 @@ impl Patch {
             return Ok(patched);
         }
         // A JSON patch can put something else in place of the object.
-        let why = go_json::not_of_type(&patched, GO_TYPE_META);
+        let why = go_json::not_of_type(&patched, go_json::GO_TYPE_META);
         Err(Error::Invalid {
             kind: String::new(),
             name: String::new(),

@@ -7,6 +7,7 @@ use ringwatch_apimachinery::go_text::quoted;
 use serde_json::Value;
 
 use super::configuration::{Hook, ReviewVersion};
+use super::review_document;
 
 /// Warnings of one answer that are passed on, and bytes of each.
 const WARNINGS_MAX: usize = 64;
@@ -77,12 +78,7 @@ pub(super) fn read(
     uid: &str,
     mutating: bool,
 ) -> Result<ReviewResponse, AnswerError> {
-    let review: Value = serde_json::from_slice(content).map_err(|error| {
-        let why = go_json::message(&error, content);
-        AnswerError::Unreadable(format!(
-            "couldn't get version/kind; json parse error: {why}"
-        ))
-    })?;
+    let review = review_document::read(content).map_err(AnswerError::Unreadable)?;
     let version = hook.review_version;
     let text = |value: &Value, name: &str| {
         let text = value.get(name).and_then(Value::as_str);
