@@ -93,6 +93,17 @@ impl Strategy for CustomResource {
         self.schema.default_applied(object);
     }
 
+    /// Leaves members that the schema does not know, as kube-apiserver's defaulter does: a change of them begins a
+    /// generation, and webhooks see them.
+    fn default_admitted(&self, object: &mut Value) {
+        numbers::normalize(object);
+        self.schema.default_applied(object);
+    }
+
+    fn prepare_to_store(&self, object: &mut Value) {
+        drop(self.schema.prune(object));
+    }
+
     fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, String> {
         self.schema.unknown_fields(object)
     }
@@ -194,6 +205,39 @@ mod tests {
 
     use super::super::Definition;
     use super::*;
+
+    #[test]
+    fn what_admission_adds_begins_a_generation_though_it_is_not_stored() {
+        let definition = Definition::new(json!({
+            "spec": {"group": "example.com", "scope": "Namespaced", "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": {
+                        "size": {"type": "integer"}, "color": {"type": "string", "default": "red"}}}}}},
+            }]},
+            "status": {"acceptedNames": {"plural": "widgets", "kind": "Widget"}},
+        }));
+        let resources = definition.resources().expect("resources");
+        let strategy = &resources[0].strategy;
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let old = json!({"metadata": {"generation": 1}, "spec": {"size": 1, "color": "red"}});
+        let mut object =
+            json!({"metadata": {"generation": 1}, "spec": {"size": 1.0}, "data": {"k": 1}});
+        strategy.default_admitted(&mut object);
+        strategy.prepare_for_update(&context, &mut object, &old);
+        assert_eq!(strategy.validate_update(&object, &old), []);
+        let changed = json!({"metadata": {"generation": 2}, "spec": {"size": 1, "color": "red"}, "data": {"k": 1}});
+        assert_eq!(object, changed);
+        strategy.prepare_to_store(&mut object);
+        let stored = json!({"metadata": {"generation": 2}, "spec": {"size": 1, "color": "red"}});
+        assert_eq!(object, stored);
+        // A null is refused, as one of an apply is.
+        let mut object = json!({"metadata": {}, "spec": {"size": null}});
+        strategy.default_admitted(&mut object);
+        let errors = strategy.validate_update(&object, &old);
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert_eq!(errors[0].field, "spec.size");
+    }
 
     #[test]
     fn writes_are_checked_by_what_the_definition_says_of_subresources() {

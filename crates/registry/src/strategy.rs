@@ -32,6 +32,18 @@ pub trait Strategy: Any + Send + Sync + Debug {
         self.default(object);
     }
 
+    /// Sets the defaults of absent fields of an object that admission has changed, instead of [`Self::default`]. What the
+    /// schema of a custom resource does not know stays until [`Self::prepare_to_store`].
+    fn default_admitted(&self, object: &mut Value) {
+        self.default(object);
+    }
+
+    /// Drops what is written and never read: the members of a custom resource that its schema does not know. Runs after
+    /// every other method.
+    fn prepare_to_store(&self, object: &mut Value) {
+        let _ = object;
+    }
+
     /// Returns the values that every object has which was given its defaults. An object in the store that lacks one is
     /// given its defaults when it is read.
     fn wanted(&self) -> Vec<RequiredValue> {

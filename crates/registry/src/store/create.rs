@@ -125,7 +125,9 @@ impl Store {
         let of_guard = self.wrong_for_guard(write, &name, object, None).await?;
         self.before_create(write.context, object, of_guard)?;
         self.guard_valid(write, &name, object, None).await?;
-        self.validate_new(write, object).await
+        self.validate_new(write, object).await?;
+        self.strategy().prepare_to_store(object);
+        Ok(())
     }
 
     /// Ends a creation whose allocation is finished: translates the storage's error.

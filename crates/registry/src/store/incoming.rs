@@ -138,7 +138,7 @@ pub fn admitted_to_storage_version(
         (shown, object)
     };
     let mut object = to_storage_version(resource, object)?;
-    resource.strategy.default(&mut object);
+    resource.strategy.default_admitted(&mut object);
     in_types(resource, &mut object, codec::complete);
     Ok(object)
 }

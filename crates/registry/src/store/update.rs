@@ -248,6 +248,7 @@ impl<'a> Attempt<'a> {
         store
             .validate_change(write, self.name, &object, &old)
             .await?;
+        store.strategy().prepare_to_store(&mut object);
         if store.deletes(&object, &old) {
             self.outcome = UpdateResult::Delete(object, existing.revision());
             return Err(Box::new(EmptiedFinalizers));
