@@ -32,8 +32,8 @@ pub trait Strategy: Any + Send + Sync + Debug {
         self.default(object);
     }
 
-    /// Sets the defaults of absent fields of an object that admission has changed, instead of [`Self::default`]. What the
-    /// schema of a custom resource does not know stays until [`Self::prepare_to_store`].
+    /// Sets the defaults of absent fields of an object that admission has changed, instead of [`Self::default`]. What
+    /// the schema of a custom resource does not know stays until [`Self::prepare_to_store`].
     fn default_admitted(&self, object: &mut Value) {
         self.default(object);
     }

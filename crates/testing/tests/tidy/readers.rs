@@ -25,6 +25,7 @@ const HAS_OFFLOADED: &[&str] = &[
     "admission/src/policies/params.rs",
     "admission/src/webhooks/answer.rs",
     "admission/src/webhooks/mutating.rs",
+    "admission/src/webhooks/review_document.rs",
     "apiextensions/src/conversion/served_version.rs",
     "apiextensions/src/conversion/storage.rs",
     "apiextensions/src/conversion/webhook.rs",
