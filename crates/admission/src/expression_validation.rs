@@ -46,8 +46,8 @@ enum Sees {
 /// The checks of the expressions of one webhook configuration or policy, which the caller asks for part by part: the
 /// errors of other fields come between theirs.
 ///
-/// Errors of an expression that the older object has in the same field of any item are not told as long as the names that
-/// it may use are the same: what an earlier server took is kept.
+/// Errors of an expression that the older object has in the same field of any item are not told as long as the names
+/// that it may use are the same: what an earlier server took is kept.
 #[derive(Debug)]
 pub struct ExpressionChecks<'o> {
     /// The expressions that were there before, where the same names could be used, without the space around them. Each

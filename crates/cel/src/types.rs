@@ -162,7 +162,8 @@ impl Type {
         })
     }
 
-    /// Returns the name of the type as `Type.String` of cel-go writes it, which is longer than in the checker's messages.
+    /// Returns the name of the type as `Type.String` of cel-go writes it, which is longer than in the checker's
+    /// messages.
     #[must_use]
     pub fn full_name(&self) -> String {
         match self {

@@ -1,7 +1,6 @@
 //! Decodes the protobuf bodies of requests, in Kubernetes' envelope (`runtime.Unknown`).
 
 use ringwatch::codec::{self, DecodeError};
-use ringwatch_apimachinery::GroupVersion;
 
 use super::{DecodedBody, ExpectedKind, cannot_be_handled, check_type};
 use crate::errors::Failure;
@@ -49,6 +48,8 @@ pub(super) fn object(
 
 #[cfg(test)]
 mod tests {
+    use ringwatch_apimachinery::GroupVersion;
+
     use super::*;
 
     /// A ConfigMap `pb1` with one entry, in protobuf.

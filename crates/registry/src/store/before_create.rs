@@ -10,8 +10,8 @@ use crate::RequestContext;
 use crate::resource::qualified;
 
 impl Store {
-    /// Prepares, checks and canonicalizes a new object that has its name and its system fields. `of_guard` are the errors
-    /// that the guard has found, which come first.
+    /// Prepares, checks and canonicalizes a new object that has its name and its system fields. `of_guard` are the
+    /// errors that the guard has found, which come first.
     ///
     /// # Errors
     /// [`Error::Invalid`] with all that is wrong.

@@ -65,7 +65,8 @@ impl Store {
         }
     }
 
-    /// Prepares, checks and canonicalizes the next content of an object. `of_guard` are the errors that the guard has found.
+    /// Prepares, checks and canonicalizes the next content of an object. `of_guard` are the errors that the guard has
+    /// found.
     ///
     /// # Errors
     /// [`Error::Invalid`] with all that is wrong.
