@@ -277,19 +277,20 @@ fn refuse_conflicts(
     changed: &FieldSet,
     agreed: impl FnOnce() -> FieldSet,
 ) -> Result<(), Error> {
-    let mut conflicts: BTreeMap<String, FieldSet> = BTreeMap::new();
+    let mut conflicts: BTreeMap<String, (String, FieldSet)> = BTreeMap::new();
     for (identity, entry) in &managed.entries {
         let common = entry.fields.intersection(changed);
         if !common.is_empty() {
-            conflicts.insert(identity.show(), common);
+            conflicts.insert(identity.in_json(), (identity.show(), common));
         }
     }
     if !conflicts.is_empty() {
         let agreed = agreed();
-        conflicts.values_mut().for_each(|it| it.subtract(&agreed));
+        let fields = conflicts.values_mut().map(|(_, fields)| fields);
+        fields.for_each(|it| it.subtract(&agreed));
     }
     let causes: Vec<_> = conflicts
-        .iter()
+        .values()
         .flat_map(|(manager, fields)| {
             let paths = fields.show(ERROR_BYTES_MAX).into_iter();
             paths.map(move |path| (format!("conflict with {manager}"), path))
@@ -375,6 +376,28 @@ mod tests {
             message(apply(Some(&second), &all, &manager("beta"), false)),
             "Apply failed with 3 conflicts: conflicts with \"alpha\":\n- .data.a\n- .data.b\n\
              conflicts with \"edit\" using v1:\n- .data.c"
+        );
+    }
+
+    /// The version of who updates comes before the subresource, and neither is there of who applies to an object.
+    #[test]
+    fn conflicts_are_sorted_by_managers_in_json() {
+        let entry = |operation: &str, subresource: &str, key: &str| {
+            json!({"manager": "m", "operation": operation, "apiVersion": "v1", "subresource": subresource,
+                "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {key: {}}}})
+        };
+        let mut live = config(json!({"a": "1", "b": "1", "c": "1"}));
+        live["metadata"]["managedFields"] = json!([
+            entry("Apply", "scale", "f:a"),
+            entry("Update", "", "f:b"),
+            entry("Update", "status", "f:c"),
+        ]);
+        let all = config(json!({"a": "2", "b": "2", "c": "2"}));
+        assert_eq!(
+            message(apply(Some(&live), &all, &manager("beta"), false)),
+            "Apply failed with 3 conflicts: conflicts with \"m\" with subresource \"scale\":\n- .data.a\n\
+             conflicts with \"m\" with subresource \"status\" using v1:\n- .data.c\n\
+             conflicts with \"m\" using v1:\n- .data.b"
         );
     }
 

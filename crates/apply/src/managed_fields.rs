@@ -260,6 +260,23 @@ impl Identity {
         }
     }
 
+    /// Returns the text by which conflicts are sorted: the entry in JSON, as kube-apiserver identifies managers.
+    pub(super) fn in_json(&self) -> String {
+        let operation = match self.operation {
+            EntryOperation::Apply => "Apply",
+            EntryOperation::Update => "Update",
+        };
+        let members = [
+            ("manager", self.name.as_str()),
+            ("operation", operation),
+            ("apiVersion", &self.api_version),
+            ("subresource", &self.subresource),
+        ];
+        let told = members.into_iter().filter(|(_, text)| !text.is_empty());
+        let told = told.map(|(name, text)| format!("\"{name}\":{}", Value::from(text)));
+        format!("{{{}}}", told.collect::<Vec<_>>().join(","))
+    }
+
     /// Returns the manager as conflicts name it.
     pub(super) fn show(&self) -> String {
         let mut shown = format!("{:?}", self.name);
