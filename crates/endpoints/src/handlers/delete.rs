@@ -52,7 +52,8 @@ pub(crate) async fn delete(
         return response::serialized(code, output.format, &status);
     }
     let status = Status::success(StatusDetails {
-        name: call.name().to_owned(),
+        // A webhook may have renamed it when it was created by an update.
+        name: deleted.object.name().to_owned(),
         group: resource.group_version.group.clone(),
         kind: resource.plural.clone(),
         uid: deleted.object.uid().to_owned(),
