@@ -113,7 +113,7 @@ fn validating_cases(webhook: &Webhook) -> Vec<(&'static str, String, Value)> {
         ),
         (
             "no-json",
-            "failed to call webhook: couldn't get version/kind; json parse error: invalid character".to_owned(),
+            "failed to call webhook: couldn't get version/kind; json parse error: json: cannot unmarshal string".to_owned(),
             json!({}),
         ),
         (
