@@ -44,13 +44,17 @@ pub(crate) const DAEMON_SET: &[DefaultRule] = &[
             Set("spec.updateStrategy.rollingUpdate.maxSurge", Int(0)),
         ],
     ),
-    // Kubernetes' internal type has both, whatever the type of the strategy.
-    With(
-        "spec.updateStrategy.rollingUpdate",
-        &[
-            Set("spec.updateStrategy.rollingUpdate.maxUnavailable", Int(0)),
-            Set("spec.updateStrategy.rollingUpdate.maxSurge", Int(0)),
-        ],
+    // Kubernetes' internal type always has both.
+    When(
+        "spec.updateStrategy.type",
+        &["OnDelete"],
+        &[With(
+            "spec.updateStrategy.rollingUpdate",
+            &[
+                Set("spec.updateStrategy.rollingUpdate.maxUnavailable", Int(0)),
+                Set("spec.updateStrategy.rollingUpdate.maxSurge", Int(0)),
+            ],
+        )],
     ),
     Set("spec.revisionHistoryLimit", Int(10)),
     Set("spec.template", Empty),

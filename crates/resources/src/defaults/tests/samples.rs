@@ -14,6 +14,7 @@ pub(super) fn value(path: &str) -> Value {
         "spec.behavior" => json!({}),
         "spec.externalIPs" => json!(["192.0.2.1"]),
         "spec.podFailurePolicy" => policy(),
+        "spec.updateStrategy.rollingUpdate" => json!({}),
         "status.capacity" => json!({"cpu": "4"}),
         "spec.resources" => json!({"limits": {"cpu": "4"}, "requests": {"cpu": "2"}}),
         _ => panic!("a rule needs something at {path}: say what"),
