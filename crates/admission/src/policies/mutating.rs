@@ -6,7 +6,7 @@ use ringwatch_apimachinery::{Error, PolicyDenial, PolicyKind};
 use ringwatch_offload::{Work, offload};
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
-use ringwatch_registry::store::admitted_to_storage_version;
+use ringwatch_registry::store::{admitted_to_storage_version, restore_managed_fields};
 use serde_json::Value;
 
 use super::binding::Binding;
@@ -179,10 +179,14 @@ impl MutatingPolicies {
             variables.add_computed(&policy.variables);
             match mutation.apply(&mut variables, resource, shown.object.clone()) {
                 Ok(changed) if is_own_kind(request) => {
-                    *object = admitted_to_storage_version(request.resource, resource, changed)?;
+                    let mut changed =
+                        admitted_to_storage_version(request.resource, resource, changed)?;
+                    restore_managed_fields(request.context, object, &mut changed);
+                    *object = changed;
                     shown = ConvertedObjects::new(request, resource, object);
                 }
-                Ok(changed) => {
+                Ok(mut changed) => {
+                    restore_managed_fields(request.context, object, &mut changed);
                     object.clone_from(&changed);
                     shown.object = changed;
                 }

@@ -140,13 +140,10 @@ impl Store {
     }
 
     async fn ask_to_admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
-        let Some(admission) = &self.admission else {
-            return Ok(());
-        };
-        let before = managed_fields(object).cloned();
-        admission.admit(request, object).await?;
-        restore_unreadable(request.context, before, object);
-        Ok(())
+        match &self.admission {
+            Some(admission) => admission.admit(request, object).await,
+            None => Ok(()),
+        }
     }
 
     async fn ask_to_validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
@@ -234,15 +231,17 @@ fn managed_fields(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
-/// Gives an object its managed fields from before admission again if those that it has now cannot be read: all managers
-/// would lose their fields. Follows `managedFieldsValidatingAdmissionController`.
-fn restore_unreadable(context: &RequestContext, before: Option<Value>, object: &mut Value) {
-    if managed_fields(object) == before.as_ref() {
+/// Gives an object that a webhook or policy has changed its managed fields from before again, if those that it has now
+/// cannot be read: all managers would lose their fields. Follows `managedFieldsValidatingAdmissionController`, which
+/// looks at them once all have changed the object.
+pub fn restore_managed_fields(context: &RequestContext, before: &Value, object: &mut Value) {
+    let before = managed_fields(before);
+    if managed_fields(object) == before {
         return;
     }
     if let Err(why) = validate_managed_fields(object) {
         match before {
-            Some(before) => object["metadata"]["managedFields"] = before,
+            Some(before) => object["metadata"]["managedFields"] = before.clone(),
             None => remove(object, "managedFields"),
         }
         context.warn(format!("{UNREADABLE_AFTER_ADMISSION}{why}"));
@@ -379,14 +378,16 @@ mod tests {
         assert!(calls[1].starts_with(r#"agree CREATE "a-"#), "{calls:?}");
     }
 
-    /// An admission that writes these managed fields.
+    /// An admission that writes these managed fields, as a webhook does.
     #[derive(Debug)]
     struct Rewriting(Value);
 
     #[async_trait]
     impl Admission for Rewriting {
-        async fn admit(&self, _: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+            let before = object.clone();
             object["metadata"]["managedFields"] = self.0.clone();
+            restore_managed_fields(request.context, &before, object);
             Ok(())
         }
 
