@@ -20,8 +20,8 @@ pub enum NameRule {
     DnsSubdomain,
     /// One lower case label (RFC 1123).
     DnsLabel,
-    /// Lower case labels joined by dots (RFC 1123). The beginning of a generated name can be that of any segment of a
-    /// URL path.
+    /// Lower case labels joined by dots (RFC 1123), of kinds that declare so. The beginning of a generated name can be
+    /// that of any segment of a URL path.
     GeneratedDnsSubdomain,
     /// Any text that can be one segment of a URL path.
     PathSegment,
@@ -44,7 +44,8 @@ pub fn name(value: &str, rule: NameRule, prefix: bool) -> Vec<String> {
     match rule {
         NameRule::DnsLabel => dns_label(&masked()),
         NameRule::GeneratedDnsSubdomain if prefix => path_segment(value, prefix),
-        NameRule::DnsSubdomain | NameRule::GeneratedDnsSubdomain => dns_subdomain(&masked()),
+        NameRule::GeneratedDnsSubdomain => declared_subdomain(value),
+        NameRule::DnsSubdomain => dns_subdomain(&masked()),
         NameRule::PathSegment => path_segment(value, prefix),
         NameRule::StrictPathSegment => path_segment(value, false),
         NameRule::OfKind => Vec::new(),
@@ -87,6 +88,13 @@ pub fn dns_1035_label(value: &str) -> Vec<String> {
 #[must_use]
 pub fn dns_subdomain(value: &str) -> Vec<String> {
     let mut wrong = name_too_long(value, DNS_SUBDOMAIN_BYTES_MAX);
+    wrong.extend(subdomain_mismatch(value));
+    wrong
+}
+
+/// Checks a lower case domain name (RFC 1123) in the words of declarative validation, which counts bytes.
+fn declared_subdomain(value: &str) -> Vec<String> {
+    let mut wrong = too_long(value, DNS_SUBDOMAIN_BYTES_MAX);
     wrong.extend(subdomain_mismatch(value));
     wrong
 }
@@ -285,6 +293,10 @@ mod tests {
         assert!(name("A_", NameRule::GeneratedDnsSubdomain, true).is_empty());
         assert!(!name("a/", NameRule::GeneratedDnsSubdomain, true).is_empty());
         assert!(!name("A_b", NameRule::GeneratedDnsSubdomain, false).is_empty());
+        assert_eq!(
+            name(&"a".repeat(254), NameRule::GeneratedDnsSubdomain, false),
+            ["must be no more than 253 bytes"]
+        );
         assert!(name("a/b", NameRule::OfKind, false).is_empty());
         assert_eq!(
             path_segment("a/%", false),
