@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 
 use super::{Error, numbers};
 
+/// The text of Go's zero time.
+pub const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
+
 /// Returns a string member of the metadata; empty if there is none.
 pub fn text<'a>(object: &'a Value, member: &str) -> &'a str {
     object["metadata"][member].as_str().unwrap_or_default()

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::FieldError;
-use crate::accessor::{finalizers, integer, is_terminating};
+use crate::accessor::{ZERO_TIME, finalizers, integer, is_terminating};
 
 /// Members of the metadata that are immutable.
 const IMMUTABLE: &[&str] = &[
@@ -53,7 +53,11 @@ pub fn validate_object_meta_update(object: &Value, old: &Value) -> Vec<FieldErro
             let empty = Value::from("");
             let text_is_missing =
                 value.is_null() && matches!(*member, "name" | "namespace" | "uid");
-            let shown = if text_is_missing { &empty } else { value };
+            let shown = match value.as_str() {
+                _ if text_is_missing => &empty,
+                Some(ZERO_TIME) if *member == "deletionTimestamp" => &Value::Null,
+                _ => value,
+            };
             errors.push(FieldError::invalid(
                 format!("metadata.{member}"),
                 shown,
@@ -93,6 +97,15 @@ mod tests {
                 "metadata.deletionTimestamp: Invalid value: \"2026-01-02T00:00:00Z\": field is immutable",
                 "metadata.deletionGracePeriodSeconds: Invalid value: 3: field is immutable",
             ]
+        );
+    }
+
+    #[test]
+    fn a_zero_time_of_deletion_is_one() {
+        let new = json!({"deletionTimestamp": ZERO_TIME});
+        assert_eq!(
+            wrong(new, json!({})),
+            ["metadata.deletionTimestamp: Invalid value: null: field is immutable"]
         );
     }
 

@@ -154,9 +154,14 @@ pub fn to_storage_version(resource: &Resource, mut object: Value) -> Result<Valu
         accessor::decode_metadata(&mut object, version, &resource.kind)?;
     }
     accessor::normalize(&mut object, version, &resource.kind)?;
+    let is_deleted = accessor::is_terminating(&object);
     keeping_empty_lists(resource.strategy.told_if_empty(), &mut object, |object| {
         in_types(resource, object, codec::canonicalize);
     });
+    if is_deleted && !accessor::is_terminating(&object) {
+        // In Go it points to a zero time, which the validation of updates tells from none.
+        set(&mut object, "deletionTimestamp", accessor::ZERO_TIME);
+    }
     Ok(resource.strategy.to_stored(object))
 }
 
