@@ -16,15 +16,11 @@ use super::merging::MergeSchema;
 use super::reconcile::reconcile;
 use super::schema::Schema;
 use super::set::FieldSet;
-use super::typed::{ApplySide, complaints};
+use super::typed::{ApplySide, ERROR_BYTES_MAX, complaints, complaints_of_live};
 use super::update::{comparable, note};
 use super::value::equal;
 use super::walk::{Comparison, field_set};
 use super::{Manager, UNTRACKED_FIELDS};
-
-/// Maximum number of bytes of an error about types and repeated items, or of the paths of conflicts with a manager: one
-/// key of a megabyte may stand above all of them.
-const ERROR_BYTES_MAX: usize = 256 << 10;
 
 /// The manager of the fields of objects that were written before fields were tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -188,17 +184,10 @@ pub fn convert_applied(config: &Value, object: &mut Value) -> Result<(), Error> 
     })
 }
 
-/// Refuses a stored custom resource that is not of its type, since that has changed. Nothing can be merged with it.
+/// Refuses a stored object that is not of its type, such as a custom resource whose schema has changed. Nothing can be
+/// merged with it.
 fn check_live(schema: Schema<'_>, live: &Value, is_managed: bool) -> Result<(), Error> {
-    if schema.custom_values().is_none() {
-        return Ok(());
-    }
-    let complaints = complaints(
-        schema,
-        live,
-        ApplySide::Live { repeats: true },
-        ERROR_BYTES_MAX,
-    );
+    let complaints = complaints_of_live(schema, live);
     if complaints.is_empty() {
         return Ok(());
     }

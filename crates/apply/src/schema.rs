@@ -10,7 +10,8 @@ use super::merging::{MergeSchema, Merging, ValueSchema};
 use super::path::PathElement;
 use super::shape::{Keys, Shape};
 use super::tables::{
-    BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, WHOLE,
+    BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, TYPE, TYPE_IF_ANY,
+    WHOLE,
 };
 
 /// Built-in kinds of which a write of the status does not change the metadata. CustomResourceDefinitions should be
@@ -101,7 +102,14 @@ impl<'a> Schema<'a> {
         if EXCEPTIONS.iter().any(excepted) {
             return Shape::Leaf;
         }
-        *shape
+        match *shape {
+            Shape::Keyed(TYPE) if self.is_of_flow_control() => Shape::Keyed(TYPE_IF_ANY),
+            shape => shape,
+        }
+    }
+
+    fn is_of_flow_control(&self) -> bool {
+        self.built_in && matches!(self.kind, "FlowSchema" | "PriorityLevelConfiguration")
     }
 
     /// Returns true if the type says that what is at a path merges as a whole; of lists, those of built-in types do if
@@ -200,6 +208,11 @@ impl<'a> Schema<'a> {
         !is_other || (is_stable() && codec::kind(version, self.kind).is_some())
     }
 
+    /// Returns true if items of a list of the built-in type may lack the member that is their key.
+    pub(super) fn has_optional_keys(&self) -> bool {
+        self.is_of_flow_control() || self.built_in && self.kind == "ServiceAccount"
+    }
+
     /// Returns the kind of the objects.
     pub(super) fn kind(&self) -> &'a str {
         self.kind
@@ -276,7 +289,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tables::{CONTAINER_PORT, NAME, TYPE};
+    use crate::tables::{CONTAINER_PORT, NAME};
 
     fn path(text: &str) -> Vec<PathElement> {
         let element = |part: &str| match part {

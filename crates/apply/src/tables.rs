@@ -43,6 +43,8 @@ const TCP: Option<KeyDefault> = Some(KeyDefault::Text("TCP"));
 
 pub(super) const NAME: Keys<'static> = Keys::Known(&[("name", EMPTY)]);
 pub(super) const TYPE: Keys<'static> = Keys::Known(&[("type", EMPTY)]);
+/// The types of conditions of flow control, which need have none.
+pub(super) const TYPE_IF_ANY: Keys<'static> = Keys::Known(&[("type", None)]);
 const UID: Keys<'static> = Keys::Known(&[("uid", EMPTY)]);
 const IP: Keys<'static> = Keys::Known(&[("ip", EMPTY)]);
 const RESOURCE_ID: Keys<'static> = Keys::Known(&[("resourceID", EMPTY)]);

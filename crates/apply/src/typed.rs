@@ -16,6 +16,10 @@ use super::path::{PathElement, show};
 use super::schema::{Schema, item_key};
 use super::shape::Shape;
 
+/// Maximum number of bytes of an error about types and repeated items, or of the paths of conflicts with a manager: one
+/// key of a megabyte may stand above all of them.
+pub(super) const ERROR_BYTES_MAX: usize = 256 << 10;
+
 /// The side of an apply that an object is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ApplySide {
@@ -43,6 +47,17 @@ pub(super) fn complaints(
     };
     check.inside(Type::root(schema), &mut Vec::new(), object);
     check.complaints
+}
+
+/// Returns the complaints about an object that is stored or about to be, as far as it can be of other types than its
+/// schema has: what is of a built-in type is so, but for items of a few that need no key, as the references of a
+/// ServiceAccount.
+pub(super) fn complaints_of_live(schema: Schema<'_>, object: &Value) -> Vec<String> {
+    if schema.custom_values().is_none() && !schema.has_optional_keys() {
+        return Vec::new();
+    }
+    let side = ApplySide::Live { repeats: true };
+    complaints(schema, object, side, ERROR_BYTES_MAX)
 }
 
 /// Returns true if the values of an object are of its types.
@@ -237,9 +252,15 @@ impl<'a> TypeCheck<'a> {
 
     fn members(&mut self, of: Type<'a>, path: &mut Vec<PathElement>, members: &Map<String, Value>) {
         let mut types = Members::of(of);
+        // Whatever they are, the entries of managers have been taken out of what is compared.
+        let has_entries = self.side != ApplySide::Applied
+            && matches!(path.as_slice(), [PathElement::Field(name)] if name == "metadata");
         for (name, member) in members {
             if self.bytes_left == 0 {
                 return;
+            }
+            if has_entries && name == "managedFields" {
+                continue;
             }
             let element = || PathElement::field(name);
             match types.find(name) {

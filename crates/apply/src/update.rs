@@ -8,6 +8,7 @@ use super::reconcile::reconcile;
 use super::renewal::renew;
 use super::schema::Schema;
 use super::set::FieldSet;
+use super::typed::complaints_of_live;
 use super::walk::Comparison;
 use super::{Manager, UNTRACKED_FIELDS};
 
@@ -17,12 +18,23 @@ use super::{Manager, UNTRACKED_FIELDS};
 /// content before the write in the same version, `None` on creation. The writer becomes the manager of the fields that
 /// it changed and added, other managers lose them, and all lose removed fields. A write that changes nothing leaves the
 /// entries as they are. A list of one empty entry in `new` removes all entries, and so does an empty list unless the
-/// object is a custom resource; an existing object without entries gets none until something is applied to it.
+/// object is a custom resource; an existing object without entries gets none until something is applied to it. Where
+/// the content before or after the write is not of its type nothing can be compared, and all entries go.
 pub fn update(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
+    if !is_typed(live, new, manager) {
+        return remove_entries(new);
+    }
     let is_done = live.is_some_and(|live| renew(live, new, manager));
     if !is_done {
         update_sets(live, new, manager);
     }
+}
+
+/// Returns true if an object is of its type, before and after a write.
+fn is_typed(live: Option<&Value>, new: &Value, manager: &Manager<'_>) -> bool {
+    let schema = manager.schema(new);
+    let mut states = live.into_iter().chain([new]);
+    states.all(|state| complaints_of_live(schema, state).is_empty())
 }
 
 /// Updates the managed fields as sets of fields.
@@ -246,6 +258,34 @@ mod tests {
             .into_iter()
             .map(|(name, member)| (name.to_owned(), member))
             .collect()
+    }
+
+    #[test]
+    fn items_without_a_key_leave_no_managers() {
+        let account = |name: &str| json!({"apiVersion": "v1", "kind": "ServiceAccount", "secrets": [{"name": name}]});
+        let level = |kind: &str| {
+            json!({"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema",
+                "spec": {"matchingPrecedence": 5}, "status": {"conditions": [{"type": kind}]}})
+        };
+        for (object, is_tracked) in [
+            (account("a"), true),
+            (
+                json!({"apiVersion": "v1", "kind": "ServiceAccount", "secrets": [{"kind": "a"}]}),
+                false,
+            ),
+            (level("Dangling"), true),
+            (
+                json!({"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema",
+                    "spec": {"matchingPrecedence": 5}, "status": {"conditions": [{"status": "True"}]}}),
+                false,
+            ),
+        ] {
+            let mut new = object;
+            let version = new["apiVersion"].as_str().expect("a version").to_owned();
+            update(None, &mut new, &Manager::for_tests("a", &version, ""));
+            let entries = &new["metadata"]["managedFields"];
+            assert_eq!(entries.is_array(), is_tracked, "{new}");
+        }
     }
 
     proptest! {

@@ -361,6 +361,51 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_of_its_type_has_no_managers() {
+        let schema = json!({"type": "object", "properties": {
+            "rows": {"type": "array", "x-kubernetes-list-type": "set",
+                "items": {"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "string"}}},
+            "text": {"type": "string"}}});
+        let schema = StructuralSchema::read(&schema, false).expect("a schema");
+        let manager = manager("one", &schema);
+        let thing = |rows: Value, text: &str| {
+            json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"},
+                "rows": rows, "text": text})
+        };
+        let entries_after = |live: Option<&Value>, mut new: Value| {
+            ringwatch_apply::update(live, &mut new, &manager);
+            new["metadata"]["managedFields"].take()
+        };
+        // A set has no lists.
+        let (typed, odd) = (thing(json!([]), "a"), thing(json!([["a"]]), "a"));
+        let entries = entries_after(None, typed.clone());
+        assert!(entries.is_array(), "{entries}");
+        assert!(entries_after(None, odd.clone()).is_null());
+        let mut with_odd_entries = typed.clone();
+        with_odd_entries["metadata"]["managedFields"] = json!([{"fieldsV1": 5}]);
+        assert_eq!(entries_after(None, with_odd_entries), entries);
+        let tracked = |mut thing: Value| {
+            thing["metadata"]["managedFields"] = entries.clone();
+            thing
+        };
+        let (typed, odd) = (tracked(typed), tracked(odd));
+        assert!(entries_after(Some(&typed), odd.clone()).is_null());
+        assert!(entries_after(Some(&odd), typed.clone()).is_null());
+        let other = tracked(thing(json!([]), "b"));
+        assert_eq!(entries_after(Some(&typed), other), entries);
+        // Then what a configuration is like does not matter.
+        let (live, mut config) = (thing(json!([["a"]]), "a"), thing(json!([]), "b"));
+        config["metadata"]["managedFields"] = json!([]);
+        let refused = apply(Some(&live), &config, &manager, true).map_err(|it| it.to_string());
+        assert_eq!(
+            refused,
+            Err("failed to create manager for existing fields: failed to convert new object (/t; example.com/v1, \
+                 Kind=Thing) to smd typed: .rows: element 0: not supported: associative list with lists as elements"
+                .to_owned())
+        );
+    }
+
+    #[test]
     fn items_of_a_custom_list_have_one_key_each() {
         let machines = machines();
         let manager = manager("one", &machines);
