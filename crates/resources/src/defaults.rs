@@ -60,21 +60,6 @@ pub(super) enum Literal {
     One(&'static str),
 }
 
-/// Members that hold maps, which vanish when they are empty as lists do. (An empty object of
-/// another name may mean something, as `emptyDir` does.)
-const MAPS: [&str; 10] = [
-    "annotations",
-    "binaryData",
-    "data",
-    "labels",
-    "limits",
-    "matchLabels",
-    "nodeSelector",
-    "parameters",
-    "requests",
-    "stringData",
-];
-
 /// The names of members beside `driver` that hold an object whose meaning the server does not know.
 const DRIVERS_OWN: [&str; 2] = ["data", "parameters"];
 
@@ -183,7 +168,8 @@ fn visit(object: &mut Value, path: &str, rules: &[DefaultRule], pass: Pass) {
     }
 }
 
-/// Removes members that are null or empty lists or maps, at any depth.
+/// Removes members that are null or empty lists, at any depth. Empty maps have gone before: what is an empty object
+/// here is a structure, which may mean something, as `emptyDir` does.
 ///
 /// Objects that drivers of devices get and tell are their own, and keep all that is in them.
 pub(super) fn remove_empty(value: &mut Value) {
@@ -198,7 +184,6 @@ pub(super) fn remove_empty(value: &mut Value) {
                 match member {
                     Value::Null => false,
                     Value::Array(elements) => !elements.is_empty(),
-                    Value::Object(inner) => !inner.is_empty() || !MAPS.contains(&name.as_str()),
                     _ => true,
                 }
             });

@@ -80,7 +80,11 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                     .generation(&["spec"])
                     .check_on_create(slice_validation::slice)
                     .check_on_update(slice_validation::changed_slice)
-                    .told_if_empty(&["spec.devices", "spec.sharedCounters"])
+                    .told_if_empty(&[
+                        "spec.devices",
+                        "spec.nodeSelector.nodeSelectorTerms",
+                        "spec.sharedCounters",
+                    ])
                     .hooks(ResourceSlices),
             ),
     ]

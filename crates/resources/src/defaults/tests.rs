@@ -4,6 +4,7 @@ mod on_read;
 mod samples;
 mod table;
 
+use ringwatch_registry::store::to_storage_version;
 use serde_json::json;
 
 use super::DefaultRule::*;
@@ -37,13 +38,67 @@ fn rules_fill_in_what_is_missing_and_nothing_else() {
 
 #[test]
 fn what_has_no_value_vanishes() {
-    let mut object = json!({"a": null, "b": [], "c": {"labels": {}, "emptyDir": {}},
+    let mut object = json!({"a": null, "b": [], "c": {"nodeSelector": {}, "emptyDir": {}},
         "d": [{"e": null}, null], "f": ""});
     remove_empty(&mut object);
     assert_eq!(
         object,
-        json!({"c": {"emptyDir": {}}, "d": [{}, null], "f": ""})
+        json!({"c": {"nodeSelector": {}, "emptyDir": {}}, "d": [{}, null], "f": ""})
     );
+}
+
+/// Returns an object of a built-in kind as its strategy is given it, with defaults.
+fn incoming(plural: &str, object: Value) -> Value {
+    let resources = crate::built_in();
+    let resource = resources.iter().find(|it| it.plural == plural);
+    let resource = resource.expect("a built-in resource");
+    let mut object = to_storage_version(resource, object).expect("an object");
+    resource.strategy.default(&mut object);
+    object
+}
+
+#[test]
+fn an_empty_selector_of_nodes_is_one() {
+    for selector in [json!({}), json!({"nodeSelectorTerms": []})] {
+        let slice = incoming(
+            "resourceslices",
+            json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"},
+                "spec": {"driver": "d", "nodeSelector": selector}}),
+        );
+        assert_eq!(slice["spec"]["nodeSelector"], selector);
+    }
+    let class = incoming(
+        "ingressclasses",
+        json!({"apiVersion": "networking.k8s.io/v1", "kind": "IngressClass", "metadata": {"name": "c"},
+            "spec": {"parameters": {"name": ""}}}),
+    );
+    assert!(class["spec"]["parameters"].is_object(), "{class}");
+    let storage = incoming(
+        "storageclasses",
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "c"},
+            "parameters": {}}),
+    );
+    assert!(storage["parameters"].is_null(), "{storage}");
+}
+
+#[test]
+fn a_zero_time_of_deletion_stays_until_updates_are_validated() {
+    for (sent, kept) in [
+        (json!("0001-01-01T00:00:00Z"), json!("0001-01-01T00:00:00Z")),
+        (
+            json!("0001-01-01T01:00:00+01:00"),
+            json!("0001-01-01T00:00:00Z"),
+        ),
+        (json!(null), json!(null)),
+    ] {
+        let map = incoming(
+            "configmaps",
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "deletionTimestamp": sent,
+                "creationTimestamp": sent}}),
+        );
+        assert_eq!(map["metadata"]["deletionTimestamp"], kept);
+        assert!(map["metadata"]["creationTimestamp"].is_null());
+    }
 }
 
 #[test]

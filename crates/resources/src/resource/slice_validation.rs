@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use ringwatch_apimachinery::validation::formats;
+use serde_json::Value;
 
 use super::device_validation::{self, has_lists};
 use super::limits::set;
@@ -128,7 +129,10 @@ fn nodes(spec: &Field<'_, '_>, errors: &mut Errors) {
         let terms = selector.at("nodeSelectorTerms");
         if terms.len() != 1 {
             let why = "must have exactly one node selector term";
-            errors.push(terms.invalid_value(terms.value().clone(), why));
+            errors.push(match terms.is_set() {
+                true => terms.invalid(why),
+                false => terms.invalid_value(Value::Null, why),
+            });
         }
     }
     for (member, way) in [
@@ -241,12 +245,26 @@ mod tests {
 
     #[test]
     fn a_selector_of_nodes_has_one_term() {
-        let slice_of = |terms: serde_json::Value| {
+        let slice_of = |terms: Value| {
             json!({"spec": {"driver": "d", "nodeSelector": terms,
             "pool": {"name": "p", "resourceSliceCount": 1}}})
         };
-        let last = "spec.nodeSelector.nodeSelectorTerms: Invalid value: null: must have exactly one node selector term";
-        let errors = messages(&found(slice, &slice_of(json!({}))));
-        assert_eq!(errors.last().map(String::as_str), Some(last));
+        for (selector, shown) in [
+            (json!({}), "null"),
+            (json!({"nodeSelectorTerms": []}), "[]"),
+            (
+                json!({"nodeSelectorTerms": [{}, {}]}),
+                r#"[{"MatchExpressions":null,"MatchFields":null},{"MatchExpressions":null,"MatchFields":null}]"#,
+            ),
+        ] {
+            let mut sent = slice_of(selector);
+            sent["apiVersion"] = json!("resource.k8s.io/v1");
+            sent["kind"] = json!("ResourceSlice");
+            let errors = messages(&found(slice, &sent));
+            let last = format!(
+                "spec.nodeSelector.nodeSelectorTerms: Invalid value: {shown}: must have exactly one node selector term"
+            );
+            assert_eq!(errors.last(), Some(&last));
+        }
     }
 }

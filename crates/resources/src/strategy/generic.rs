@@ -575,9 +575,9 @@ mod tests {
 
     #[test]
     fn verbatim_kinds_keep_what_is_empty() {
-        let mut object = json!({"data": {"a": null}});
+        let mut object = json!({"data": null, "list": []});
         Generic::new().verbatim().default(&mut object);
-        assert_eq!(object, json!({"data": {"a": null}}));
+        assert_eq!(object, json!({"data": null, "list": []}));
         Generic::new().default(&mut object);
         assert_eq!(object, json!({}));
     }
