@@ -130,7 +130,7 @@ impl SchemaReader {
 
     fn check_default_by_schema(&mut self, node: &SchemaNode, default: &Value) {
         let mut path = Path::below(self.path.field());
-        let mut walk = ObjectWalk::new(&mut path);
+        let mut walk = ObjectWalk::of_default(&mut path);
         let found = validate::validate(node, default, None, &mut walk);
         let found = walk.end(found);
         self.add(found);

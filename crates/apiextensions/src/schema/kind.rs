@@ -34,6 +34,11 @@ impl JsonType {
         found.map(|(_, kind)| *kind)
     }
 
+    /// Returns true for the types of numbers.
+    pub(super) fn is_numeric(self) -> bool {
+        matches!(self, Self::Integer | Self::Number)
+    }
+
     /// Returns the name, as `type` has it.
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -138,8 +138,10 @@ pub(super) struct Checks {
     pub(super) sizes: Sizes,
     /// The pattern that a string has to match. It is compiled when a string is checked.
     pub(super) pattern: Option<Arc<str>>,
-    /// The format of a string.
+    /// The format of a string or a number.
     pub(super) format: Option<Format>,
+    /// The name of a format that values of the type do not have. Only defaults are judged by it.
+    pub(super) unknown_format: Option<Box<str>>,
     /// The schemas of `anyOf`, of which one must hold if there are any.
     pub(super) any_of: Vec<SchemaNode>,
     /// The schemas of `allOf`, which must all hold.

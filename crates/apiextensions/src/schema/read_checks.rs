@@ -42,9 +42,12 @@ impl SchemaReader {
         if !CHECKS.iter().any(|name| present(schema, name).is_some()) {
             return None;
         }
-        let format = schema.get("format").and_then(Value::as_str);
+        let named = schema.get("format").and_then(Value::as_str);
+        let named = named.filter(|name| !name.is_empty());
         let kind = schema.get("type").and_then(Value::as_str);
         let kind = kind.and_then(JsonType::named);
+        let format = named.and_then(|name| Format::named(name, kind));
+        let unknown_format = named.filter(|_| format.is_none());
         let pattern = schema.get("pattern").and_then(Value::as_str);
         Some(Checks {
             required: strings(schema, "required"),
@@ -56,7 +59,8 @@ impl SchemaReader {
             pattern: pattern
                 .filter(|text| !text.is_empty())
                 .and_then(|text| self.pattern(text)),
-            format: format.and_then(|name| Format::named(name, kind)),
+            format,
+            unknown_format: unknown_format.map(Into::into),
             any_of: self.any_of(schema, place),
             all_of: self.all_of(schema, place),
             one_of: self.nested(schema, "oneOf", |_| NestedExceptions::Plain),

@@ -58,9 +58,17 @@ pub(super) fn validate<'v>(
     outcome
 }
 
-fn check_type(node: &SchemaNode, value: &Value, path: &Path, outcome: &mut SchemaErrors) {
-    let format = node.checks.as_ref().and_then(|checks| checks.format);
+/// Follows `typeValidator.Validate`.
+fn check_type<'v>(
+    node: &'v SchemaNode,
+    value: &Value,
+    path: &ObjectWalk<'_, 'v>,
+    outcome: &mut SchemaErrors,
+) {
+    let format = node.checks.as_deref().and_then(|it| path.format_name(it));
     let kinds: &[JsonType] = match (node.int_or_string, &node.kind) {
+        // Kubernetes does not tell the types to the validation of defaults.
+        (true, _) if path.is_default() => &[],
         (true, _) => &[JsonType::Integer, JsonType::String],
         (false, Some(kind)) => std::slice::from_ref(kind),
         (false, None) => &[],
@@ -77,14 +85,20 @@ fn check_type(node: &SchemaNode, value: &Value, path: &Path, outcome: &mut Schem
         outcome.applied += 1;
         return;
     }
-    if let (Some(format), Value::Number(_) | Value::Bool(_) | Value::Object(_)) = (format, value) {
-        return outcome.invalid_type(path, format.name(), go_format(value));
-    }
-    // A list passes for text of a format, since Go's types for such text are lists of bytes.
-    let is_text = kinds == [JsonType::String] && format.is_some();
-    if kinds.is_empty() || is_text && value.is_array() {
-        outcome.applied += 1;
-        return;
+    match (format, value) {
+        (Some(format), Value::Number(_) | Value::Bool(_) | Value::Object(_))
+            if format != go_format(value) =>
+        {
+            return outcome.invalid_type(path, format, go_format(value));
+        }
+        // Go's types for text of a format are texts and lists of bytes, so it looks no further at these.
+        (Some(_), Value::String(_) | Value::Array(_))
+            if !kinds.iter().any(|it| it.is_numeric()) =>
+        {
+            outcome.applied += 1;
+            return;
+        }
+        _ => {}
     }
     let wanted: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     outcome.invalid_type(path, &wanted.join(","), type_name(value));
@@ -234,7 +248,7 @@ fn check_string(
     {
         outcome.invalid(path, &value(), &format!("should match '{pattern}'"));
     }
-    if let Some(format) = checks.format {
+    if let Some(format) = path.text_format(checks) {
         outcome.applied += 1;
         if !format.accepts(text) {
             outcome.invalid_type(path, format.name(), text);

@@ -10,7 +10,8 @@ use ringwatch_cel::pattern::{self, StepBudget};
 use serde_json::Value;
 
 use super::comparisons::{Comparisons, OlderItems};
-use super::node::SchemaNode;
+use super::formats::Format;
+use super::node::{Checks, SchemaNode};
 use super::outcome::SchemaErrors;
 use super::path::Path;
 
@@ -24,6 +25,8 @@ pub(super) struct ObjectWalk<'p, 'v> {
     /// The first match that could not be decided.
     undecided: Option<SchemaErrors>,
     comparisons: Comparisons<'v>,
+    /// True if the value is a default.
+    is_default: bool,
 }
 
 impl<'p, 'v> ObjectWalk<'p, 'v> {
@@ -33,7 +36,29 @@ impl<'p, 'v> ObjectWalk<'p, 'v> {
             work: StepBudget::new(PATTERN_STEPS_MAX),
             undecided: None,
             comparisons: Comparisons::default(),
+            is_default: false,
         }
+    }
+
+    /// Begins a walk along a default of a schema. Kubernetes checks it before formats are left out of the schema that
+    /// it does not know.
+    pub(super) fn of_default(path: &'p mut Path) -> Self {
+        Self {
+            is_default: true,
+            ..Self::new(path)
+        }
+    }
+
+    /// Returns true if the value is a default.
+    pub(super) fn is_default(&self) -> bool {
+        self.is_default
+    }
+
+    /// Returns the name of the format by which the type of a value is judged.
+    pub(super) fn format_name(&self, checks: &'v Checks) -> Option<&'v str> {
+        let unknown = checks.unknown_format.as_deref();
+        let known = checks.format.map(Format::name);
+        known.or_else(|| unknown.filter(|_| self.is_default))
     }
 
     /// Returns true if a value has not changed since the older one.
@@ -53,6 +78,14 @@ impl<'p, 'v> ObjectWalk<'p, 'v> {
         items: &'v [Value],
     ) -> Rc<OlderItems<'v>> {
         self.comparisons.older_items(node, items)
+    }
+
+    /// Returns the format that a text is checked for, which in defaults may be one of another type.
+    pub(super) fn text_format(&self, checks: &Checks) -> Option<Format> {
+        let unknown = checks.unknown_format.as_deref();
+        let unknown = unknown.filter(|_| self.is_default);
+        let of_text = || Format::named(unknown?, None);
+        checks.format.or_else(of_text)
     }
 
     /// Matches a text against a pattern. It is true where that is not known, which [`Self::end`] reports.

@@ -69,6 +69,26 @@ fn what_is_not_structural_is_refused() {
             r#"properties[x].default: Invalid value: "integer":  in body must be of type string: "integer""#,
         ),
         (
+            json!({"type": "boolean", "format": "date", "default": "x"}),
+            r#"properties[x].default: Invalid value: "x":  in body must be of type date: "x""#,
+        ),
+        (
+            json!({"type": "integer", "format": "double", "default": true}),
+            r#"properties[x].default: Invalid value: "":  in body must be of type double: """#,
+        ),
+        (
+            json!({"x-kubernetes-preserve-unknown-fields": true, "format": "bogus", "default": 1}),
+            r#"properties[x].default: Invalid value: "int64":  in body must be of type bogus: "int64""#,
+        ),
+        (
+            json!({"x-kubernetes-preserve-unknown-fields": true, "format": "int64", "default": 1}),
+            r#"properties[x].default: Invalid value: "integer":  in body must be of type : "integer""#,
+        ),
+        (
+            json!({"x-kubernetes-int-or-string": true, "format": "bogus", "default": 1}),
+            r#"properties[x].default: Invalid value: "int64":  in body must be of type bogus: "int64""#,
+        ),
+        (
             json!({"type": "object", "default": {"a": 1}}),
             r#"properties[x].default: Invalid value: {"a":1}: must not have unknown fields"#,
         ),
@@ -142,6 +162,15 @@ fn what_is_not_structural_is_refused() {
 fn a_default_of_the_root_is_a_whole_object() {
     let said = refused(json!({"type": "object", "default": {"kind": "A"}}));
     assert_eq!(said, ["default.apiVersion: Required value"]);
+}
+
+#[test]
+fn a_default_of_an_integer_or_a_text_may_be_anything() {
+    for default in [json!(1.5), json!(true), json!(["x"])] {
+        let x = json!({"x-kubernetes-int-or-string": true, "default": default});
+        let schema = json!({"type": "object", "properties": {"x": x}});
+        assert!(StructuralSchema::read(&schema, false).is_ok(), "{default}");
+    }
 }
 
 #[test]
