@@ -1,19 +1,22 @@
-//! The floor: threads of this program that only write the same bytes over TLS, measured in the same run on the same
+//! The floor: a thread of this program that only writes the same bytes over TLS, measured in the same run on the same
 //! machine, so that the server's own cost can be told from that of sockets and encryption.
 //!
-//! Their sockets are blocking. One thread gives the watchers of each connection each batch of events in one write,
-//! behind the heads of their answers; clients that list get bodies that were recorded from the server, from a thread
-//! for each of them. There is no cache, no store and no runtime, and of HTTP only what clients insist on. What reads
-//! the server reads the floor too, and the processor time is that of the floor's threads alone.
+//! Watches are written to over blocking sockets: the watchers of each connection get each batch of events in one write,
+//! behind the heads of their answers, without a runtime. Requests are read to their end and answered with bodies that
+//! were recorded from the server, behind heads as long as its own, by the server's TLS and runtime: what is left of a
+//! request is the server's own code. There is no cache, no store, no routing and no JSON, and of HTTP only what clients
+//! insist on. What reads the server reads the floor too, and the processor time is that of the floor's thread alone.
 //!
 //! Watches share connections as those of the server do. Lists are answered over HTTP/1.1 whatever the server is asked
-//! by.
+//! by, since they are larger than the windows of HTTP/2.
 //!
 //! ```text
-//! Floor ---- orders ----> thread: Server { listener, watches } ----> a thread for each client that lists
+//! Floor ---- orders ----> thread: Server { listener, watches, runtime } ---- answers ----> a task for each connection
 //!   \---- client() ----> connections
 //! ```
 
+mod answers;
+mod http1;
 mod http2;
 mod server;
 
@@ -35,6 +38,15 @@ use crate::schedule::Schedule;
 use crate::target::{Credentials, LoadTarget};
 use crate::time::Instant;
 use server::Server;
+
+/// No client is waited for longer: until it connects, asks, or takes what is written.
+const CLIENT_MAX: Duration = Duration::from_secs(60);
+/// The number of bytes that are read at once: as many as a record of TLS has.
+const READ_BYTES: usize = 16 << 10;
+/// The body of a request is at most this long. None of this program's is.
+const REQUEST_BODY_BYTES_MAX: usize = 2 << 20;
+/// The head of an answer is filled up to at most this length.
+const ANSWER_HEAD_BYTES_MAX: usize = 8 << 10;
 
 /// A floor that listens on loopback. Dropping it ends its thread and closes its connections.
 #[derive(Debug)]
@@ -62,6 +74,15 @@ impl Protocol {
     }
 }
 
+/// The answers of a server to requests, as the floor gives them.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedAnswers {
+    /// The bodies, of which each connection gets one after the other, and then the first again.
+    pub(crate) bodies: Vec<Bytes>,
+    /// The number of bytes that an answer takes besides its body.
+    pub(crate) head_bytes: usize,
+}
+
 /// Work for the floor's thread, and where it says how it went.
 struct Order {
     work: FloorWork,
@@ -74,10 +95,10 @@ enum FloorWork {
     Watches(usize),
     /// Write to all watches.
     Deliver(Vec<Batch>),
-    /// Take so many connections and answer their requests with these bodies in turn, until they are closed.
+    /// Take so many connections and answer their requests, until they are closed.
     Answer {
         connections: usize,
-        bodies: Vec<Bytes>,
+        recorded: RecordedAnswers,
     },
 }
 
@@ -187,19 +208,19 @@ impl Floor {
             .await
     }
 
-    /// Takes so many connections and answers the requests of each with these bodies in turn, until it is closed.
-    /// Returns the processor time of the answers.
+    /// Takes so many connections and answers their requests with what was recorded, until all are closed. Returns the
+    /// processor time of reading the requests and answering them.
     ///
     /// # Errors
-    /// [`LoadError::System`]: a connection broke, or asked nothing for a minute.
+    /// [`LoadError::System`]: a connection broke or did not come, or nobody asked for a minute.
     pub(crate) async fn answer(
         &self,
         connections: usize,
-        bodies: Vec<Bytes>,
+        recorded: RecordedAnswers,
     ) -> Result<Duration, LoadError> {
         let work = FloorWork::Answer {
             connections,
-            bodies,
+            recorded,
         };
         self.order(work).await
     }
@@ -227,8 +248,8 @@ fn carry_out(server: &mut Server, work: FloorWork) -> io::Result<Duration> {
         FloorWork::Deliver(batches) => server.deliver(&batches)?,
         FloorWork::Answer {
             connections,
-            bodies,
-        } => return server.answer(connections, &bodies),
+            recorded,
+        } => return server.answer(connections, &recorded),
     }
     Ok(thread_cpu().saturating_sub(before))
 }

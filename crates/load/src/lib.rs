@@ -6,7 +6,7 @@
 //!        -> scenario --- fleet ----> watchers, on threads of their own
 //!              |     \-- writers --> writes, at their due times
 //!              |      \- measure --> histograms; processor time of server and client
-//!              |       \ floor ----> the same bytes again, from threads that do nothing else
+//!              |       \ floor ----> the same bytes again, from a thread that does nothing else
 //!              v
 //!           outcome -> table, JSON, report page; saved ones side by side
 //! ```

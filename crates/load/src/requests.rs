@@ -1,5 +1,6 @@
 //! Requests whose answers are measured one by one: on a schedule, or one after the other.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use futures::future::try_join_all;
 use super::client::{Client, ClientRequest, Connection};
 use super::context::Context;
 use super::error::LoadError;
+use super::floor::RecordedAnswers;
 use super::measure::{Gauges, Observation, Recorder};
 use super::schedule::Schedule;
 use super::time::{Instant, nanos, now};
@@ -38,6 +40,21 @@ pub(crate) struct Answers {
     pub(crate) asked: u64,
     /// The first wrong answers, a line each; the request counts as not received.
     pub(crate) faults: Vec<String>,
+    /// The bodies of the answers to a request, if one was answered right, and how long the heads were.
+    pub(crate) recorded: Option<RecordedAnswers>,
+}
+
+impl Pace {
+    /// Returns the same pace, beginning now.
+    pub(crate) fn again(self) -> Self {
+        match self {
+            Self::Due { schedule, count } => Self::Due {
+                schedule: schedule.again(),
+                count,
+            },
+            Self::For(duration) => Self::For(duration),
+        }
+    }
 }
 
 /// The most wrong answers of a client that are shown in full.
@@ -85,18 +102,33 @@ impl Clients {
             check,
             recorder: &self.recorder,
             sent: &gauges.sent,
+            last: RefCell::default(),
         };
+        let before = received_bytes(&self.connections);
         let connections = self.connections.iter_mut().zip(0..);
-        let asking = connections.map(|(connection, client)| asking.run(connection, client));
-        let asking = try_join_all(asking);
-        let (done, seen) = context.observe(what, expected, gauges, asking).await;
+        let running = connections.map(|(connection, client)| asking.run(connection, client));
+        let running = try_join_all(running);
+        let (done, seen) = context.observe(what, expected, gauges, running).await;
         let done = done?;
+        let bodies = asking.last.into_inner();
+        let received = received_bytes(&self.connections) - before;
+        let answers = seen.received * bodies.len() as u64;
+        let heads = received.saturating_sub(seen.bytes);
+        let recorded = heads.checked_div(answers).map(|head| RecordedAnswers {
+            bodies,
+            head_bytes: head as usize,
+        });
         Ok(Answers {
             seen,
             asked: done.iter().map(|(asked, _)| asked).sum(),
             faults: done.into_iter().flat_map(|(_, faults)| faults).collect(),
+            recorded,
         })
     }
+}
+
+fn received_bytes(connections: &[Connection]) -> u64 {
+    connections.iter().map(Connection::received_bytes).sum()
 }
 
 /// The requests that are made in a run, by all clients.
@@ -108,6 +140,8 @@ struct Asking<'a, M, C> {
     check: C,
     recorder: &'a Recorder,
     sent: &'a AtomicUsize,
+    /// The bodies of the last answers that were right.
+    last: RefCell<Vec<Bytes>>,
 }
 
 impl<M, C> Asking<'_, M, C>
@@ -170,6 +204,7 @@ where
             request = match (self.check)(number, &bodies) {
                 Ok(None) => {
                     self.recorder.record(Some(nanos(took)), bytes);
+                    self.last.replace(bodies);
                     return Ok(Ok(()));
                 }
                 Ok(Some(next)) => next,

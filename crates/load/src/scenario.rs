@@ -14,6 +14,7 @@ mod parameters;
 mod phases;
 mod receivers;
 pub(crate) mod renew;
+mod request_floor;
 pub(crate) mod restart;
 pub(crate) mod resume;
 pub(crate) mod selective;

@@ -33,6 +33,11 @@ impl Schedule {
         }
     }
 
+    /// Returns the same schedule, beginning now.
+    pub(crate) fn again(self) -> Self {
+        Self::bursts(self.at_once, self.interval)
+    }
+
     /// Returns how many writes a rate per second makes in a time, rounded up.
     pub(crate) fn writes(rate: f64, duration: Duration) -> u64 {
         (duration.as_secs_f64() * rate).ceil() as u64

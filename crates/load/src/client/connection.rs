@@ -1,5 +1,8 @@
 //! A connection for requests: one at a time over HTTP/1.1, many at once over HTTP/2.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bytes::Bytes;
 use http::header::{self, ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http_body_util::{BodyExt, Full};
@@ -10,7 +13,7 @@ use ringwatch_tls::target::USER_AGENT;
 
 use super::request::{ClientRequest, Response};
 use super::status::StatusFailure;
-use super::stream::ByteStream;
+use super::stream::{ByteStream, CountedStream};
 use super::{Client, ClientError, HttpVersion, within_bound};
 
 /// A stream may be sent this much ahead, as client-go allows.
@@ -24,6 +27,8 @@ const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
 pub(crate) struct Connection {
     client: Client,
     sender: Sender,
+    /// The number of bytes that have come so far, without those of TLS.
+    received: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -59,7 +64,11 @@ impl Connection {
     /// Begins to speak HTTP. What drives the connection is a task that ends with it; how it ended
     /// shows in the next request.
     pub(super) async fn over(client: &Client, stream: ByteStream) -> Result<Self, ClientError> {
-        let io = TokioIo::new(stream);
+        let received = Arc::new(AtomicU64::new(0));
+        let io = TokioIo::new(CountedStream {
+            stream,
+            received: Arc::clone(&received),
+        });
         let sender = match client.http {
             HttpVersion::One => {
                 let (sender, connection) = http1::handshake(io).await.map_err(broken)?;
@@ -80,6 +89,7 @@ impl Connection {
         Ok(Self {
             client: client.clone(),
             sender,
+            received,
         })
     }
 
@@ -92,7 +102,14 @@ impl Connection {
         Some(Self {
             client: self.client.clone(),
             sender: Sender::Http2(sender.clone()),
+            received: Arc::clone(&self.received),
         })
+    }
+
+    /// Returns the number of bytes that have come over the connection so far: heads, frames and bodies, without TLS.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        // Relaxed: the number orders nothing else.
+        self.received.load(Ordering::Relaxed)
     }
 
     /// Asks and waits for the whole answer, whatever its status.

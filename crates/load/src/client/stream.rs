@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
@@ -133,5 +134,45 @@ impl AsyncWrite for ByteStream {
             Self::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(context),
             Self::Made(stream) => Pin::new(stream.as_mut()).poll_shutdown(context),
         }
+    }
+}
+
+/// A stream whose received bytes are counted, without those of TLS.
+#[derive(Debug)]
+pub(super) struct CountedStream {
+    pub(super) stream: ByteStream,
+    pub(super) received: Arc<AtomicU64>,
+}
+
+impl AsyncRead for CountedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let bytes = buffer.filled().len() - before;
+        // Relaxed: the number orders nothing else.
+        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+        read
+    }
+}
+
+impl AsyncWrite for CountedStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -1,4 +1,4 @@
-//! The floor's side of its connections: blocking, one after the other.
+//! The floor's side of its connections: those of watches are blocking, one after the other.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,20 +6,15 @@ use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use bytes::Bytes;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use socket2::SockRef;
+use tokio::runtime::{Builder, Runtime};
+use tokio_rustls::TlsAcceptor;
 
-use super::{Batch, Bodies, Protocol, http2};
-use crate::measure::thread_cpu;
+use super::answers::{AskingConnection, WrittenAnswers, answer_all};
+use super::{Batch, Bodies, CLIENT_MAX, Protocol, READ_BYTES, RecordedAnswers, http1, http2};
 use crate::time::now;
 
-/// No client is waited for longer: until it connects, asks, or takes what is written.
-const CLIENT_MAX: Duration = Duration::from_secs(60);
-/// The head of a request is at most this long.
-const HEAD_BYTES_MAX: usize = 16 << 10;
-/// The number of bytes of a request that are read at once.
-const READ_BYTES: usize = 1 << 10;
 /// The head of the answer to every watch. Clients know the encoding, since they asked for it.
 const WATCH_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
@@ -29,6 +24,8 @@ type Connection = StreamOwned<ServerConnection, TcpStream>;
 pub(super) struct Server {
     listener: TcpListener,
     tls: Arc<ServerConfig>,
+    /// Runs the connections of requests on the floor's thread.
+    runtime: Runtime,
     protocol: Protocol,
     watches: Vec<FloorWatches>,
 }
@@ -51,6 +48,7 @@ impl Server {
         Ok(Self {
             listener,
             tls: Arc::new(tls),
+            runtime: Builder::new_current_thread().enable_all().build()?,
             protocol,
             watches: Vec::new(),
         })
@@ -80,10 +78,8 @@ impl Server {
         let mut connection = self.shake_hands(tcp)?;
         let streams = match self.protocol {
             Protocol::Http1 => {
-                if !read_request(&mut connection)? {
-                    return Err(ErrorKind::UnexpectedEof.into());
-                }
-                write(&mut connection, &[WATCH_HEAD])?;
+                read_request(&mut connection)?;
+                write(&mut connection, WATCH_HEAD)?;
                 Vec::new()
             }
             Protocol::Http2 { streams } => http2::take_streams(&mut connection, streams)?,
@@ -105,13 +101,13 @@ impl Server {
             } in &mut self.watches
             {
                 match &batch.bodies {
-                    Bodies::Chunks(chunks) => write(connection, &[chunks])?,
+                    Bodies::Chunks(chunks) => write(connection, chunks)?,
                     Bodies::Frames(frames) => {
                         copies.clear();
                         for stream in streams {
                             frames.copy_for(*stream, &mut copies);
                         }
-                        write(connection, &[&copies])?;
+                        write(connection, &copies)?;
                     }
                 }
             }
@@ -119,15 +115,25 @@ impl Server {
         Ok(())
     }
 
-    /// Takes so many connections, then answers the requests of each on a thread of its own. Returns the processor time
-    /// of these threads when all connections are closed.
-    pub(super) fn answer(&self, connections: usize, bodies: &[Bytes]) -> io::Result<Duration> {
-        let connections = (0..connections).map(|_| self.shake_hands(self.accept_tcp()?));
-        let connections: Vec<_> = connections.collect::<io::Result<_>>()?;
-        thread::scope(|scope| {
-            let answering = |connection| scope.spawn(move || answer_all(connection, bodies));
-            let threads: Vec<_> = connections.into_iter().map(answering).collect();
-            threads.into_iter().map(joined).sum()
+    /// Takes so many connections, then answers their requests. Returns the processor time of that when all are closed.
+    pub(super) fn answer(
+        &self,
+        connections: usize,
+        recorded: &RecordedAnswers,
+    ) -> io::Result<Duration> {
+        let answers = WrittenAnswers::new(self.protocol, recorded);
+        let connections = (0..connections).map(|_| self.accept_asking());
+        let connections = connections.collect::<io::Result<_>>()?;
+        self.runtime.block_on(answer_all(connections, answers))
+    }
+
+    fn accept_asking(&self) -> io::Result<AskingConnection> {
+        let tcp = self.accept_tcp()?;
+        tcp.set_nonblocking(true)?;
+        self.runtime.block_on(async {
+            let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
+            let accepting = acceptor.accept(tokio::net::TcpStream::from_std(tcp)?);
+            tokio::time::timeout(CLIENT_MAX, accepting).await?
         })
     }
 
@@ -154,45 +160,20 @@ fn joined<T>(thread: ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
     joined.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
 }
 
-/// Answers requests with the bodies in turn until the connection is closed. Returns the processor time of it.
-fn answer_all(mut connection: Connection, bodies: &[Bytes]) -> io::Result<Duration> {
-    let before = thread_cpu();
-    let mut bodies = bodies.iter().cycle();
-    while read_request(&mut connection)? {
-        let body = bodies.next().map_or(&[][..], |body| body);
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
-        write(&mut connection, &[head.as_bytes(), body])?;
-    }
-    Ok(thread_cpu().saturating_sub(before))
-}
-
-/// Reads the head of a request without a body. Returns false if the client has closed the connection instead.
-fn read_request(connection: &mut Connection) -> io::Result<bool> {
-    let (mut request, mut some) = (Vec::new(), [0; READ_BYTES]);
-    while !request.ends_with(b"\r\n\r\n") {
-        let bytes = match connection.read(&mut some) {
-            // Not every client says that it closes.
-            Err(error) if is_closed(&error) => 0,
-            read => read?,
-        };
-        match bytes {
-            0 if request.is_empty() => return Ok(false),
+/// Reads a request to its end.
+fn read_request(connection: &mut Connection) -> io::Result<()> {
+    let mut request = http1::Request::default();
+    let mut some = vec![0; READ_BYTES];
+    loop {
+        match connection.read(&mut some)? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
-            _ if request.len() > HEAD_BYTES_MAX => return Err(ErrorKind::InvalidData.into()),
-            _ => request.extend_from_slice(&some[..bytes]),
+            bytes if request.take(&some[..bytes])? => return Ok(()),
+            _ => {}
         }
     }
-    Ok(true)
 }
 
-fn is_closed(error: &io::Error) -> bool {
-    use ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
-    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
-}
-
-fn write(connection: &mut Connection, parts: &[&[u8]]) -> io::Result<()> {
-    for part in parts {
-        connection.write_all(part)?;
-    }
+fn write(connection: &mut Connection, bytes: &[u8]) -> io::Result<()> {
+    connection.write_all(bytes)?;
     connection.flush()
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tokio::try_join;
 
 use super::*;
-use crate::client::{ClientRequest, Encoding, EventKind};
+use crate::client::{ClientRequest, Encoding, EventKind, RequestContent};
 
 /// Returns an event of the write with this number.
 fn event(encoding: Encoding, number: u32) -> OwnedEvent {
@@ -103,19 +103,86 @@ fn events_that_are_due_at_once_are_one_batch() {
     assert_eq!(pairs, [alone[0] + alone[1], alone[2] + alone[3]]);
 }
 
-#[tokio::test]
-async fn requests_are_answered_with_the_bodies_in_turn() {
-    let floor = Floor::start(Protocol::Http1).expect("a floor");
-    let bodies = ["one", "two"].map(Bytes::from);
+/// Has a connection ask a floor, which answers this. Returns the bytes that came and the processor time.
+async fn ask(
+    protocol: Protocol,
+    recorded: RecordedAnswers,
+    requests: Vec<ClientRequest>,
+) -> (u64, Duration) {
+    let floor = Floor::start(protocol).expect("a floor");
+    let bodies = recorded.bodies.clone();
     let asking = async {
         let mut connection = floor.client().connect().await?;
-        for wanted in ["one", "two", "one"] {
-            let answer = connection.request(ClientRequest::get("/")).await?;
+        for (request, wanted) in requests.into_iter().zip(bodies.iter().cycle()) {
+            let answer = connection.request(request).await?;
             assert_eq!(answer.success()?, wanted);
         }
-        Ok(())
+        Ok(connection.received_bytes())
     };
-    let answering = floor.answer(1, bodies.to_vec());
-    let ((), spent) = try_join!(asking, answering).expect("answers");
-    assert!(spent > Duration::ZERO);
+    let answering = floor.answer(1, recorded);
+    try_join!(asking, answering).expect("answers")
+}
+
+const ONE_AND_TWO: [Protocol; 2] = [Protocol::Http1, Protocol::Http2 { streams: 1 }];
+
+#[tokio::test]
+async fn requests_are_answered_with_the_bodies_in_turn() {
+    for protocol in ONE_AND_TWO {
+        let recorded = RecordedAnswers {
+            bodies: ["one", "two", ""].map(Bytes::from).to_vec(),
+            head_bytes: 0,
+        };
+        let requests = vec![ClientRequest::get("/"); 4];
+        let (_, spent) = ask(protocol, recorded, requests).await;
+        assert!(spent > Duration::ZERO);
+    }
+}
+
+/// Answers take as many bytes as those of the server did, and requests of every length are read to their end.
+#[tokio::test]
+async fn answers_have_the_bytes_that_are_asked_for() {
+    const HEAD_BYTES: usize = 211;
+    for protocol in ONE_AND_TWO {
+        for body_bytes in [0, 1_000, 100_000] {
+            let came = async |count: usize| {
+                let recorded = RecordedAnswers {
+                    bodies: vec![vec![b'a'; body_bytes].into()],
+                    head_bytes: HEAD_BYTES,
+                };
+                let request = |number| {
+                    // The largest is more than the windows of HTTP/2 are by themselves.
+                    let bytes = vec![b'q'; [1, 70_000, 1_500_000][number % 3]].into();
+                    let media_type = Encoding::Json.media_type();
+                    ClientRequest::put("/one", RequestContent { media_type, bytes })
+                };
+                let requests = (0..count).map(request).collect();
+                ask(protocol, recorded, requests).await.0
+            };
+            // What comes once for a connection is in both.
+            let more = came(5).await - came(2).await;
+            assert_eq!(more, 3 * (HEAD_BYTES + body_bytes) as u64, "{protocol:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_too_long_is_an_error() {
+    let floor = Floor::start(Protocol::Http1).expect("a floor");
+    let asking = async {
+        let content = RequestContent {
+            media_type: Encoding::Json.media_type(),
+            bytes: vec![b' '; REQUEST_BODY_BYTES_MAX + 1].into(),
+        };
+        let mut connection = floor.client().connect().await?;
+        let request = ClientRequest::put("/", content);
+        assert!(connection.request(request).await.is_err());
+        Ok::<(), LoadError>(())
+    };
+    let recorded = RecordedAnswers {
+        bodies: vec![Bytes::from_static(b"one")],
+        head_bytes: 0,
+    };
+    let (asked, answered) = tokio::join!(asking, floor.answer(1, recorded));
+    asked.expect("a connection");
+    assert!(answered.is_err());
 }

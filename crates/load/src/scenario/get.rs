@@ -7,7 +7,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::delivery::Delivery;
-use super::parameters::WriteFlags;
+use super::parameters::{FloorFlags, WriteFlags};
+use super::request_floor::{RequestFloor, RequestPhase};
 use crate::client::ClientRequest;
 use crate::context::Context;
 use crate::error::LoadError;
@@ -32,6 +33,10 @@ pub(crate) struct GetFlags {
     #[command(flatten)]
     #[serde(flatten)]
     writes: WriteFlags,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    floor: FloorFlags,
 }
 
 /// The kinds of reads that are measured: the name in figures, and the query.
@@ -40,22 +45,26 @@ const KINDS: [(&str, &str); 2] = [("rv=0", "?resourceVersion=0"), ("consistent",
 pub(crate) async fn run(context: &Context, flags: &GetFlags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare(context, &flags.writes).await?;
     let mut clients = Clients::connect(&context.client, flags.clients).await?;
+    let floor = RequestFloor::start(context, flags.floor, flags.clients)?;
     let length = context.length;
     let phase = length.duration / KINDS.len() as u32;
     if !length.warm_up.is_zero() {
+        let phase = length.warm_up / 2;
         one_run(
             &delivery,
             &mut clients,
-            flags,
+            &floor,
+            flags.rate,
             "warming up",
-            length.warm_up / 2,
+            phase,
         )
         .await?;
     }
     delivery.idle(phase).await;
     let mut runs = Vec::new();
     for what in length.names() {
-        runs.push(one_run(&delivery, &mut clients, flags, &what, phase).await?);
+        let run = one_run(&delivery, &mut clients, &floor, flags.rate, &what, phase);
+        runs.push(run.await?);
     }
     Ok(runs)
 }
@@ -63,7 +72,8 @@ pub(crate) async fn run(context: &Context, flags: &GetFlags) -> Result<Vec<Run>,
 async fn one_run(
     delivery: &Delivery<'_>,
     clients: &mut Clients,
-    flags: &GetFlags,
+    floor: &RequestFloor<'_>,
+    rate: f64,
     what: &str,
     phase: Duration,
 ) -> Result<Run, LoadError> {
@@ -88,12 +98,17 @@ async fn one_run(
             }
         };
         let pace = Pace::Due {
-            schedule: Schedule::steady(flags.rate),
-            count: Schedule::writes(flags.rate, phase),
+            schedule: Schedule::steady(rate),
+            count: Schedule::writes(rate, phase),
         };
         let context = delivery.context;
         let answers = clients.ask(context, what, pace, make, check).await?;
-        phases.add(&format!("get {kind}"), answers, 0, ("get", 1.0));
+        let phase = RequestPhase {
+            what,
+            name: &format!("get {kind}"),
+            of: "get",
+        };
+        floor.add(&mut phases, phase, answers, pace, make).await?;
     }
     Ok(phases.finish(delivery.context))
 }

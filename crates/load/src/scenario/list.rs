@@ -144,7 +144,6 @@ impl Listing<'_> {
                     page: flags.page,
                     form,
                     encoding,
-                    last: RefCell::default(),
                 };
                 // The last writes may be made when the lists have ended, and the server's time for them is no longer
                 // seen.
@@ -163,10 +162,10 @@ impl Listing<'_> {
                     Encoding::Json => format!("list {} JSON", form.name()),
                     Encoding::Protobuf => format!("list {} protobuf", form.name()),
                 };
+                let recorded = answers.recorded.clone();
                 phases.add(&name, answers, writes, each);
                 // Without a whole list there is nothing to answer, and the run fails.
-                let pages = lists.last.take();
-                if let Some(floor) = self.floor.as_ref().filter(|_| !pages.is_empty()) {
+                if let Some((floor, pages)) = self.floor.as_ref().zip(recorded) {
                     let what = format!("floor, {what}");
                     let asking = async {
                         let clients = Clients::connect(floor.client(), flags.clients).await;
@@ -193,8 +192,6 @@ struct Lists {
     page: u32,
     form: ListForm,
     encoding: Encoding,
-    /// The pages of the last list that was whole.
-    last: RefCell<Vec<Bytes>>,
 }
 
 impl Lists {
@@ -207,13 +204,7 @@ impl Lists {
         phase: Duration,
     ) -> Result<Answers, LoadError> {
         let make = |_| self.first();
-        let check = |_, pages: &[Bytes]| {
-            let next = self.check(pages)?;
-            if next.is_none() {
-                self.last.replace(pages.to_vec());
-            }
-            Ok(next)
-        };
+        let check = |_, pages: &[Bytes]| self.check(pages);
         clients
             .ask(context, what, Pace::For(phase), make, check)
             .await
@@ -298,7 +289,6 @@ mod tests {
             page: 2,
             form: ListForm::Paged,
             encoding: Encoding::Json,
-            last: RefCell::default(),
         };
         let page = br#"{"metadata":{"resourceVersion":"5","continue":"on"},"items":[]}"#;
         let pages = |count| vec![Bytes::from_static(page); count];

@@ -33,9 +33,9 @@ pub(crate) struct SteadyFlags {
 /// The flag of the floor.
 #[derive(Args, Clone, Copy, Debug, Serialize)]
 pub(crate) struct FloorFlags {
-    /// Follow each run with the same one against a floor that this program starts: threads that only write the same
-    /// bytes over TLS, to watches that share connections as the server's do. Their processor time and latency stand
-    /// beside the server's, with the ratio. Lists are answered over HTTP/1.1.
+    /// Follow each run with the same one against a floor that this program starts: a bare TLS server that only writes
+    /// the same bytes, to watches that share connections as the server's do, or as the answer to each request. Its
+    /// processor time and latency stand beside the server's, with the ratio. Lists are answered over HTTP/1.1.
     #[arg(long)]
     pub(super) floor: bool,
 }

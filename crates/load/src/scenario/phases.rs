@@ -52,6 +52,7 @@ impl Phases {
             seen,
             asked,
             faults,
+            recorded: _,
         } = answers;
         let run = &mut self.run;
         let (of, count) = each;
@@ -87,6 +88,7 @@ impl Phases {
             seen,
             asked,
             faults,
+            recorded: _,
         } = answers;
         let run = &mut self.run;
         for percentile in [50.0, 99.0] {

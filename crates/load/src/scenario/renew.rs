@@ -12,7 +12,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::delivery::Delivery;
-use super::parameters::{SizeFlags, WriteFlags};
+use super::parameters::{FloorFlags, SizeFlags, WriteFlags};
+use super::request_floor::{RequestFloor, RequestPhase};
 use crate::client::{ClientError, ClientRequest, Encoding, RequestContent};
 use crate::context::Context;
 use crate::error::LoadError;
@@ -26,6 +27,10 @@ pub(crate) struct RenewFlags {
     #[arg(long, value_name = "N", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     writers: u32,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    floor: FloorFlags,
 }
 
 /// A time has so many microseconds at least, so that all are equally long in protobuf as well.
@@ -44,6 +49,7 @@ pub(crate) async fn run(context: &Context, flags: &RenewFlags) -> Result<Vec<Run
     };
     let mut delivery = Delivery::prepare(context, &nothing).await?;
     let mut clients = Clients::connect(&context.client, flags.writers).await?;
+    let floor = RequestFloor::start(context, flags.floor, flags.writers)?;
     let leases = Leases::create(context, flags.writers).await?;
     let length = context.length;
     if !length.warm_up.is_zero() {
@@ -59,7 +65,13 @@ pub(crate) async fn run(context: &Context, flags: &RenewFlags) -> Result<Vec<Run
         let answers = leases.renew(context, &mut clients, &what, pace).await?;
         let (asked, seconds) = (answers.asked as f64, answers.seen.elapsed.as_secs_f64());
         let mut phases = delivery.phases();
-        phases.add("renew", answers, 0, ("renewal", 1.0));
+        let phase = RequestPhase {
+            what: &what,
+            name: "renew",
+            of: "renewal",
+        };
+        let make = |number| leases.renewal(number);
+        floor.add(&mut phases, phase, answers, pace, make).await?;
         let mut run = phases.finish(context);
         run.higher(
             "renewals",
@@ -112,37 +124,44 @@ impl Leases {
         what: &str,
         pace: Pace,
     ) -> Result<Answers, LoadError> {
-        let place = |number: u64| number as usize % self.newest.borrow().len();
-        let make = |number| {
-            let place = place(number);
-            let (body, time) = &mut self.newest.borrow_mut()[place];
-            let next = (*time + 1) % TIMES;
-            // A body without the time is sent as it is, and its answer is refused below.
-            overwrite(body, &self.time(*time), &self.time(next));
-            *time = next;
-            let content = RequestContent {
-                media_type: self.encoding.media_type(),
-                bytes: Bytes::copy_from_slice(body),
-            };
-            let path = format!("{}/{}", self.collection, name(place as u32));
-            ClientRequest::put(path, content).accepting(self.encoding)
-        };
-        let check = |number, bodies: &[Bytes]| {
-            let place = place(number);
-            let (newest, time) = &mut self.newest.borrow_mut()[place];
-            let answered = bodies.last().map(|body| body.to_vec()).unwrap_or_default();
-            let renewed = position(&answered, &self.time(*time)).is_some();
-            *newest = answered;
-            if renewed {
-                Ok(None)
-            } else {
-                Err(format!(
-                    "the answer of {} lacks its new time",
-                    name(place as u32)
-                ))
-            }
-        };
+        let make = |number| self.renewal(number);
+        let check = |number, bodies: &[Bytes]| self.take_answer(number, bodies);
         clients.ask(context, what, pace, make, check).await
+    }
+
+    /// Returns the place of the Lease of a request.
+    fn place(&self, request: u64) -> usize {
+        request as usize % self.newest.borrow().len()
+    }
+
+    /// Returns the request of this number, which gives its Lease the next time.
+    fn renewal(&self, request: u64) -> ClientRequest {
+        let place = self.place(request);
+        let (body, time) = &mut self.newest.borrow_mut()[place];
+        let next = (*time + 1) % TIMES;
+        // A body without the time is sent as it is, and its answer is refused below.
+        overwrite(body, &self.time(*time), &self.time(next));
+        *time = next;
+        let content = RequestContent {
+            media_type: self.encoding.media_type(),
+            bytes: Bytes::copy_from_slice(body),
+        };
+        let path = format!("{}/{}", self.collection, name(place as u32));
+        ClientRequest::put(path, content).accepting(self.encoding)
+    }
+
+    /// Makes the answer to a request the newest body of its Lease, which must have the time of the request.
+    fn take_answer(&self, request: u64, bodies: &[Bytes]) -> Result<Option<ClientRequest>, String> {
+        let place = self.place(request);
+        let (newest, time) = &mut self.newest.borrow_mut()[place];
+        let answered = bodies.last().map(|body| body.to_vec()).unwrap_or_default();
+        let renewed = position(&answered, &self.time(*time)).is_some();
+        *newest = answered;
+        if renewed {
+            return Ok(None);
+        }
+        let name = name(place as u32);
+        Err(format!("the answer of {name} lacks its new time"))
     }
 
     /// Returns a time as it is in the body of a Lease. All are equally long.

@@ -8,8 +8,9 @@ use clap::Args;
 use serde::Serialize;
 
 use super::delivery::Delivery;
-use super::parameters::WriteFlags;
+use super::parameters::{FloorFlags, WriteFlags};
 use super::receivers::all_received;
+use super::request_floor::{RequestFloor, RequestPhase};
 use crate::client::ClientRequest;
 use crate::context::Context;
 use crate::error::LoadError;
@@ -30,6 +31,10 @@ pub(crate) struct WriteScenarioFlags {
     #[command(flatten)]
     #[serde(flatten)]
     writes: WriteFlags,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    floor: FloorFlags,
 }
 
 /// The phases of a run: one kind of write after the other.
@@ -52,12 +57,17 @@ pub(crate) async fn run(
 ) -> Result<Vec<Run>, LoadError> {
     let kind = ObjectKind::ConfigMaps;
     let mut delivery = Delivery::prepare_objects(context, kind, &flags.writes, 1).await?;
-    let mut clients = Clients::connect(&context.client, flags.writes.writers).await?;
+    let writers = flags.writes.writers;
+    let mut asking = AskingWriters {
+        clients: Clients::connect(&context.client, writers).await?,
+        floor: RequestFloor::start(context, flags.floor, writers)?,
+        rate: flags.rate,
+    };
     let length = context.length;
     let phase = length.duration / VERBS.len() as u32;
     if !length.warm_up.is_zero() {
         let phase = length.warm_up / VERBS.len() as u32;
-        one_run(&mut delivery, &mut clients, flags, WARMING_UP, phase).await?;
+        one_run(&mut delivery, &mut asking, WARMING_UP, phase).await?;
     }
     delivery.idle(phase).await;
     let mut runs = Vec::new();
@@ -66,9 +76,17 @@ pub(crate) async fn run(
             name: &what,
             number,
         };
-        runs.push(one_run(&mut delivery, &mut clients, flags, numbered, phase).await?);
+        runs.push(one_run(&mut delivery, &mut asking, numbered, phase).await?);
     }
     Ok(runs)
+}
+
+/// The connections that write to the server, and the floor that is written to beside it.
+struct AskingWriters<'a> {
+    clients: Clients,
+    floor: RequestFloor<'a>,
+    /// Writes per second.
+    rate: f64,
 }
 
 /// A run among those of one scenario.
@@ -87,13 +105,13 @@ const WARMING_UP: NumberedRun<'static> = NumberedRun {
 
 async fn one_run(
     delivery: &mut Delivery<'_>,
-    clients: &mut Clients,
-    flags: &WriteScenarioFlags,
+    asking: &mut AskingWriters<'_>,
     numbered: NumberedRun<'_>,
     phase: Duration,
 ) -> Result<Run, LoadError> {
     let NumberedRun { name: what, number } = numbered;
-    let count = Schedule::writes(flags.rate, phase).max(1) as u32;
+    let rate = asking.rate;
+    let count = Schedule::writes(rate, phase).max(1) as u32;
     // The object that is there already is the first; those of this scenario come behind it.
     let first = 1;
     delivery.begin_anew().await?;
@@ -104,7 +122,7 @@ async fn one_run(
     Fleet::gauges(&[Arc::clone(&watcher)]).clear();
     let mut phases = delivery.phases();
     for (verb, verb_name) in VERBS {
-        let schedule = Schedule::steady(flags.rate);
+        let schedule = Schedule::steady(rate);
         let pace = Pace::Due {
             schedule,
             count: u64::from(count),
@@ -125,10 +143,15 @@ async fn one_run(
         };
         // That it took place is the watcher's to see.
         let check = |_, _: &[Bytes]| Ok(None);
-        let answers = clients
-            .ask(delivery.context, what, pace, make, check)
-            .await?;
-        phases.add(verb_name, answers, 0, (verb_name, 1.0));
+        let (context, clients) = (delivery.context, &mut asking.clients);
+        let answers = clients.ask(context, what, pace, make, check).await?;
+        let phase = RequestPhase {
+            what,
+            name: verb_name,
+            of: verb_name,
+        };
+        let floor = &asking.floor;
+        floor.add(&mut phases, phase, answers, pace, make).await?;
     }
     let mut run = phases.finish(delivery.context);
     let writes = u64::from(count) * VERBS.len() as u64;

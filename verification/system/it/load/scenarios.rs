@@ -257,7 +257,31 @@ async fn the_floor_gets_everything_across_too() {
             assert!(median(&outcome, &figure) > 0.0);
         }
     }
+    requests_beside_floor(&target).await;
     assert_eq!(left_behind(&client).await, Vec::<String>::new());
+}
+
+/// The floor answers requests of every kind, by either version of HTTP.
+async fn requests_beside_floor(target: &[&str]) {
+    let scenarios = [
+        (
+            &["get", "--rate=50"][..],
+            &["get rv=0", "get consistent"][..],
+        ),
+        (&["write", "--rate=50"], &["create", "update", "delete"]),
+        (&["renew", "--writers=3"], &["renew"]),
+    ];
+    for form in ONE_AND_TWO {
+        for (scenario, names) in scenarios {
+            let flags = [&SMALL[..], scenario, form, &["--floor"]].concat();
+            let outcome = Loaded::by(target, &flags).await.passed();
+            for name in names {
+                assert!(median(&outcome, &format!("{name} floor CPU")) > 0.0);
+                let ratio = format!("{name} server CPU over floor");
+                assert!(outcome["summary"][&ratio].is_object(), "{outcome}");
+            }
+        }
+    }
 }
 
 /// Whoever looks at the server sees who loads it, by either version of HTTP.
