@@ -48,6 +48,7 @@ fn main() -> ExitCode {
     let counts = PATHS.iter().map(|path| Counted {
         name: path.name,
         instructions: callgrind::count(path.name) / path.times,
+        allocated: None,
     });
     match (std::env::var_os(OPTIMISED).is_some(), given("--renew")) {
         (true, true) => renew(PACKAGE, counts),

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The function inside of which is counted, whose name is mangled.
-const COUNTED: &str = "*collect_instructions*";
+pub(crate) const COUNTED: &str = "*collect_instructions*";
 
 /// The function at which a part of what is counted ends.
 const MARK: &str = "*mark_instructions*";
 
 /// Says which path is to be run under valgrind.
-const ARGUMENT: &str = "--counted=";
+pub(crate) const ARGUMENT: &str = "--counted=";
 
 /// Returns true if valgrind can be run.
 pub fn is_here() -> bool {

@@ -19,6 +19,7 @@
 
 pub mod callgrind;
 pub mod certificates;
+pub mod dhat;
 pub mod disk;
 pub mod dropped;
 pub mod etcd;

@@ -1,5 +1,5 @@
-//! A regression guard: how many instructions requests take from their bytes to the answer's, counted by callgrind,
-//! beside a budget each.
+//! A regression guard: how many instructions requests take from their bytes to the answer's, counted by callgrind, and
+//! how many allocations of how many bytes, counted by DHAT, beside a budget each.
 //!
 //! Requests come as a connection would bring them, without sockets and TLS, to a server over a store in memory whose
 //! tasks all run on this thread. So a count has the filters, the registry, the codec and that store. Between two
@@ -33,6 +33,7 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
 use ringwatch_testing::callgrind;
+use ringwatch_testing::dhat::{self, Allocated};
 use ringwatch_testing::instruction_budgets::{Counted, compare, renew, show};
 use tokio::runtime::Runtime;
 
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
     let counts = REQUESTS.iter().map(|subject| Counted {
         name: subject.name,
         instructions: callgrind::count(subject.name) / TIMES,
+        allocated: Some(allocated(subject.name)),
     });
     match (cfg!(debug_assertions), given("--renew")) {
         (true, true) => renew(PACKAGE, counts),
@@ -77,6 +79,15 @@ fn main() -> ExitCode {
         (false, _) => show(counts),
     }
     ExitCode::SUCCESS
+}
+
+/// Returns what a request allocates.
+fn allocated(name: &str) -> Allocated {
+    let Allocated { allocations, bytes } = dhat::count(name);
+    Allocated {
+        allocations: allocations / TIMES,
+        bytes: bytes / TIMES,
+    }
 }
 
 /// A server whose requests are answered on this thread.
