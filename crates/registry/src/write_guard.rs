@@ -25,7 +25,7 @@ pub trait WriteGuard: fmt::Debug + Send + Sync {
     /// none without an implementation.
     ///
     /// # Errors
-    /// Those of the store, if what the permissions depend on cannot be read.
+    /// An error of the store, if it fails to read the objects that say what the user may do.
     async fn wrong_fields(
         &self,
         _request: &Request<'_>,
@@ -33,6 +33,7 @@ pub trait WriteGuard: fmt::Debug + Send + Sync {
     ) -> Result<Vec<FieldError>, Error> {
         Ok(Vec::new())
     }
+
     /// Checks an object in which validation has found nothing wrong. Without an implementation nothing is refused.
     ///
     /// # Errors
