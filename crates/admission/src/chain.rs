@@ -10,6 +10,7 @@ use ringwatch_apimachinery::Error;
 use ringwatch_registry::admission::{Admission, Operation, Request};
 use serde_json::Value;
 
+use super::managed_fields::ManagedFieldsBefore;
 use super::metrics::{AdmissionMetrics, PluginTimes};
 use super::plugin_table::{PluginSupport, position};
 use super::reinvocation::Reinvocations;
@@ -69,6 +70,15 @@ pub struct Round {
     pub(super) policies: Reinvocations<[String; 4]>,
     /// The webhooks that have seen the object.
     pub(super) webhooks: Reinvocations<(String, usize)>,
+    managed_fields: ManagedFieldsBefore,
+}
+
+impl Round {
+    /// Notes that a policy or webhook changes the object, which is this before: plugins see it again.
+    pub(super) fn note_change(&mut self, before: &Value) {
+        self.managed_fields.keep(before);
+        self.again = true;
+    }
 }
 
 /// Plugins in kube-apiserver's order.
@@ -144,6 +154,7 @@ impl Chain {
             round.second = true;
             self.admit_once(request, object, &mut round).await?;
         }
+        round.managed_fields.restore(request.context, object);
         Ok(())
     }
 

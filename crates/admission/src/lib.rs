@@ -22,6 +22,7 @@ mod expression;
 mod expression_validation;
 mod expression_variables;
 pub mod lookup;
+mod managed_fields;
 mod match_context;
 mod matching;
 mod metrics;

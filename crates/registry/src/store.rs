@@ -29,7 +29,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-pub use self::admit::{SubresourceCall, restore_managed_fields};
+pub use self::admit::SubresourceCall;
 pub use self::incoming::{
     admitted_to_storage_version, ensure_namespace, normalize_sent_metadata, to_storage_version,
     wipe_system_fields,

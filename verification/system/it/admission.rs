@@ -3,6 +3,7 @@
 mod conversion;
 mod converted_selection;
 mod hostile;
+mod managed_fields;
 mod mutating;
 mod mutating_policies;
 mod pod_security;

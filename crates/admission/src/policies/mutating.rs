@@ -6,7 +6,7 @@ use ringwatch_apimachinery::{Error, PolicyDenial, PolicyKind};
 use ringwatch_offload::{Work, offload};
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
-use ringwatch_registry::store::{admitted_to_storage_version, restore_managed_fields};
+use ringwatch_registry::store::admitted_to_storage_version;
 use serde_json::Value;
 
 use super::binding::Binding;
@@ -131,8 +131,8 @@ impl MutatingPolicies {
             let asks = |round: &mut Round| !round.second || round.policies.is_outdated(&id);
             failures.extend(self.change(&evaluation, object, || asks(round))?);
             if *object != before {
+                round.note_change(&before);
                 round.policies.outdate();
-                round.again = true;
             }
             if policy.reinvoked {
                 round.policies.has_seen(id);
@@ -179,14 +179,10 @@ impl MutatingPolicies {
             variables.add_computed(&policy.variables);
             match mutation.apply(&mut variables, resource, shown.object.clone()) {
                 Ok(changed) if is_own_kind(request) => {
-                    let mut changed =
-                        admitted_to_storage_version(request.resource, resource, changed)?;
-                    restore_managed_fields(request.context, object, &mut changed);
-                    *object = changed;
+                    *object = admitted_to_storage_version(request.resource, resource, changed)?;
                     shown = ConvertedObjects::new(request, resource, object);
                 }
-                Ok(mut changed) => {
-                    restore_managed_fields(request.context, object, &mut changed);
+                Ok(changed) => {
                     object.clone_from(&changed);
                     shown.object = changed;
                 }

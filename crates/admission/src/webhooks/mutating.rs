@@ -7,7 +7,7 @@ use ringwatch_apimachinery::json_patch::Operation;
 use ringwatch_audit::Level;
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
-use ringwatch_registry::store::{admitted_to_storage_version, restore_managed_fields};
+use ringwatch_registry::store::admitted_to_storage_version;
 use serde_json::{Value, json};
 
 use super::Webhooks;
@@ -68,11 +68,10 @@ impl Plugin for MutatingWebhooks {
             };
             let next = next.map(|next| next.filter(|next| next != object));
             record.mutated(matches!(next, Ok(Some(_))));
-            if let Some(mut next) = next? {
-                restore_managed_fields(request.context, object, &mut next);
+            if let Some(next) = next? {
+                round.note_change(object);
                 *object = next;
                 round.webhooks.outdate();
-                round.again = true;
             }
             if hook.reinvoked {
                 round.webhooks.has_seen(hook.id.clone());

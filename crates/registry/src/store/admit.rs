@@ -3,9 +3,8 @@
 use async_trait::async_trait;
 use ringwatch::meta::Object;
 use ringwatch::storage::{DeletionCheck, Rejection};
-use ringwatch_apimachinery::accessor::{remove, text};
+use ringwatch_apimachinery::accessor::text;
 use ringwatch_apimachinery::{Error, FieldError};
-use ringwatch_apply::validate_managed_fields;
 use serde_json::Value;
 
 use super::Store;
@@ -16,10 +15,6 @@ use crate::{Operation, Request};
 
 /// The words about repeated owners that came with mutating admission.
 const AFTER_ADMISSION: &str = " after mutating admission happens";
-
-/// The warning about managed fields that mutating admission has made unreadable, with the reason behind it.
-const UNREADABLE_AFTER_ADMISSION: &str = ".metadata.managedFields was in an invalid state after admission; this could be \
-     caused by an outdated mutating admission controller; please fix your requests: ";
 
 /// The parts of a write that all calls of admission get.
 #[derive(Clone, Copy)]
@@ -227,27 +222,6 @@ impl Store {
     }
 }
 
-fn managed_fields(object: &Value) -> Option<&Value> {
-    object.get("metadata")?.get("managedFields")
-}
-
-/// Gives an object that a webhook or policy has changed its managed fields from before again, if those that it has now
-/// cannot be read: all managers would lose their fields. Follows `managedFieldsValidatingAdmissionController`, which
-/// looks at them once all have changed the object.
-pub fn restore_managed_fields(context: &RequestContext, before: &Value, object: &mut Value) {
-    let before = managed_fields(before);
-    if managed_fields(object) == before {
-        return;
-    }
-    if let Err(why) = validate_managed_fields(object) {
-        match before {
-            Some(before) => object["metadata"]["managedFields"] = before.clone(),
-            None => remove(object, "managedFields"),
-        }
-        context.warn(format!("{UNREADABLE_AFTER_ADMISSION}{why}"));
-    }
-}
-
 /// Runs admission on an object inside its deletion from the storage, with its content at that time.
 pub(super) struct AdmittedDeletion<'a> {
     pub(super) store: &'a Store,
@@ -376,59 +350,6 @@ mod tests {
         let calls = noting.take_calls();
         assert!(calls[0].starts_with(r#"admit CREATE "" null"#), "{calls:?}");
         assert!(calls[1].starts_with(r#"agree CREATE "a-"#), "{calls:?}");
-    }
-
-    /// An admission that writes these managed fields, as a webhook does.
-    #[derive(Debug)]
-    struct Rewriting(Value);
-
-    #[async_trait]
-    impl Admission for Rewriting {
-        async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
-            let before = object.clone();
-            object["metadata"]["managedFields"] = self.0.clone();
-            restore_managed_fields(request.context, &before, object);
-            Ok(())
-        }
-
-        async fn validate(&self, _: &Request<'_>, _: &Value) -> Result<(), Error> {
-            Ok(())
-        }
-    }
-
-    #[tokio::test]
-    async fn managed_fields_that_admission_makes_unreadable_are_those_from_before() {
-        let entry = json!({"manager": "a", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
-            "fieldsV1": {"f:data": {"f:x": {}}}});
-        let mut wrong = entry.clone();
-        wrong["operation"] = json!("Guess");
-        for (written, managers, why) in [
-            (json!([entry]), json!("a"), None),
-            (Value::Null, Value::Null, None),
-            (
-                json!([entry, wrong]),
-                json!("tester"),
-                Some("operation must be `Apply` or `Update`"),
-            ),
-        ] {
-            let mut fixture = Fixture::new(TestStrategy::default());
-            fixture.store = fixture.store.with_admission(Arc::new(Rewriting(written)));
-            fixture.create(json!({"name": "a"})).await;
-            let stored = fixture.stored("a").await.expect("an object");
-            assert_eq!(stored["metadata"]["managedFields"][0]["manager"], managers);
-            let why = why.map(|why| format!("{UNREADABLE_AFTER_ADMISSION}{why}"));
-            let mut warnings = fixture.context.warnings();
-            warnings.retain(|it| it.starts_with(UNREADABLE_AFTER_ADMISSION));
-            assert_eq!(warnings, Vec::from_iter(why));
-
-            let mut put = patch(|object| object["data"]["k"] = json!("put"));
-            let options = UpdateOptions::default();
-            let (store, context) = (&fixture.store, &fixture.context);
-            let updated = store.update(context, "ns", "a", &mut put, &options);
-            updated.await.expect("updated");
-            let stored = fixture.stored("a").await.expect("an object");
-            assert_eq!(stored["metadata"]["managedFields"][0]["manager"], managers);
-        }
     }
 
     #[tokio::test]

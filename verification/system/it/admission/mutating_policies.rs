@@ -20,7 +20,12 @@ async fn made(client: &Client, plural: &str, kind: &str, name: &str, spec: Value
 }
 
 /// Stores a policy for ConfigMaps that are labelled with `case`, with these changes, and binds it.
-async fn policy(client: &Client, (name, case): (&str, &str), mutations: Value, more: Value) {
+pub(super) async fn policy(
+    client: &Client,
+    (name, case): (&str, &str),
+    mutations: Value,
+    more: Value,
+) {
     let mut spec = json!({"reinvocationPolicy": "Never", "mutations": mutations, "matchConstraints": {
         "objectSelector": {"matchLabels": {"case": case}},
         "resourceRules": [{"operations": ["CREATE", "UPDATE"], "apiGroups": [""],
