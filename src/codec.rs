@@ -67,7 +67,7 @@ pub use object::{ObjectError, item_at, json, object, object_encoded, object_shar
 pub use presence::{Presence, RequiredValue};
 pub use quantity::{QuantityFamily, quantity_text};
 pub use stored_fields::StoredFields;
-pub use tables::kind;
+pub use tables::{is_of_every_version, is_unversioned, kind};
 pub use typed::{
     ConversionError, TypeError, are_managed_fields, base64, check_merged_types, check_metadata,
     check_types, convert,

@@ -36,15 +36,17 @@ const EVERYWHERE: &[&str] = &[
     "WatchEvent",
 ];
 
-/// The kinds of `meta.k8s.io/v1` whose version is that of the core group.
+/// The kinds of `meta.k8s.io/v1` that Go's schemes register without a version; objects have that of the core group.
 const UNVERSIONED: &[&str] = &[
     "APIGroup",
     "APIGroupList",
     "APIResourceList",
     "APIVersions",
-    "List",
     "Status",
 ];
+
+/// The kind of the core group whose message is that of `meta.k8s.io/v1`.
+const LIST: &str = "List";
 
 static TABLES: LazyLock<Tables> = LazyLock::new(|| Tables::parse(TEXT));
 
@@ -75,9 +77,22 @@ impl MessageId {
 #[must_use]
 pub fn kind(api_version: &str, kind: &str) -> Option<Kind> {
     let find = |version| TABLES.kinds.get(&(version, kind)).copied();
-    let meta = EVERYWHERE.contains(&kind) || api_version == "v1" && UNVERSIONED.contains(&kind);
+    let meta =
+        is_of_every_version(kind) || api_version == "v1" && (is_unversioned(kind) || kind == LIST);
     let found = find(api_version).or_else(|| if meta { find(META) } else { None });
     found.map(|id| Kind(id.message()))
+}
+
+/// Returns true if every group and version has the kind, such as `DeleteOptions`.
+#[must_use]
+pub fn is_of_every_version(kind: &str) -> bool {
+    EVERYWHERE.contains(&kind)
+}
+
+/// Returns true if the kind, such as `Status`, has no version, and so is known in any.
+#[must_use]
+pub fn is_unversioned(kind: &str) -> bool {
+    UNVERSIONED.contains(&kind)
 }
 
 /// Returns the message of the metadata of objects.

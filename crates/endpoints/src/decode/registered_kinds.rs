@@ -1,37 +1,17 @@
 //! The kinds that kube-apiserver's schemes know, whether or not their versions are served: a body of such a kind is
 //! refused in other words than one of a kind that nobody knows.
 
+use ringwatch::codec;
+
 use super::scheme_of;
 
 /// The kinds of each version, a line each: the group and version, and the kinds.
 const KINDS: &str = include_str!("registered_kinds.txt");
 
-/// Kinds that belong to every version of a scheme.
-const OF_ALL_VERSIONS: [&str; 7] = [
-    "CreateOptions",
-    "DeleteOptions",
-    "GetOptions",
-    "ListOptions",
-    "PatchOptions",
-    "UpdateOptions",
-    "WatchEvent",
-];
-
-/// Kinds that have no version, and so are known in any.
-const UNVERSIONED: [&str; 5] = [
-    "APIGroup",
-    "APIGroupList",
-    "APIResourceList",
-    "APIVersions",
-    "Status",
-];
-
 /// Returns true if the scheme that serves a group knows a kind of a version, such as `apps/v1beta1`.
 pub(super) fn is_registered(served_group: &str, version: &str, kind: &str) -> bool {
-    if UNVERSIONED.contains(&kind) {
-        return true;
-    }
-    if OF_ALL_VERSIONS.contains(&kind) && version == "v1" {
+    let of_every_version = codec::is_of_every_version(kind);
+    if codec::is_unversioned(kind) || of_every_version && version == "v1" {
         return true;
     }
     let scheme = scheme_of(served_group);
@@ -41,7 +21,7 @@ pub(super) fn is_registered(served_group: &str, version: &str, kind: &str) -> bo
         let mut kinds = kinds.split(' ');
         of == version
             && scheme_of(group) == scheme
-            && (OF_ALL_VERSIONS.contains(&kind) || kinds.any(|it| it == kind))
+            && (of_every_version || kinds.any(|it| it == kind))
     })
 }
 
