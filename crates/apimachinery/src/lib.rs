@@ -29,6 +29,7 @@ pub mod upgrade;
 mod user;
 pub mod validation;
 mod version_order;
+pub mod yaml;
 
 pub use self::error::{Error, FieldError, FieldErrorKind, PolicyDenial, PolicyKind};
 pub use self::group_version::GroupVersion;

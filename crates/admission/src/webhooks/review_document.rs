@@ -2,15 +2,11 @@
 //!
 //! The media type of the answer is not looked at: what begins with a brace is JSON, all else is read as YAML.
 
-use ringwatch_apimachinery::{go_json, numbers};
-use serde::Deserialize;
+use ringwatch_apimachinery::{go_json, yaml};
 use serde_json::Value;
-use serde_saphyr::DuplicateKeyPolicy;
 
-/// Maximum numbers of values of a YAML document, of its aliases, and of parser events that these may expand to.
+/// Maximum number of values of an answer in YAML.
 const NODES_MAX: usize = 100_000;
-const ALIASES_MAX: usize = 1000;
-const ALIAS_EVENTS_MAX: usize = 20_000;
 
 /// Reads the document, which is an object or null.
 ///
@@ -22,9 +18,7 @@ pub(super) fn read(content: &[u8]) -> Result<Value, String> {
     let document = if begin == Some(&b'{') {
         serde_json::from_slice(content).map_err(|error| wrong(go_json::message(&error, content)))?
     } else {
-        let mut document = yaml(content).map_err(|error| format!("yaml: {error}"))?;
-        numbers::normalize(&mut document);
-        document
+        yaml::value(content, NODES_MAX)?
     };
     if !document.is_object() && !document.is_null() {
         return Err(wrong(go_json::not_of_type(
@@ -39,30 +33,6 @@ pub(super) fn read(content: &[u8]) -> Result<Value, String> {
         }
     }
     Ok(document)
-}
-
-/// Parses the first YAML document. Others that follow are not looked at, as by Go's library.
-fn yaml(content: &[u8]) -> Result<Value, serde_saphyr::Error> {
-    let options = serde_saphyr::options! {
-        duplicate_keys: DuplicateKeyPolicy::LastWins,
-        with_snippet: false,
-        legacy_octal_numbers: true,
-        budget: serde_saphyr::budget! {
-            max_aliases: ALIASES_MAX,
-            max_nodes: NODES_MAX,
-        },
-        alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: ALIAS_EVENTS_MAX,
-        },
-    };
-    let mut first = None;
-    let read =
-        serde_saphyr::with_deserializer_from_slice_with_options(content, options, |deserializer| {
-            first = Some(Value::deserialize(deserializer)?);
-            Ok(())
-        });
-    // An error after the first document is one of what is not looked at.
-    first.map_or_else(|| read.map(|()| Value::Null), Ok)
 }
 
 #[cfg(test)]
@@ -102,6 +72,9 @@ mod tests {
         let error = "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go \
                      struct field .kind of type string";
         assert_eq!(read("kind: 5"), Err(error.to_owned()));
-        assert!(read("a: [").is_err_and(|it| it.starts_with("yaml: ")));
+        let error = "yaml: line 1: did not find expected ',' or ']'";
+        assert_eq!(read("a: ["), Err(error.to_owned()));
+        let error = "yaml: found incompatible YAML document";
+        assert_eq!(read("%YAML 1.2\n---\nkind: a\n"), Err(error.to_owned()));
     }
 }

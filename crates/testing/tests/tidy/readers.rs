@@ -30,13 +30,14 @@ const HAS_OFFLOADED: &[&str] = &[
     "apiextensions/src/conversion/storage.rs",
     "apiextensions/src/conversion/webhook.rs",
     "endpoints/src/decode.rs",
-    "endpoints/src/decode/yaml.rs",
     "endpoints/src/response.rs",
     "plugins/src/pod_security/existing_pods.rs",
     "plugins/src/write_guards/policy_parameters.rs",
     "registry/src/store/read.rs",
     "relay/src/discovery.rs",
     "relay/src/kinds.rs",
+    // Bodies, and answers of webhooks.
+    "apimachinery/src/yaml.rs",
 ];
 
 /// One stored object at a time, which is no larger than a store takes: some milliseconds (PERF.md). Lists and watches
