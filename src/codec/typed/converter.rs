@@ -136,10 +136,10 @@ impl Walk for Converter {
             | (FieldType::Bool, Value::Bool(_))
             | (FieldType::Double, Value::Number(_)) => Ok(()),
             (FieldType::Text, Value::Number(number)) if number.is_i64() => {
-                let named = path.named_type().unwrap_or("string");
+                let named = path.named_type();
                 Err(ConversionError::Number {
                     found: "int64",
-                    expected: named.to_owned(),
+                    expected: named.unwrap_or_else(|| "string".to_owned()),
                 })
             }
             (FieldType::Bytes, _) => bytes(value),

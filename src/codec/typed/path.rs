@@ -16,7 +16,9 @@ const READ_APART: [&str; 4] = [
     "dependencies",
 ];
 
-/// The fields whose types have names of their own in Go, a line each: the struct, the field, and the type.
+/// The fields whose types have names of their own in Go, a line each: the group by the name of its Go package, the
+/// struct, the field, and the type. The name of a type of the struct's own package begins with a point: its version is
+/// that of the struct.
 const NAMED_TYPES: &str = include_str!("named_types.txt");
 
 /// The size, rounded down, beyond which whole numbers of JSON are read as floats.
@@ -45,30 +47,47 @@ impl Path<'_> {
         TypeError::Wrong {
             found: found(value, expects_integer, INTEGERS_END),
             field: format!("{owner}.{}", names.join(".")),
-            expected: self.named_type().map_or(expected, str::to_owned),
+            expected: self.named_type().unwrap_or(expected),
         }
     }
 
     /// Returns Go's name of the type of a field, or of an item of a list or map, if it has one of its own.
-    pub(super) fn named_type(&self) -> Option<&'static str> {
+    pub(super) fn named_type(&self) -> Option<String> {
+        let (name, version) = self.type_in_table()?;
+        let mut named = String::new();
+        for letter in name.chars() {
+            if letter == '.' && (named.is_empty() || named.ends_with(['[', ']'])) {
+                named.push_str(version);
+            }
+            named.push(letter);
+        }
+        Some(named)
+    }
+
+    /// Returns the type as the table names it, and the version of the package of the struct that has the field.
+    fn type_in_table(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Root => None,
             Self::Key(map, _) => {
-                let (_, of_values) = map.named_type()?.strip_prefix("map[")?.split_once(']')?;
-                Some(of_values)
+                let (map, version) = map.type_in_table()?;
+                let (_, of_values) = map.strip_prefix("map[")?.split_once(']')?;
+                Some((of_values, version))
             }
-            Self::Index(list, _) => list.named_type()?.strip_prefix("[]"),
-            // Two groups have a struct of this name; that of RBAC has no such type, nor a user.
-            Self::Field(_, owner, _)
-                if owner.name == "Subject" && owner.name_at("user", 0).is_none() =>
-            {
-                None
+            Self::Index(list, _) => {
+                let (list, version) = list.type_in_table()?;
+                Some((list.strip_prefix("[]")?, version))
             }
-            Self::Field(_, owner, name) => NAMED_TYPES.lines().find_map(|line| {
-                let mut parts = line.split(' ');
-                let is_field = parts.next() == Some(owner.name) && parts.next() == Some(name);
-                parts.next().filter(|_| is_field)
-            }),
+            Self::Field(_, owner, name) => {
+                let (group, version) = owner.package.rsplit_once('.')?;
+                let group = group.rsplit('.').next();
+                NAMED_TYPES.lines().find_map(|line| {
+                    let mut parts = line.split(' ');
+                    let is_field = parts.next() == group
+                        && parts.next() == Some(owner.name)
+                        && parts.next() == Some(name);
+                    Some((parts.next().filter(|_| is_field)?, version))
+                })
+            }
         }
     }
 

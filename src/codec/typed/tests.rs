@@ -97,6 +97,53 @@ fn what_go_reads_apart_is_told_of_the_struct_around() {
 }
 
 #[test]
+fn types_have_the_names_of_their_group_and_version() {
+    let subject = |members: Value| json!({"spec": {"rules": [{"subjects": [members]}]}});
+    for (version, name, object, words) in [
+        (
+            "flowcontrol.apiserver.k8s.io/v1beta3",
+            "FlowSchema",
+            subject(json!({"kind": 5})),
+            "Subject.spec.rules.subjects.kind of type v1beta3.SubjectKind",
+        ),
+        (
+            "rbac.authorization.k8s.io/v1",
+            "RoleBinding",
+            json!({"subjects": [{"kind": 5}]}),
+            "Subject.subjects.kind of type string",
+        ),
+        (
+            "admission.k8s.io/v1beta1",
+            "AdmissionReview",
+            json!({"response": {"patchType": 5}}),
+            "AdmissionResponse.response.patchType of type v1beta1.PatchType",
+        ),
+        (
+            "coordination.k8s.io/v1beta1",
+            "Lease",
+            json!({"spec": {"strategy": 5}}),
+            "LeaseSpec.spec.strategy of type v1.CoordinatedLeaseStrategy",
+        ),
+        (
+            "v1",
+            "PersistentVolumeClaim",
+            json!({"status": {"allocatedResourceStatuses": 5}}),
+            "PersistentVolumeClaimStatus.status.allocatedResourceStatuses of type \
+             map[v1.ResourceName]v1.ClaimResourceStatus",
+        ),
+        (
+            "v1",
+            "PersistentVolumeClaim",
+            json!({"status": {"allocatedResourceStatuses": {"a": 5}}}),
+            "PersistentVolumeClaimStatus.status.allocatedResourceStatuses of type v1.ClaimResourceStatus",
+        ),
+    ] {
+        let words = format!("json: cannot unmarshal number into Go struct field {words}");
+        assert_eq!(check(version, name, object), Err(words));
+    }
+}
+
+#[test]
 fn wrong_types_are_told_in_gos_words() {
     let container = |member: Value| json!({"template": {"spec": {"containers": [member]}}});
     for (spec, words) in [
