@@ -15,7 +15,6 @@ mod call_error;
 mod configuration;
 mod metrics;
 mod mutating;
-mod review_document;
 mod validating;
 
 pub use configuration::Configuration;

@@ -156,7 +156,7 @@ impl WebhookAuthorizer {
         let asked = self.shares.within(Requester::from(attributes.asker), asked);
         let answer = self.clock.timeout(self.config.timeout, asked).await;
         let answer = answer.map_err(|_| "context deadline exceeded".to_owned())??;
-        review::answer(&answer, version)
+        review::answer(&answer)
     }
 
     /// Returns the key under which the answer to a request is remembered.

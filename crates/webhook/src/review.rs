@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::client::{CallError, ClientConfig, WebhookClient};
+use super::review_document::{AnswerScheme, read_review};
 
 /// The most calls to one webhook that are in progress; further ones wait within their timeout.
 const UNDER_WAY_MAX: usize = 100;
@@ -68,11 +69,13 @@ impl ReviewWebhook {
         }
     }
 
-    /// Sends a review, and returns the one that comes back.
+    /// Sends a review, and returns the one that comes back, whose values have the types of its kind.
     ///
     /// # Errors
-    /// The reason why there is no answer.
+    /// The reason why there is no answer, or none that is a review of this version and kind.
     pub async fn ask(&self, review: &Value) -> Result<Value, String> {
+        let text = |name: &str| review.get(name).and_then(Value::as_str).unwrap_or_default();
+        let wanted = (text("apiVersion"), text("kind"));
         let review = Bytes::from(review.to_string());
         let call = async {
             let mut pause = RETRY_PAUSE;
@@ -88,7 +91,7 @@ impl ReviewWebhook {
         };
         let answer = self.clock.timeout(self.timeout, call).await;
         let answer = answer.map_err(|_| "context deadline exceeded".to_owned())??;
-        serde_json::from_slice(&answer).map_err(|error| error.to_string())
+        read_review(&answer, AnswerScheme::Whole, wanted)
     }
 
     /// Makes one attempt. Pauses between attempts do not count as calls in progress.
@@ -115,6 +118,10 @@ mod tests {
     use super::super::client::WebhookTarget;
     use super::*;
 
+    fn asked(token: &str) -> Value {
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}})
+    }
+
     /// A webhook that is overloaded by reviews with `again`, and returns all others.
     #[derive(Debug, Default)]
     struct Overloaded {
@@ -130,7 +137,7 @@ mod tests {
             _: Duration,
         ) -> Result<Bytes, CallError> {
             *self.attempts.lock().expect("sound") += 1;
-            if review != json!("again").to_string() {
+            if review != asked("again").to_string() {
                 return Ok(review);
             }
             Err(CallError {
@@ -153,14 +160,14 @@ mod tests {
         };
         let timeout = Duration::from_secs(30);
         let webhook = ReviewWebhook::new(to, Arc::clone(&client) as _, timeout, Clock::real());
-        let again = json!("again");
+        let again = asked("again");
         let mut retrying: Vec<_> = (0..UNDER_WAY_MAX)
             .map(|_| webhook.ask(&again).boxed())
             .collect();
         for call in &mut retrying {
             assert!(poll!(call).is_pending());
         }
-        let review = json!("once");
+        let review = asked("once");
         let other = webhook.ask(&review).now_or_never();
         assert_eq!(other, Some(Ok(review.clone())));
         for answer in futures::future::join_all(retrying).await {

@@ -4,10 +4,10 @@ use ringwatch::codec;
 use ringwatch::meta::{Cause, Status, StatusDetails};
 use ringwatch_apimachinery::go_json;
 use ringwatch_apimachinery::go_text::quoted;
+use ringwatch_webhook::{AnswerScheme, read_review};
 use serde_json::Value;
 
 use super::configuration::{Hook, ReviewVersion};
-use super::review_document;
 
 /// Warnings of one answer that are passed on, and bytes of each.
 const WARNINGS_MAX: usize = 64;
@@ -78,27 +78,14 @@ pub(super) fn read(
     uid: &str,
     mutating: bool,
 ) -> Result<ReviewResponse, AnswerError> {
-    let review = review_document::read(content).map_err(AnswerError::Unreadable)?;
     let version = hook.review_version;
+    let wanted = version.api_version();
+    let review = read_review(content, AnswerScheme::OfGroup, (wanted, REVIEW));
+    let review = review.map_err(AnswerError::Unreadable)?;
     let text = |value: &Value, name: &str| {
         let text = value.get(name).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
     };
-    let (api_version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
-    let wanted = version.api_version();
-    let other = match (api_version.as_str(), kind.as_str()) {
-        ("v1", "Status") => Some("v1.Status"),
-        ("admission.k8s.io/v1", REVIEW) => Some("v1.AdmissionReview"),
-        ("admission.k8s.io/v1beta1", REVIEW) => Some("v1beta1.AdmissionReview"),
-        _ => None,
-    };
-    if let Some(other) = other.filter(|_| (api_version.as_str(), kind.as_str()) != (wanted, REVIEW))
-    {
-        let (_, version) = wanted.split_once('/').unwrap_or_default();
-        return Err(AnswerError::Unreadable(format!(
-            "converting ({other}) to ({version}.{REVIEW}): unknown conversion"
-        )));
-    }
     let response = review.get("response").filter(|it| it.is_object());
     let response = response.ok_or_else(|| "webhook response was absent".to_owned())?;
     // Neither is looked at in the older version.
@@ -108,6 +95,8 @@ pub(super) fn read(
             let (uid, answered) = (quoted(uid), quoted(&answered));
             return Err(format!("expected response.uid={uid}, got {answered}").into());
         }
+        // An answer may say neither, and is read all the same.
+        let (api_version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
         if (api_version.as_str(), kind.as_str()) != (wanted, REVIEW) {
             let found = if api_version.is_empty() {
                 "/"

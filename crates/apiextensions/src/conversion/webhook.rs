@@ -4,17 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use ringwatch_apimachinery::go_values::go_type;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_offload::{Work, offload};
 use ringwatch_spans as spans;
-use ringwatch_webhook::{ClientConfig, WebhookClient};
+use ringwatch_webhook::{AnswerScheme, ClientConfig, WebhookClient, read_review};
 use serde_json::{Value, json};
 
 /// Maximum time of a conversion, as in kube-apiserver.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The API group of ConversionReviews.
-const GROUP: &str = "apiextensions.k8s.io";
+/// The versions of ConversionReviews that a webhook may want.
+const V1: &str = "apiextensions.k8s.io/v1";
+const V1_BETA1: &str = "apiextensions.k8s.io/v1beta1";
+
+/// The kind of what a webhook is sent and answers.
+const REVIEW: &str = "ConversionReview";
 
 /// The members of metadata that a webhook may change.
 const CHANGEABLE: [&str; 2] = ["labels", "annotations"];
@@ -27,7 +32,7 @@ const IDENTITY: [&str; 3] = ["name", "namespace", "uid"];
 pub(super) struct ConversionWebhook {
     config: Result<ClientConfig, String>,
     /// The version of ConversionReview that the webhook wants.
-    review: String,
+    review: &'static str,
     client: Arc<dyn WebhookClient>,
 }
 
@@ -49,13 +54,16 @@ impl ConversionWebhook {
             return None;
         }
         let versions = list(conversion, "webhook.conversionReviewVersions").iter();
-        let mut versions = versions.filter_map(Value::as_str);
-        let version = versions.find(|version| matches!(*version, "v1" | "v1beta1"));
+        let mut versions = versions.filter_map(|version| match version.as_str()? {
+            "v1" => Some(V1),
+            "v1beta1" => Some(V1_BETA1),
+            _ => None,
+        });
         let config = get(conversion, "webhook.clientConfig");
         let name = format!("conversion of {}", text(definition, "metadata.name"));
         Some(Self {
             config: ClientConfig::read(&name, config.unwrap_or(&Value::Null)),
-            review: format!("{GROUP}/{}", version.unwrap_or("v1")),
+            review: versions.next().unwrap_or(V1),
             client: Arc::clone(client),
         })
     }
@@ -82,7 +90,7 @@ impl ConversionWebhook {
             why,
         };
         let uid = uuid::Uuid::new_v4().to_string();
-        let review = json!({"kind": "ConversionReview", "apiVersion": self.review, "request": {
+        let review = json!({"kind": REVIEW, "apiVersion": self.review, "request": {
             "uid": uid, "desiredAPIVersion": version, "objects": objects}});
         let config = self.config.as_ref();
         let config = config.map_err(|why| wrong(format!("failed: {why}")))?;
@@ -109,29 +117,35 @@ impl ConversionWebhook {
         }
         let pairs = objects.iter().zip(converted).enumerate();
         let kept = pairs.map(|(index, (original, converted))| {
-            checked(original, converted, version).map_err(|why| {
-                wrong(format!(
-                    "returned invalid converted object at index {index}: {why}"
-                ))
-            })
+            let what_is_wrong = |what: &'static str| {
+                move |why: String| format!("returned invalid {what} at index {index}: {why}")
+            };
+            let checked = is_same(original, &converted, version);
+            let checked = checked.map_err(what_is_wrong("converted object"));
+            let kept = checked.and_then(|()| {
+                let kept = with_metadata_of(original, converted);
+                kept.map_err(what_is_wrong("metadata in object"))
+            });
+            kept.map_err(wrong)
         });
         kept.collect()
     }
 
     fn read_answer(&self, content: &[u8], uid: &str) -> Result<Vec<Value>, String> {
-        let mut review: Value =
-            serde_json::from_slice(content).map_err(|error| error.to_string())?;
+        let mut review = read_review(content, AnswerScheme::OfGroup, (self.review, REVIEW))?;
         let (version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
-        if (version, kind) != (&self.review, "ConversionReview") {
-            let wanted = &self.review;
+        // The older version is not asked what it is about.
+        let is_strict = self.review == V1;
+        if is_strict && (version, kind) != (V1, REVIEW) {
+            let found = if version.is_empty() { "/" } else { version };
             return Err(format!(
-                "expected webhook response of {wanted}, Kind=ConversionReview, got {version}, Kind={kind}"
+                "expected webhook response of {V1}, Kind={REVIEW}, got {found}, Kind={kind}"
             ));
         }
         let response = review.get_mut("response").filter(|it| it.is_object());
-        let response = response.ok_or("webhook response was absent")?;
+        let response = response.ok_or("no response provided")?;
         let answered = text(response, "uid");
-        if answered != uid {
+        if is_strict && answered != uid {
             return Err(format!("expected response.uid={uid:?}, got {answered:?}"));
         }
         let (status, message) = (
@@ -154,29 +168,45 @@ impl ConversionWebhook {
     }
 }
 
-/// Returns a converted object, if it is the same one: it has the original's metadata but for what may change.
-fn checked(original: &Value, mut converted: Value, version: &str) -> Result<Value, String> {
-    let found = text(&converted, "apiVersion");
+/// Checks that a converted object is in the right version, and the same as the original.
+fn is_same(original: &Value, converted: &Value, version: &str) -> Result<(), String> {
+    let found = text(converted, "apiVersion");
     if found != version {
         return Err(format!(
             "invalid apiVersion, expected={version}, got={found}"
         ));
     }
-    let (kind, found) = (text(original, "kind"), text(&converted, "kind"));
+    let (kind, found) = (text(original, "kind"), text(converted, "kind"));
     if found != kind {
         return Err(format!("invalid kind, expected={kind}, got={found}"));
     }
     for name in IDENTITY {
         let path = format!("metadata.{name}");
-        let (wanted, found) = (text(original, &path), text(&converted, &path));
+        let (wanted, found) = (text(original, &path), text(converted, &path));
         if found != wanted {
             return Err(format!("must have the same {name}: {wanted} != {found}"));
         }
     }
+    Ok(())
+}
+
+/// Returns a converted object with the original's metadata but for what may change. Follows `restoreObjectMeta`.
+fn with_metadata_of(original: &Value, mut converted: Value) -> Result<Value, String> {
+    let changed = converted.get("metadata");
+    let changed = changed.ok_or("missing metadata in converted object")?;
+    if !changed.is_object() {
+        let found = go_type(changed);
+        return Err(format!(
+            "invalid metadata of type {found} in converted object"
+        ));
+    }
     let mut metadata = original["metadata"].clone();
     for name in CHANGEABLE {
-        match converted["metadata"].get(name) {
-            Some(value) if !value.is_null() => metadata[name] = value.clone(),
+        match changed.get(name) {
+            Some(value) if !value.is_null() => {
+                are_texts(name, value)?;
+                metadata[name] = value.clone();
+            }
             _ => {
                 if let Some(members) = metadata.as_object_mut() {
                     members.remove(name);
@@ -186,4 +216,128 @@ fn checked(original: &Value, mut converted: Value, version: &str) -> Result<Valu
     }
     converted["metadata"] = metadata;
     Ok(converted)
+}
+
+/// Checks that the value of a member of metadata is a map of texts.
+fn are_texts(name: &str, value: &Value) -> Result<(), String> {
+    let Some(members) = value.as_object() else {
+        let found = go_type(value);
+        return Err(format!(
+            "invalid metadata.{name} of type {found} in converted object"
+        ));
+    };
+    match members.iter().find(|(_, it)| !it.is_string()) {
+        Some((key, other)) => Err(format!(
+            "metadata.{name}[{key}] must be a string, but is {} in converted object",
+            go_type(other)
+        )),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn webhook(review: &'static str) -> ConversionWebhook {
+        ConversionWebhook {
+            config: Err(String::new()),
+            review,
+            client: Arc::new(NoClient),
+        }
+    }
+
+    /// A client that is not asked.
+    #[derive(Debug)]
+    struct NoClient;
+
+    #[async_trait::async_trait]
+    impl WebhookClient for NoClient {
+        async fn post(
+            &self,
+            _: &ClientConfig,
+            _: Bytes,
+            _: Duration,
+        ) -> Result<Bytes, ringwatch_webhook::CallError> {
+            unreachable!("it is not asked")
+        }
+    }
+
+    #[test]
+    fn answers_are_read_by_their_types() {
+        let read = |version, review: Value| {
+            webhook(version).read_answer(review.to_string().as_bytes(), "a")
+        };
+        let success = json!({"status": "Success"});
+        let converted = json!([{"kind": "Gate", "anything": 5}]);
+        let response = json!({"uid": "a", "result": success, "convertedObjects": converted});
+        let review = |version: &str, response: Value| json!({"apiVersion": version, "kind": REVIEW, "response": response});
+        let objects = vec![converted[0].clone()];
+        assert_eq!(read(V1, review(V1, response.clone())), Ok(objects.clone()));
+        let of_other =
+            json!({"response": {"uid": "b", "result": success, "convertedObjects": converted}});
+        assert_eq!(read(V1_BETA1, of_other.clone()), Ok(objects));
+        let wrong = |member: &str, value: Value| {
+            let mut response = response.clone();
+            response[member] = value;
+            review(V1, response)
+        };
+        for (version, review, words) in [
+            (
+                V1,
+                of_other,
+                "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind=",
+            ),
+            (V1, review(V1, Value::Null), "no response provided"),
+            (
+                V1,
+                wrong("uid", json!("b")),
+                "expected response.uid=\"a\", got \"b\"",
+            ),
+            (
+                V1,
+                wrong("convertedObjects", json!("x")),
+                "json: cannot unmarshal string into Go struct field ConversionResponse.response.convertedObjects \
+                 of type []runtime.RawExtension",
+            ),
+            (
+                V1,
+                wrong("result", json!({"status": "Success", "code": "x"})),
+                "json: cannot unmarshal string into Go struct field Status.response.result.code of type int32",
+            ),
+            (
+                V1,
+                review(V1_BETA1, response.clone()),
+                "converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion",
+            ),
+        ] {
+            assert_eq!(read(version, review), Err(words.to_owned()));
+        }
+    }
+
+    #[test]
+    fn labels_and_annotations_that_are_no_texts_are_refused() {
+        let original = json!({"metadata": {"name": "a", "labels": {"old": "x"}, "generation": 1}});
+        let restored = |metadata: Value| with_metadata_of(&original, json!({"metadata": metadata}));
+        assert_eq!(
+            restored(json!({"annotations": {"a": "b"}, "generation": 7})),
+            Ok(json!({"metadata": {"name": "a", "annotations": {"a": "b"}, "generation": 1}}))
+        );
+        for (metadata, words) in [
+            (
+                json!({"labels": "x"}),
+                "invalid metadata.labels of type string in converted object",
+            ),
+            (
+                json!({"annotations": {"a": []}}),
+                "metadata.annotations[a] must be a string, but is []interface {} in converted object",
+            ),
+            (
+                json!([]),
+                "invalid metadata of type []interface {} in converted object",
+            ),
+        ] {
+            assert_eq!(restored(metadata), Err(words.to_owned()));
+        }
+    }
 }

@@ -125,19 +125,12 @@ pub(super) fn subject_access_review(spec: Value, version: ReviewVersion) -> Valu
         "metadata": {}, "spec": spec, "status": {"allowed": false}})
 }
 
-/// Reads the answer out of a SubjectAccessReview that came back.
-pub(super) fn answer(review: &Value, version: ReviewVersion) -> Result<AccessAnswer, String> {
-    if review["kind"] != "SubjectAccessReview" || review["apiVersion"] != version.of_group(GROUP) {
-        return Err("the answer is no review of the version that was asked for".to_owned());
-    }
+/// Reads the answer out of a SubjectAccessReview that came back, whose values have the right types.
+pub(super) fn answer(review: &Value) -> Result<AccessAnswer, String> {
     let status = &review["status"];
-    let flag = |name: &str| match &status[name] {
-        Value::Null => Ok(false),
-        Value::Bool(flag) => Ok(*flag),
-        _ => Err(format!("status.{name} is neither true nor false")),
-    };
+    let flag = |name: &str| status[name].as_bool().unwrap_or_default();
     let reason = status["reason"].as_str().unwrap_or_default().to_owned();
-    match (flag("allowed")?, flag("denied")?) {
+    match (flag("allowed"), flag("denied")) {
         (true, true) => {
             Err("webhook subject access review returned both allow and deny response".to_owned())
         }
@@ -203,12 +196,7 @@ mod tests {
 
     #[test]
     fn answers_are_believed_when_they_make_sense() {
-        let of = |status: Value| {
-            let version = ReviewVersion::V1;
-            let review = json!({"kind": "SubjectAccessReview",
-                "apiVersion": version.of_group(GROUP), "status": status});
-            answer(&review, version)
-        };
+        let of = |status: Value| answer(&json!({"status": status}));
         let reason = || "r".to_owned();
         assert_eq!(
             of(json!({"allowed": true, "reason": "r"})),
@@ -222,12 +210,7 @@ mod tests {
             of(json!({"reason": "r"})),
             Ok(AccessAnswer::NoOpinion(reason()))
         );
-        for wrong in [
-            json!({"allowed": true, "denied": true}),
-            json!({"allowed": "true"}),
-        ] {
-            assert!(of(wrong.clone()).is_err(), "{wrong}");
-        }
-        assert!(answer(&json!({"status": {"allowed": true}}), ReviewVersion::V1).is_err());
+        let both = of(json!({"allowed": true, "denied": true}));
+        assert!(both.is_err());
     }
 }

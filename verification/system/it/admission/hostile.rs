@@ -31,6 +31,8 @@ fn answer(path: &str, review: &Value) -> Reply {
         "/no-response" => {
             Reply::Json(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}))
         }
+        "/allowed-text" => agreed(review, json!({"allowed": "yes"})),
+        "/code-text" => agreed(review, json!({"status": {"code": "x"}})),
         "/no-json" => Reply::Text(200, "<html>".to_owned()),
         "/error" => Reply::Text(500, "out of order".to_owned()),
         "/gone" => Reply::Text(404, String::new()),
@@ -114,6 +116,16 @@ fn validating_cases(webhook: &Webhook) -> Vec<(&'static str, String, Value)> {
         (
             "no-json",
             "failed to call webhook: couldn't get version/kind; json parse error: json: cannot unmarshal string".to_owned(),
+            json!({}),
+        ),
+        (
+            "allowed-text",
+            "failed to call webhook: json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool".to_owned(),
+            json!({}),
+        ),
+        (
+            "code-text",
+            "failed to call webhook: json: cannot unmarshal string into Go struct field Status.response.status.code of type int32".to_owned(),
             json!({}),
         ),
         (
