@@ -147,7 +147,8 @@ impl Chain {
         Ok(())
     }
 
-    async fn admit_all(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+    /// Returns true if a policy or webhook has changed the object.
+    async fn admit_all(&self, request: &Request<'_>, object: &mut Value) -> Result<bool, Error> {
         let mut round = Round::default();
         self.admit_once(request, object, &mut round).await?;
         if round.again {
@@ -155,7 +156,7 @@ impl Chain {
             self.admit_once(request, object, &mut round).await?;
         }
         round.managed_fields.restore(request.context, object);
-        Ok(())
+        Ok(round.again)
     }
 
     async fn validate_all(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
@@ -169,12 +170,12 @@ impl Chain {
     }
 
     /// Measures a whole step.
-    async fn whole(
+    async fn whole<T>(
         &self,
         step: AdmissionStep,
         request: &Request<'_>,
-        run: impl Future<Output = Result<(), Error>>,
-    ) -> Result<(), Error> {
+        run: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
         let clock = &request.context.clock;
         let since = clock.now();
         let outcome = run.await;
@@ -222,7 +223,7 @@ impl<'a> Timer<'a> {
 impl Admission for Chain {
     /// Lets every plugin change what is written, until one refuses it; all of them once more if
     /// policies or webhooks have changed it.
-    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<bool, Error> {
         self.whole(
             AdmissionStep::Admit,
             request,

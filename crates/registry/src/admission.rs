@@ -13,11 +13,12 @@ use crate::{RequestContext, Resource};
 /// Changes or refuses writes before they are stored, as `admission.MutationInterface` and `ValidationInterface` in Go.
 #[async_trait]
 pub trait Admission: Debug + Send + Sync {
-    /// Changes the object that is written, or refuses it, before the strategy prepares and checks it.
+    /// Changes the object that is written, or refuses it, before the strategy prepares and checks it. Returns true if a
+    /// webhook or a policy has changed it: these write whatever they like, unlike the server's own plugins.
     ///
     /// # Errors
     /// The refusal of a plugin, or a failure to decide.
-    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error>;
+    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<bool, Error>;
 
     /// Refuses an object as it is about to be stored.
     ///

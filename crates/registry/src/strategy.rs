@@ -38,8 +38,9 @@ pub trait Strategy: Any + Send + Sync + Debug {
         self.default(object);
     }
 
-    /// Drops what is written and never read: the members of a custom resource that its schema does not know. Runs after
-    /// every other method.
+    /// Drops what [`Self::default_admitted`] has left of an object that webhooks or policies have changed: the members
+    /// of a custom resource that its schema does not know. Runs after every other method, and only for such objects:
+    /// all others have lost these members with their defaults.
     fn prepare_to_store(&self, object: &mut Value) {
         let _ = object;
     }

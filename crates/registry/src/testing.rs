@@ -293,6 +293,10 @@ impl TestStrategy {
 }
 
 impl Strategy for TestStrategy {
+    fn prepare_to_store(&self, _object: &mut Value) {
+        self.note("prepare_to_store");
+    }
+
     fn default(&self, object: &mut Value) {
         self.note("default");
         if object["defaulted"].is_null() {

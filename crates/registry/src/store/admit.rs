@@ -75,17 +75,18 @@ impl Store {
         self.ask_to_validate(&request, object).await
     }
 
-    /// Runs mutating admission and the guard on a new object.
+    /// Runs mutating admission and the guard on a new object. Returns true if a webhook or a policy has changed it.
     pub(super) async fn admit_new(
         &self,
         write: Write<'_>,
         object: &mut Value,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let name = text(object, "name").to_owned();
         let request = self.request(write, Operation::Create, &name, None);
-        self.ask_to_admit(&request, object).await?;
+        let is_changed = self.ask_to_admit(&request, object).await?;
         deduplicate_owners(write.context, AFTER_ADMISSION, object);
-        self.guard(&request, object).await
+        self.guard(&request, object).await?;
+        Ok(is_changed)
     }
 
     /// Runs validating admission on a new object that passed the strategy.
@@ -95,18 +96,20 @@ impl Store {
         self.ask_to_validate(&request, object).await
     }
 
-    /// Runs mutating admission and the guard on an updated object.
+    /// Runs mutating admission and the guard on an updated object. Returns true if a webhook or a policy has changed
+    /// it.
     pub(super) async fn admit_change(
         &self,
         write: Write<'_>,
         name: &str,
         object: &mut Value,
         old: &Value,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let request = self.request(write, Operation::Update, name, Some(old));
-        self.ask_to_admit(&request, object).await?;
+        let is_changed = self.ask_to_admit(&request, object).await?;
         deduplicate_owners(write.context, AFTER_ADMISSION, object);
-        self.guard(&request, object).await
+        self.guard(&request, object).await?;
+        Ok(is_changed)
     }
 
     /// Runs validating admission on an updated object that passed the strategy.
@@ -134,10 +137,10 @@ impl Store {
         self.ask_to_validate(&request, &nothing).await
     }
 
-    async fn ask_to_admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+    async fn ask_to_admit(&self, request: &Request<'_>, object: &mut Value) -> Result<bool, Error> {
         match &self.admission {
             Some(admission) => admission.admit(request, object).await,
-            None => Ok(()),
+            None => Ok(false),
         }
     }
 
@@ -261,6 +264,8 @@ mod tests {
         strategy: Arc<TestStrategy>,
         calls: Mutex<Vec<String>>,
         refuses: &'static str,
+        /// True if it changes objects as a webhook does, and not as a plugin of the server.
+        is_webhook: bool,
     }
 
     impl Noting {
@@ -292,12 +297,12 @@ mod tests {
 
     #[async_trait]
     impl Admission for Noting {
-        async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<bool, Error> {
             self.note("admit", request, object)?;
             if !object.is_null() {
                 object["data"]["k"] = json!("admitted");
             }
-            Ok(())
+            Ok(self.is_webhook)
         }
 
         async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
@@ -306,11 +311,20 @@ mod tests {
     }
 
     fn fixture(strategy: TestStrategy, refuses: &'static str) -> (Fixture, Arc<Noting>) {
+        changed_fixture(strategy, refuses, false)
+    }
+
+    fn changed_fixture(
+        strategy: TestStrategy,
+        refuses: &'static str,
+        is_webhook: bool,
+    ) -> (Fixture, Arc<Noting>) {
         let mut fixture = Fixture::new(strategy);
         let noting = Arc::new(Noting {
             strategy: Arc::clone(&fixture.strategy),
             calls: Mutex::default(),
             refuses,
+            is_webhook,
         });
         fixture.store = fixture.store.with_admission(Arc::clone(&noting) as _);
         (fixture, noting)
@@ -350,6 +364,29 @@ mod tests {
         let calls = noting.take_calls();
         assert!(calls[0].starts_with(r#"admit CREATE "" null"#), "{calls:?}");
         assert!(calls[1].starts_with(r#"agree CREATE "a-"#), "{calls:?}");
+    }
+
+    #[tokio::test]
+    async fn only_what_webhooks_and_policies_have_changed_is_prepared_to_be_stored() {
+        for is_webhook in [false, true] {
+            let (fixture, _) = changed_fixture(TestStrategy::default(), "", is_webhook);
+            let is_prepared = || {
+                let calls = fixture.strategy.take_calls();
+                calls.contains(&"prepare_to_store")
+            };
+            let (store, context) = (&fixture.store, &fixture.context);
+            for metadata in [json!({"name": "a"}), json!({"generateName": "b-"})] {
+                let (object, options) = (config_map(metadata), CreateOptions::default());
+                let created = store.create(context, "ns", object, &options);
+                created.await.expect("agreed");
+                assert_eq!(is_prepared(), is_webhook);
+            }
+            let mut put = patch(|object| object["data"]["k"] = json!("put"));
+            let options = UpdateOptions::default();
+            let updated = store.update(context, "ns", "a", &mut put, &options);
+            updated.await.expect("agreed");
+            assert_eq!(is_prepared(), is_webhook);
+        }
     }
 
     #[tokio::test]

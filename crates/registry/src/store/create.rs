@@ -40,6 +40,14 @@ pub(super) struct CreateSteps {
     pub(super) tracks_fields: bool,
 }
 
+/// A new object after mutating admission.
+#[derive(Clone, Debug)]
+pub(super) struct AdmittedNew {
+    pub(super) object: Value,
+    /// True if a webhook or a policy has changed it.
+    pub(super) is_changed: bool,
+}
+
 impl Store {
     /// Creates an object in `namespace` (empty if the resource has none).
     ///
@@ -63,12 +71,12 @@ impl Store {
             ensures_namespace: true,
             tracks_fields: true,
         };
-        let mut object = self.receive_new(write, object, steps).await?;
-        match self.create_named(write, &object).await {
+        let mut admitted = self.receive_new(write, object, steps).await?;
+        match self.create_named(write, &admitted).await {
             // Retries without managedFields when the object is too large with them.
             Err(Error::Storage(StorageError::TooLarge { .. })) => {
-                remove(&mut object, "managedFields");
-                self.create_named(write, &object).await
+                remove(&mut admitted.object, "managedFields");
+                self.create_named(write, &admitted).await
             }
             result => result,
         }
@@ -84,7 +92,7 @@ impl Store {
         write: Write<'_>,
         object: Value,
         steps: CreateSteps,
-    ) -> Result<Value, Error> {
+    ) -> Result<AdmittedNew, Error> {
         let labels = object.pointer("/metadata/labels");
         let is_labelled = labels.is_some_and(|it| !says_nothing("labels", it));
         let mut object = self.incoming(write.context, object, !steps.tracks_fields)?;
@@ -96,11 +104,11 @@ impl Store {
             self.track_fields(write.context, None, &mut object);
         }
         self.complete(&mut object);
-        self.admit_new(write, &mut object).await?;
+        let is_changed = self.admit_new(write, &mut object).await?;
         if !is_labelled {
             self.strategy().forget_default_labels(&mut object);
         }
-        Ok(object)
+        Ok(AdmittedNew { object, is_changed })
     }
 
     /// Brings an admitted object into the form that is stored: system fields, the allocator, the strategy and
@@ -111,10 +119,11 @@ impl Store {
     pub(super) async fn prepare_new(
         &self,
         write: Write<'_>,
-        object: &mut Value,
+        admitted: &mut AdmittedNew,
         generated_name: Option<String>,
         allocation: &mut Option<Box<dyn Allocation>>,
     ) -> Result<(), Error> {
+        let AdmittedNew { object, is_changed } = admitted;
         fill_system_fields(write.context, object);
         if let Some(name) = generated_name {
             set(object, "name", name);
@@ -126,7 +135,9 @@ impl Store {
         self.before_create(write.context, object, of_guard)?;
         self.guard_valid(write, &name, object, None).await?;
         self.validate_new(write, object).await?;
-        self.strategy().prepare_to_store(object);
+        if *is_changed {
+            self.strategy().prepare_to_store(object);
+        }
         Ok(())
     }
 
@@ -147,9 +158,13 @@ impl Store {
     }
 
     /// Creates an object under its name, or under generated ones until one is free.
-    async fn create_named(&self, write: Write<'_>, object: &Value) -> Result<Arc<Object>, Error> {
-        let base = text(object, "generateName");
-        let generates = text(object, "name").is_empty() && !base.is_empty();
+    async fn create_named(
+        &self,
+        write: Write<'_>,
+        admitted: &AdmittedNew,
+    ) -> Result<Arc<Object>, Error> {
+        let base = text(&admitted.object, "generateName");
+        let generates = text(&admitted.object, "name").is_empty() && !base.is_empty();
         let attempts_max = if generates {
             GENERATED_NAME_ATTEMPTS_MAX
         } else {
@@ -158,7 +173,7 @@ impl Store {
         let mut attempts = 1;
         loop {
             let name = generates.then(|| generate_name(base));
-            let result = self.create_once(write, object.clone(), name).await;
+            let result = self.create_once(write, admitted.clone(), name).await;
             if attempts == attempts_max || !matches!(result, Err(Error::AlreadyExists { .. })) {
                 return result;
             }
@@ -169,12 +184,13 @@ impl Store {
     async fn create_once(
         &self,
         write: Write<'_>,
-        mut object: Value,
+        mut admitted: AdmittedNew,
         generated_name: Option<String>,
     ) -> Result<Arc<Object>, Error> {
         let mut allocation = None;
-        let prepared = self.prepare_new(write, &mut object, generated_name, &mut allocation);
+        let prepared = self.prepare_new(write, &mut admitted, generated_name, &mut allocation);
         let prepared = prepared.await;
+        let object = admitted.object;
         let key = prepared.and_then(|()| self.key(write.namespace, text(&object, "name")));
         let key = match key {
             Ok(key) => key,

@@ -197,10 +197,11 @@ impl<'a> Attempt<'a> {
             tracks_fields: !self.updated.managed_fields_are_current(),
         };
         let (store, write) = (self.store, self.write());
-        let mut object = store.receive_new(write, object, steps).await?;
+        let mut admitted = store.receive_new(write, object, steps).await?;
         store
-            .prepare_new(write, &mut object, None, &mut self.allocation)
+            .prepare_new(write, &mut admitted, None, &mut self.allocation)
             .await?;
+        let object = admitted.object;
         self.outcome = UpdateResult::Create(object.clone());
         Ok(object)
     }
@@ -227,7 +228,7 @@ impl<'a> Attempt<'a> {
         }
         store.complete(&mut object);
         let write = self.write();
-        store
+        let is_changed = store
             .admit_change(write, self.name, &mut object, &old)
             .await?;
         store.check_version(&mut object, &old, self.name)?;
@@ -248,7 +249,9 @@ impl<'a> Attempt<'a> {
         store
             .validate_change(write, self.name, &object, &old)
             .await?;
-        store.strategy().prepare_to_store(&mut object);
+        if is_changed {
+            store.strategy().prepare_to_store(&mut object);
+        }
         if store.deletes(&object, &old) {
             self.outcome = UpdateResult::Delete(object, existing.revision());
             return Err(Box::new(EmptiedFinalizers));
