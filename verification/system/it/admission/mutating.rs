@@ -37,6 +37,7 @@ fn answer(path: &str, review: &Value) -> Reply {
             let seen = object["data"]["second"].as_str().unwrap_or("nothing");
             patched(review, set("/data/first", &format!("saw {seen}")))
         }
+        "/rename" if operation == "CREATE" => patched(review, set("/metadata/name", "renamed")),
         "/chain-second" => patched(review, set("/data/second", "something")),
         "/pods" => patched(
             review,
@@ -187,6 +188,25 @@ async fn every_way_to_write_is_asked_about(client: &Client, webhook: &Webhook) {
         (&Value::Null, &json!("applied"))
     );
     assert_eq!(request["options"]["kind"], "DeleteOptions");
+}
+
+#[tokio::test]
+async fn the_status_of_a_deletion_tells_the_name_that_a_webhook_gave() {
+    let webhook = Webhook::start(answer).await;
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
+    let hooks = vec![hook(&webhook, "rename", json!({}))];
+    configure(&client, &webhook, "mutatingwebhookconfigurations", hooks).await;
+    let path = format!("{CONFIG_MAPS}/asked");
+    let apply = "application/apply-patch+yaml";
+    let applied = format!("{path}?fieldManager=m");
+    let object = config_map("asked", "rename");
+    let created = ask_as(&client, Method::PATCH, &applied, &object, apply).await;
+    assert_eq!(created.0, 201, "{}", message(&created));
+    let deleted = ask(&client, Method::DELETE, &path, &Value::Null).await;
+    assert_eq!(deleted.0, 200, "{}", message(&deleted));
+    let details =
+        json!({"name": "renamed", "kind": "configmaps", "uid": created.1["metadata"]["uid"]});
+    assert_eq!(deleted.1["details"], details);
 }
 
 #[tokio::test]
