@@ -31,6 +31,7 @@ mod merge_keywords;
 mod merging;
 mod node;
 mod number_checks;
+mod older_values;
 mod outcome;
 mod path;
 mod patterns;

@@ -14,8 +14,16 @@ use super::formats::Format;
 use super::kind::JsonType;
 use super::node::SchemaNode;
 
+#[cfg(test)]
+thread_local! {
+    /// The values that this thread has converted, those in others included.
+    pub(super) static CONVERTED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// Returns a value as rules of its schema see it.
 pub(super) fn to_cel(value: &Value, node: Option<&SchemaNode>) -> CelValue {
+    #[cfg(test)]
+    CONVERTED.with(|count| count.set(count.get() + 1));
     match value {
         Value::Null => CelValue::Null,
         Value::Bool(flag) => CelValue::Bool(*flag),
@@ -27,17 +35,11 @@ pub(super) fn to_cel(value: &Value, node: Option<&SchemaNode>) -> CelValue {
             CelValue::List(Arc::new(items))
         }
         Value::Object(members) => {
-            let is_map = node.is_some_and(|node| node.additional.is_some());
             let has_own = node.is_some_and(|node| !node.properties.is_empty());
             // A null that a member may be is the same as none. Follows `unstructuredMap.Find`.
             let members = members.iter().filter(|(_, it)| !(has_own && it.is_null()));
             let members = members.map(|(name, value)| {
-                let own = node.is_some_and(|node| node.properties.contains_key(name));
-                let key = if is_map && !own {
-                    name.clone()
-                } else {
-                    escaped(name)
-                };
+                let key = member_key(node, name);
                 let inner = node.and_then(|node| node.member(name));
                 (Key::String(Arc::new(key)), to_cel(value, inner))
             });
@@ -71,6 +73,18 @@ fn text_to_cel(text: &str, node: Option<&SchemaNode>) -> CelValue {
     };
     // What is not of its format has been refused before, or is not the rule's business.
     converted.unwrap_or_else(|| CelValue::String(Arc::new(text.to_owned())))
+}
+
+/// Returns the key of a member in the form in which rules see an object: names in maps are data, all others
+/// identifiers.
+pub(super) fn member_key(node: Option<&SchemaNode>, name: &str) -> String {
+    let is_data =
+        |node: &SchemaNode| node.additional.is_some() && !node.properties.contains_key(name);
+    if node.is_some_and(is_data) {
+        name.to_owned()
+    } else {
+        escaped(name)
+    }
 }
 
 /// Returns the name of a member as an identifier.

@@ -88,7 +88,7 @@ impl<'v> Comparisons<'v> {
 #[derive(Debug)]
 pub(super) struct OlderItems<'v> {
     keys: &'v [String],
-    items: HashMap<Vec<&'v Value>, &'v Value>,
+    items: HashMap<Vec<&'v Value>, (usize, &'v Value)>,
 }
 
 impl<'v> OlderItems<'v> {
@@ -98,10 +98,10 @@ impl<'v> OlderItems<'v> {
             ListType::Atomic | ListType::Set => &[],
         };
         let mut by_keys = HashMap::new();
-        for item in items {
+        for (index, item) in items.iter().enumerate() {
             if let Some(found) = values_of(keys, item) {
                 // The first of several counts.
-                by_keys.entry(found).or_insert(item);
+                by_keys.entry(found).or_insert((index, item));
             }
         }
         Self {
@@ -112,6 +112,15 @@ impl<'v> OlderItems<'v> {
 
     /// Returns the older item with the keys of this one.
     pub(super) fn get(&self, item: &Value) -> Option<&'v Value> {
+        self.found(item).map(|(_, old)| old)
+    }
+
+    /// Returns the index of the older item with the keys of this one.
+    pub(super) fn index_of(&self, item: &Value) -> Option<usize> {
+        self.found(item).map(|(index, _)| index)
+    }
+
+    fn found(&self, item: &Value) -> Option<(usize, &'v Value)> {
         let found = values_of(self.keys, item)?;
         self.items.get(&found).copied()
     }

@@ -8,7 +8,6 @@
 //! item was which. What has not changed is not run again, except by rules that compare: so a definition may
 //! become stricter without breaking the objects that there are.
 
-use std::cell::LazyCell;
 use std::ops::ControlFlow;
 
 use kube_cel::cel::Value as CelValue;
@@ -23,6 +22,7 @@ use super::cel_value::to_cel;
 use super::comparisons::Comparisons;
 use super::kind::JsonType;
 use super::node::SchemaNode;
+use super::older_values::{OlderValue, OlderValues};
 use super::outcome::SchemaErrors;
 use super::path::Path;
 use super::rule::Rule;
@@ -44,9 +44,10 @@ pub(super) fn evaluate(
         outcome: SchemaErrors::default(),
         meter,
         comparisons: Comparisons::default(),
+        older_values: OlderValues::default(),
     };
     let flow = if root.ruled {
-        on_large_stack(|| run.node(root, object, old, false))
+        on_large_stack(|| run.node(root, object, old.and_then(OlderValue::new), false))
     } else {
         ControlFlow::Continue(())
     };
@@ -61,6 +62,7 @@ struct Run<'r, 'v> {
     /// The cost that rules may still have.
     meter: &'r mut Meter,
     comparisons: Comparisons<'v>,
+    older_values: OlderValues,
 }
 
 impl<'v> Run<'_, 'v> {
@@ -68,17 +70,18 @@ impl<'v> Run<'_, 'v> {
         &mut self,
         node: &'v SchemaNode,
         value: &Value,
-        old: Option<&'v Value>,
+        mut old: Option<OlderValue<'v>>,
         unchanged_above: bool,
     ) -> ControlFlow<()> {
         if !node.ruled || value.is_null() {
             return ControlFlow::Continue(());
         }
-        let old = old.filter(|old| !old.is_null());
         let unchanged = unchanged_above
-            || old.is_some_and(|old| self.comparisons.is_unchanged(node, value, old));
+            || old
+                .as_ref()
+                .is_some_and(|old| self.comparisons.is_unchanged(node, value, old.value()));
         if !node.rules.is_empty() {
-            self.rules(node, value, old, unchanged)?;
+            self.rules(node, value, &mut old, unchanged)?;
         }
         match value {
             Value::Array(items) => self.items(node, items, old, unchanged),
@@ -91,17 +94,20 @@ impl<'v> Run<'_, 'v> {
         &mut self,
         node: &'v SchemaNode,
         items: &[Value],
-        old: Option<&'v Value>,
+        old: Option<OlderValue<'v>>,
         unchanged: bool,
     ) -> ControlFlow<()> {
         let Some(inner) = node.items.as_deref().filter(|inner| inner.ruled) else {
             return ControlFlow::Continue(());
         };
-        let old = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let old = self.comparisons.older_items(node, old);
+        let older = old.as_ref().and_then(|old| old.value().as_array());
+        let older = older.map_or(&[][..], Vec::as_slice);
+        let older = self.comparisons.older_items(node, older);
         for (index, item) in items.iter().enumerate() {
             let mark = self.path.index(index);
-            let flow = self.node(inner, item, old.get(item), unchanged);
+            let older = older.index_of(item);
+            let older = older.and_then(|at| old.as_ref()?.item(at));
+            let flow = self.node(inner, item, older, unchanged);
             self.path.leave(mark);
             flow?;
         }
@@ -112,7 +118,7 @@ impl<'v> Run<'_, 'v> {
         &mut self,
         node: &'v SchemaNode,
         value: &Value,
-        old: Option<&'v Value>,
+        old: Option<OlderValue<'v>>,
         unchanged: bool,
     ) -> ControlFlow<()> {
         for (name, value) in value.as_object().into_iter().flatten() {
@@ -120,7 +126,7 @@ impl<'v> Run<'_, 'v> {
                 continue;
             };
             let mark = self.path.member_of(node, name);
-            let old = old.and_then(|old| old.get(name));
+            let old = old.as_ref().and_then(|old| old.member(node, name));
             let flow = self.node(inner, value, old, unchanged);
             self.path.leave(mark);
             flow?;
@@ -132,33 +138,30 @@ impl<'v> Run<'_, 'v> {
         &mut self,
         node: &'v SchemaNode,
         value: &Value,
-        old: Option<&'v Value>,
+        old: &mut Option<OlderValue<'v>>,
         unchanged: bool,
     ) -> ControlFlow<()> {
-        let runs = |rule: &&Rule| match (rule.uses_old, old) {
-            (true, None) => rule.optional_old == Some(true),
-            (true, Some(_)) => true,
+        let has_old = old.is_some();
+        let runs = |rule: &&Rule| match (rule.uses_old, has_old) {
+            (true, false) => rule.optional_old == Some(true),
+            (true, true) => true,
             (false, _) => !unchanged,
         };
         let mut rules = node.rules.iter().filter(runs).peekable();
         if rules.peek().is_none() {
             return ControlFlow::Continue(());
         }
-        let old = LazyCell::new(|| old.map(|old| to_cel(old, Some(node))));
         let mut scope = Scope::default();
         scope.add("self", to_cel(value, Some(node)));
         for rule in rules {
             if rule.optional_old == Some(true) {
-                scope.add(
-                    "oldSelf",
-                    LazyCell::force(&old)
-                        .clone()
-                        .map_or_else(none_value, some_value),
-                );
+                let old = old.as_mut();
+                let old = old.map(|old| self.older_values.converted(node, old));
+                scope.add("oldSelf", old.map_or_else(none_value, some_value));
             } else if rule.uses_old
-                && let Some(old) = &*old
+                && let Some(old) = old
             {
-                scope.add("oldSelf", old.clone());
+                scope.add("oldSelf", self.older_values.converted(node, old));
             }
             self.rule(rule, &scope, node, value)?;
         }
