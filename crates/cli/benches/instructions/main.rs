@@ -110,10 +110,15 @@ impl Server {
 
     /// Makes what a request needs and has it answered, first uncounted and then so often.
     fn run(&self, subject: &Subject, times: u64) {
-        let mut last = subject.first.map(|first| self.answer(first(), false));
+        let mut last = None;
+        for (number, first) in subject.first.iter().enumerate() {
+            if number > 0 {
+                self.pause();
+            }
+            last = Some(self.answer(first(), false));
+        }
         for number in 0..=times {
-            self.runtime
-                .block_on(async { tokio::time::sleep(PAUSE).await });
+            self.pause();
             let mut request = Some((subject.request)(number, last.as_ref()));
             let mut answered = None;
             let mut once = || answered = request.take().map(|it| self.answer(it, subject.is_watch));
@@ -124,6 +129,11 @@ impl Server {
             }
             last = answered;
         }
+    }
+
+    fn pause(&self) {
+        self.runtime
+            .block_on(async { tokio::time::sleep(PAUSE).await });
     }
 
     fn answer(&self, request: http::Request<Bytes>, is_watch: bool) -> Bytes {

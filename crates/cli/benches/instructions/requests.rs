@@ -1,9 +1,13 @@
 //! The requests that are counted.
 
+mod custom_resources;
+
 use bytes::Bytes;
 use http::{Method, Request};
 use ringwatch::codec;
 use serde_json::{Value, json};
+
+use self::custom_resources::{SITES, custom_resource, define};
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -17,8 +21,8 @@ const CONFIG_MAP_BYTES: usize = 800;
 /// A request that is counted.
 pub struct Subject {
     pub name: &'static str,
-    /// Makes the object that it changes or reads.
-    pub first: Option<fn() -> Request<Bytes>>,
+    /// The requests that make what it needs. The last one makes the object that it changes or reads.
+    pub first: &'static [fn() -> Request<Bytes>],
     /// Returns the request of a number, given the answer before it.
     pub request: fn(u64, Option<&Bytes>) -> Request<Bytes>,
     /// True if the answer's body never ends, so that only its head is waited for.
@@ -29,16 +33,16 @@ pub struct Subject {
 pub const REQUESTS: &[Subject] = &[
     Subject {
         name: "renew-lease",
-        first: Some(|| {
+        first: &[|| {
             let lease = codec::encode_value(&lease()).unwrap();
             request(Method::POST, LEASES, PROTOBUF, lease.into())
-        }),
+        }],
         request: renewal,
         is_watch: false,
     },
     Subject {
         name: "create-config-map",
-        first: None,
+        first: &[],
         request: |number, _| {
             let object = config_map(&format!("created-{number}")).to_string();
             request(Method::POST, CONFIG_MAPS, JSON, object.into())
@@ -48,7 +52,7 @@ pub const REQUESTS: &[Subject] = &[
     Subject {
         name: "create-pod",
         // Without it no pod is admitted.
-        first: Some(|| {
+        first: &[|| {
             let account = json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}});
             request(
                 Method::POST,
@@ -56,7 +60,7 @@ pub const REQUESTS: &[Subject] = &[
                 JSON,
                 account.to_string().into(),
             )
-        }),
+        }],
         request: |number, _| {
             let pod = codec::encode_value(&pod(&format!("shop-{number}"))).unwrap();
             request(Method::POST, &in_default("pods"), PROTOBUF, pod.into())
@@ -65,28 +69,51 @@ pub const REQUESTS: &[Subject] = &[
     },
     Subject {
         name: "update-config-map",
-        first: Some(|| {
+        first: &[|| {
             let object = config_map("updated").to_string();
             request(Method::POST, CONFIG_MAPS, JSON, object.into())
-        }),
+        }],
         request: update,
         is_watch: false,
     },
     Subject {
+        name: "create-custom-resource",
+        first: &[define],
+        request: |number, _| {
+            let object = custom_resource(&format!("created-{number}")).to_string();
+            request(Method::POST, SITES, JSON, object.into())
+        },
+        is_watch: false,
+    },
+    Subject {
+        name: "update-custom-resource",
+        first: &[define, || {
+            let object = custom_resource("updated").to_string();
+            request(Method::POST, SITES, JSON, object.into())
+        }],
+        request: |number, last| {
+            let mut object: Value = serde_json::from_slice(last.unwrap()).unwrap();
+            object["spec"]["image"] = format!("registry.example.com/site:1.2.{number}").into();
+            let uri = format!("{SITES}/updated");
+            request(Method::PUT, &uri, JSON, object.to_string().into())
+        },
+        is_watch: false,
+    },
+    Subject {
         name: "get-config-map",
-        first: Some(create_one),
+        first: &[create_one],
         request: |_, _| get(&format!("{CONFIG_MAPS}/one")),
         is_watch: false,
     },
     Subject {
         name: "list-config-maps",
-        first: Some(create_one),
+        first: &[create_one],
         request: |_, _| get(&format!("{CONFIG_MAPS}?resourceVersion=0")),
         is_watch: false,
     },
     Subject {
         name: "watch-config-maps",
-        first: Some(create_one),
+        first: &[create_one],
         request: |_, _| get(&format!("{CONFIG_MAPS}?watch=1&resourceVersion=0")),
         is_watch: true,
     },
