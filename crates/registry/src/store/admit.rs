@@ -251,6 +251,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use ringwatch::storage::ListOptions;
+    use ringwatch_apimachinery::accessor::{ZERO_TIME, set};
     use serde_json::json;
 
     use super::*;
@@ -387,6 +388,31 @@ mod tests {
             updated.await.expect("agreed");
             assert_eq!(is_prepared(), is_webhook);
         }
+    }
+
+    /// An admission that sets a zero time of deletion as a webhook may.
+    #[derive(Debug)]
+    struct Dating;
+
+    #[async_trait]
+    impl Admission for Dating {
+        async fn admit(&self, _: &Request<'_>, object: &mut Value) -> Result<bool, Error> {
+            set(object, "deletionTimestamp", ZERO_TIME);
+            Ok(true)
+        }
+
+        async fn validate(&self, _: &Request<'_>, _: &Value) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn no_object_is_being_deleted_from_its_creation_on() {
+        let mut fixture = Fixture::new(TestStrategy::default());
+        fixture.store = fixture.store.with_admission(Arc::new(Dating));
+        let created = fixture.create(json!({"name": "a"})).await;
+        assert_eq!(created["metadata"].get("deletionTimestamp"), None);
+        assert_eq!(fixture.stored("a").await, Some(created));
     }
 
     #[tokio::test]

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use ringwatch::meta::Object;
 use ringwatch::storage::{GetOptions, StorageError};
 use ringwatch_apimachinery::Error;
-use ringwatch_apimachinery::accessor::{is_terminating, remove, says_nothing, set, text};
+use ringwatch_apimachinery::accessor::{
+    ZERO_TIME, is_terminating, remove, says_nothing, set, text,
+};
 use ringwatch_apimachinery::names::generate_name;
 use ringwatch_spans::step;
 use serde_json::Value;
@@ -137,6 +139,10 @@ impl Store {
         self.validate_new(write, object).await?;
         if *is_changed {
             self.strategy().prepare_to_store(object);
+            if text(object, "deletionTimestamp") == ZERO_TIME {
+                // Go stores it as null, so that the object is not being deleted.
+                remove(object, "deletionTimestamp");
+            }
         }
         Ok(())
     }

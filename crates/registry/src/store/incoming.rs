@@ -159,7 +159,7 @@ pub fn to_storage_version(resource: &Resource, mut object: Value) -> Result<Valu
         in_types(resource, object, codec::canonicalize);
     });
     if is_deleted && !accessor::is_terminating(&object) {
-        // In Go it points to a zero time, which the validation of updates tells from none.
+        // In Go the member points to a zero time then, which the validation of updates tells from none.
         set(&mut object, "deletionTimestamp", accessor::ZERO_TIME);
     }
     Ok(resource.strategy.to_stored(object))
