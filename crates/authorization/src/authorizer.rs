@@ -303,6 +303,12 @@ impl Deciding {
                 self.made = Some(self.not_allowed(true));
             }
             AccessAnswer::NoOpinion(reason) => self.note(reason),
+            AccessAnswer::Contradictory(reason) => {
+                self.note(reason);
+                let why = "webhook subject access review returned both allow and deny response";
+                self.errors.push(why.to_owned());
+                self.made = Some(self.not_allowed(true));
+            }
             AccessAnswer::Failed { why, denies } => {
                 self.errors.push(why);
                 self.made = denies.then(|| self.not_allowed(true));
@@ -388,6 +394,22 @@ mod tests {
         user.groups.push(MASTERS.to_owned());
         assert!(decide(&user, &[AlwaysDeny]).await.allowed);
     }
+
+    #[test]
+    fn a_webhook_that_allows_and_denies_denies_with_an_error() {
+        let user = User::default();
+        let mut deciding = Deciding::new(&Attributes::of_path(&user, "get", "/metrics"));
+        deciding.hear(AccessAnswer::Contradictory("both".to_owned()));
+        assert!(deciding.is_made());
+        let decision = deciding.end();
+        assert!(decision.denied && !decision.allowed);
+        assert_eq!(decision.reason, "both");
+        assert_eq!(
+            decision.error,
+            "webhook subject access review returned both allow and deny response"
+        );
+    }
+
     /// Roles that let `jane` get so many paths, `/metrics` among them.
     fn roles_of_jane(paths: usize) -> RoleTable {
         let paths = (1..paths).map(|path| format!("/{path}"));

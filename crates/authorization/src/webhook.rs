@@ -57,6 +57,8 @@ pub(super) enum AccessAnswer {
     Denied(String),
     /// The webhook neither allows nor denies; the next authorizer decides.
     NoOpinion(String),
+    /// The webhook both allows and denies, which denies with an error.
+    Contradictory(String),
     /// The webhook has not answered, for this reason. The next authorizer decides unless this denies.
     Failed {
         why: String,
@@ -71,7 +73,10 @@ impl answer_cache::CacheableAnswer for AccessAnswer {
 
     fn heap_bytes(&self) -> usize {
         match self {
-            Self::Allowed(text) | Self::Denied(text) | Self::NoOpinion(text) => text.len(),
+            Self::Allowed(text)
+            | Self::Denied(text)
+            | Self::NoOpinion(text)
+            | Self::Contradictory(text) => text.len(),
             Self::Failed { why, .. } => why.len(),
         }
     }
@@ -111,7 +116,9 @@ impl WebhookAuthorizer {
         match self.ask(attributes).await {
             Ok(answer) => {
                 let ttl = match answer {
-                    AccessAnswer::Allowed(_) => self.config.authorized_ttl,
+                    AccessAnswer::Allowed(_) | AccessAnswer::Contradictory(_) => {
+                        self.config.authorized_ttl
+                    }
                     _ => self.config.unauthorized_ttl,
                 };
                 self.cache.put(question, &answer, ttl, self.clock.now());
@@ -156,7 +163,7 @@ impl WebhookAuthorizer {
         let asked = self.shares.within(Requester::from(attributes.asker), asked);
         let answer = self.clock.timeout(self.config.timeout, asked).await;
         let answer = answer.map_err(|_| "context deadline exceeded".to_owned())??;
-        review::answer(&answer)
+        Ok(review::answer(&answer))
     }
 
     /// Returns the key under which the answer to a request is remembered.

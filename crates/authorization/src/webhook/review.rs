@@ -126,17 +126,15 @@ pub(super) fn subject_access_review(spec: Value, version: ReviewVersion) -> Valu
 }
 
 /// Reads the answer out of a SubjectAccessReview that came back, whose values have the right types.
-pub(super) fn answer(review: &Value) -> Result<AccessAnswer, String> {
+pub(super) fn answer(review: &Value) -> AccessAnswer {
     let status = &review["status"];
     let flag = |name: &str| status[name].as_bool().unwrap_or_default();
     let reason = status["reason"].as_str().unwrap_or_default().to_owned();
     match (flag("allowed"), flag("denied")) {
-        (true, true) => {
-            Err("webhook subject access review returned both allow and deny response".to_owned())
-        }
-        (true, false) => Ok(AccessAnswer::Allowed(reason)),
-        (false, true) => Ok(AccessAnswer::Denied(reason)),
-        (false, false) => Ok(AccessAnswer::NoOpinion(reason)),
+        (true, true) => AccessAnswer::Contradictory(reason),
+        (true, false) => AccessAnswer::Allowed(reason),
+        (false, true) => AccessAnswer::Denied(reason),
+        (false, false) => AccessAnswer::NoOpinion(reason),
     }
 }
 
@@ -200,17 +198,19 @@ mod tests {
         let reason = || "r".to_owned();
         assert_eq!(
             of(json!({"allowed": true, "reason": "r"})),
-            Ok(AccessAnswer::Allowed(reason()))
+            AccessAnswer::Allowed(reason())
         );
         assert_eq!(
             of(json!({"denied": true, "reason": "r"})),
-            Ok(AccessAnswer::Denied(reason()))
+            AccessAnswer::Denied(reason())
         );
         assert_eq!(
             of(json!({"reason": "r"})),
-            Ok(AccessAnswer::NoOpinion(reason()))
+            AccessAnswer::NoOpinion(reason())
         );
-        let both = of(json!({"allowed": true, "denied": true}));
-        assert!(both.is_err());
+        assert_eq!(
+            of(json!({"allowed": true, "denied": true, "reason": "r"})),
+            AccessAnswer::Contradictory(reason())
+        );
     }
 }
