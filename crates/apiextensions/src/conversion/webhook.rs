@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::go_values::go_type;
 use ringwatch_apimachinery::path::{get, list, text};
+use ringwatch_apimachinery::validation::{validate_annotations, validate_labels};
 use ringwatch_offload::{Work, offload};
 use ringwatch_spans as spans;
 use ringwatch_webhook::{AnswerScheme, ClientConfig, WebhookClient, read_review};
@@ -21,11 +23,17 @@ const V1_BETA1: &str = "apiextensions.k8s.io/v1beta1";
 /// The kind of what a webhook is sent and answers.
 const REVIEW: &str = "ConversionReview";
 
-/// The members of metadata that a webhook may change.
-const CHANGEABLE: [&str; 2] = ["labels", "annotations"];
+/// A validation of a member of metadata, which names it by a path.
+type Validate = fn(&Value, &str) -> Vec<FieldError>;
 
-/// The members of metadata that identify the object.
-const IDENTITY: [&str; 3] = ["name", "namespace", "uid"];
+/// The members of metadata that a webhook may change, with the validation of changed ones and the path in its errors.
+const CHANGEABLE: [(&str, Validate, &str); 2] = [
+    ("labels", validate_labels, "metadata.labels"),
+    ("annotations", validate_annotations, "metadata.annotation"),
+];
+
+/// The members of metadata that identify the object, with their names in errors.
+const IDENTITY: [(&str, &str); 3] = [("name", "name"), ("namespace", "namespace"), ("uid", "UID")];
 
 /// The webhook of a definition, and how it is called.
 #[derive(Clone, Debug)]
@@ -116,17 +124,10 @@ impl ConversionWebhook {
             return Err(wrong(format!("returned {got} objects, expected {wanted}")));
         }
         let pairs = objects.iter().zip(converted).enumerate();
+        let is_list = objects.len() > 1;
         let kept = pairs.map(|(index, (original, converted))| {
-            let what_is_wrong = |what: &'static str| {
-                move |why: String| format!("returned invalid {what} at index {index}: {why}")
-            };
-            let checked = is_same(original, &converted, version);
-            let checked = checked.map_err(what_is_wrong("converted object"));
-            let kept = checked.and_then(|()| {
-                let kept = with_metadata_of(original, converted);
-                kept.map_err(what_is_wrong("metadata in object"))
-            });
-            kept.map_err(wrong)
+            let kept = checked(original, converted, version);
+            kept.map_err(|refusal| wrong(refusal.of_object(index, is_list)))
         });
         kept.collect()
     }
@@ -134,7 +135,7 @@ impl ConversionWebhook {
     fn read_answer(&self, content: &[u8], uid: &str) -> Result<Vec<Value>, String> {
         let mut review = read_review(content, AnswerScheme::OfGroup, (self.review, REVIEW))?;
         let (version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
-        // The older version is not asked what it is about.
+        // Of v1beta1 neither kind nor uid is checked.
         let is_strict = self.review == V1;
         if is_strict && (version, kind) != (V1, REVIEW) {
             let found = if version.is_empty() { "/" } else { version };
@@ -168,20 +169,68 @@ impl ConversionWebhook {
     }
 }
 
-/// Checks that a converted object is in the right version, and the same as the original.
-fn is_same(original: &Value, converted: &Value, version: &str) -> Result<(), String> {
-    let found = text(converted, "apiVersion");
+/// The reason why a converted object is not taken over, by the words that tell it.
+#[derive(Debug, PartialEq, Eq)]
+enum InvalidConversion {
+    /// It is not in the version or of the kind that was asked for.
+    Type(String),
+    /// It is not the object that was to be converted.
+    Identity(String),
+    /// Its metadata cannot be taken over.
+    Metadata(String),
+}
+
+impl InvalidConversion {
+    /// Returns what kube-apiserver tells of an object that is converted alone, or with others.
+    fn of_object(self, index: usize, is_list: bool) -> String {
+        let (what, why) = match (self, is_list) {
+            (Self::Type(why) | Self::Identity(why), true) => {
+                (format!("converted object at index {index}"), why)
+            }
+            (Self::Metadata(why), true) => (format!("metadata in object at index {index}"), why),
+            (Self::Type(why), false) => (format!("object at index {index}"), why),
+            (Self::Identity(why), false) => ("object".to_owned(), why),
+            (Self::Metadata(why), false) => ("metadata".to_owned(), why),
+        };
+        format!("returned invalid {what}: {why}")
+    }
+}
+
+/// Returns a converted object as it is taken over, with the original's metadata but for what may change.
+fn checked(original: &Value, converted: Value, version: &str) -> Result<Value, InvalidConversion> {
+    is_of_type(original, &converted, version).map_err(InvalidConversion::Type)?;
+    is_same(original, &converted).map_err(InvalidConversion::Identity)?;
+    with_metadata_of(original, converted).map_err(InvalidConversion::Metadata)
+}
+
+/// Checks that a converted object is in the right version, and of the original's kind.
+fn is_of_type(original: &Value, converted: &Value, version: &str) -> Result<(), String> {
+    let found = group_version(text(converted, "apiVersion"));
     if found != version {
         return Err(format!(
-            "invalid apiVersion, expected={version}, got={found}"
+            "invalid groupVersion (expected {version}, received {found})"
         ));
     }
     let (kind, found) = (text(original, "kind"), text(converted, "kind"));
     if found != kind {
-        return Err(format!("invalid kind, expected={kind}, got={found}"));
+        return Err(format!("invalid kind (expected {kind}, received {found})"));
     }
-    for name in IDENTITY {
-        let path = format!("metadata.{name}");
+    Ok(())
+}
+
+/// Returns an apiVersion as Go writes what it has parsed: nothing if it has more than one slash.
+fn group_version(api_version: &str) -> &str {
+    match api_version.split_once('/') {
+        Some((_, version)) if version.contains('/') => "",
+        Some(("", version)) => version,
+        _ => api_version,
+    }
+}
+
+/// Checks that a converted object is the original. Follows `validateConvertedObject`.
+fn is_same(original: &Value, converted: &Value) -> Result<(), String> {
+    for (member, name) in IDENTITY {
+        let path = format!("metadata.{member}");
         let (wanted, found) = (text(original, &path), text(converted, &path));
         if found != wanted {
             return Err(format!("must have the same {name}: {wanted} != {found}"));
@@ -201,10 +250,16 @@ fn with_metadata_of(original: &Value, mut converted: Value) -> Result<Value, Str
         ));
     }
     let mut metadata = original["metadata"].clone();
-    for name in CHANGEABLE {
+    for (name, validate, path) in CHANGEABLE {
         match changed.get(name) {
             Some(value) if !value.is_null() => {
                 are_texts(name, value)?;
+                if metadata[name] != *value {
+                    let errors = FieldError::as_told(validate(value, path));
+                    if !errors.is_empty() {
+                        return Err(FieldError::join(&errors));
+                    }
+                }
                 metadata[name] = value.clone();
             }
             _ => {
@@ -338,6 +393,102 @@ mod tests {
             ),
         ] {
             assert_eq!(restored(metadata), Err(words.to_owned()));
+        }
+    }
+    #[test]
+    fn changed_labels_and_annotations_are_validated() {
+        let original =
+            json!({"metadata": {"labels": {"a b": "old"}, "annotations": {"c d": "old"}}});
+        let restored = |metadata: Value| with_metadata_of(&original, json!({"metadata": metadata}));
+        let kept = original["metadata"].clone();
+        assert_eq!(restored(kept), Ok(original.clone()));
+        for (metadata, words) in [
+            (
+                json!({"labels": {"a": "b c"}}),
+                "metadata.labels: Invalid value: \"b c\": a valid label must be",
+            ),
+            (
+                json!({"labels": {"a b": "new"}}),
+                "metadata.labels: Invalid value: \"a b\": name part must consist",
+            ),
+            (
+                json!({"labels": {"a b": "c d"}}),
+                "[metadata.labels: Invalid value: \"a b\": name part must consist",
+            ),
+            (
+                json!({"annotations": {"c d": "new"}}),
+                "metadata.annotation: Invalid value: \"c d\": name part must consist",
+            ),
+            (
+                json!({"annotations": {"c": "x".repeat(256 << 10)}}),
+                "metadata.annotation: Too long: may not be more than 262144 bytes",
+            ),
+        ] {
+            let refused = restored(metadata).expect_err("it is invalid");
+            assert!(refused.starts_with(words), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_of_one_object_and_of_several() {
+        let original = json!({"apiVersion": "example.com/v1", "kind": "Gate",
+            "metadata": {"name": "a", "namespace": "b", "uid": "c"}});
+        let mut good = original.clone();
+        good["apiVersion"] = json!("example.com/v2");
+        assert_eq!(
+            checked(&original, good.clone(), "example.com/v2"),
+            Ok(good.clone())
+        );
+        let words = |path: &str, value: Value, is_list: bool| {
+            let mut converted = good.clone();
+            *converted.pointer_mut(path).expect("it is there") = value;
+            let refused = checked(&original, converted, "example.com/v2");
+            refused.expect_err("it is invalid").of_object(0, is_list)
+        };
+        for (path, value, alone, among) in [
+            (
+                "/apiVersion",
+                json!("example.com/v3"),
+                "object at index 0: invalid groupVersion (expected example.com/v2, received example.com/v3)",
+                "converted object at index 0: invalid groupVersion (expected example.com/v2, received example.com/v3)",
+            ),
+            (
+                "/apiVersion",
+                json!("a/b/c"),
+                "object at index 0: invalid groupVersion (expected example.com/v2, received )",
+                "converted object at index 0: invalid groupVersion (expected example.com/v2, received )",
+            ),
+            (
+                "/kind",
+                json!("Door"),
+                "object at index 0: invalid kind (expected Gate, received Door)",
+                "converted object at index 0: invalid kind (expected Gate, received Door)",
+            ),
+            (
+                "/metadata/name",
+                json!("x"),
+                "object: must have the same name: a != x",
+                "converted object at index 0: must have the same name: a != x",
+            ),
+            (
+                "/metadata/uid",
+                json!("x"),
+                "object: must have the same UID: c != x",
+                "converted object at index 0: must have the same UID: c != x",
+            ),
+        ] {
+            for (is_list, expected) in [(false, alone), (true, among)] {
+                let expected = format!("returned invalid {expected}");
+                assert_eq!(words(path, value.clone(), is_list), expected);
+            }
+        }
+        let mut converted = good.clone();
+        converted["metadata"]["labels"] = json!(5);
+        for (is_list, what) in [(false, "metadata"), (true, "metadata in object at index 0")] {
+            let refused = checked(&original, converted.clone(), "example.com/v2");
+            let told = refused.expect_err("it is invalid").of_object(0, is_list);
+            let why = "invalid metadata.labels of type int64 in converted object";
+            assert_eq!(told, format!("returned invalid {what}: {why}"));
         }
     }
 }

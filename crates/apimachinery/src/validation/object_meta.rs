@@ -32,7 +32,10 @@ pub fn validate_object_meta(object: &Value, namespaced: bool, rule: NameRule) ->
             "must be greater than or equal to 0",
         ));
     }
-    validate_labels(object, &mut errors);
+    errors.extend(validate_labels(
+        &object["metadata"]["labels"],
+        "metadata.labels",
+    ));
     errors.extend(validate_annotations(
         &object["metadata"]["annotations"],
         "metadata.annotations",
@@ -105,12 +108,16 @@ fn validate_namespace(object: &Value, namespaced: bool, errors: &mut Vec<FieldEr
     }
 }
 
-fn validate_labels(object: &Value, errors: &mut Vec<FieldError>) {
-    const FIELD: &str = "metadata.labels";
-    for (key, value) in members(&object["metadata"]["labels"]) {
-        push_all(FIELD, key, formats::label_key(key), errors);
-        push_all(FIELD, value, formats::label_value(value), errors);
+/// Validates the keys and values of labels and returns the errors, which name them by `field`. Follows
+/// `ValidateLabels`.
+#[must_use]
+pub fn validate_labels(labels: &Value, field: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (key, value) in members(labels) {
+        push_all(field, key, formats::label_key(key), &mut errors);
+        push_all(field, value, formats::label_value(value), &mut errors);
     }
+    errors
 }
 
 /// Returns true if annotations have more bytes than Kubernetes accepts. Follows `ValidateAnnotationsSize`.

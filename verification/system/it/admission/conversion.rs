@@ -236,7 +236,7 @@ async fn what_cannot_be_converted_fails_by_itself() {
         ("refused", "failed: no such size"),
         (
             "renamed",
-            "returned invalid converted object at index 0: must have the same name: renamed != other",
+            "returned invalid object: must have the same name: renamed != other",
         ),
         ("lost", "returned 0 objects, expected 1"),
         ("other-uid", "failed: expected response.uid="),
