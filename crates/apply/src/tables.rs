@@ -43,7 +43,7 @@ const TCP: Option<KeyDefault> = Some(KeyDefault::Text("TCP"));
 
 pub(super) const NAME: Keys<'static> = Keys::Known(&[("name", EMPTY)]);
 pub(super) const TYPE: Keys<'static> = Keys::Known(&[("type", EMPTY)]);
-/// The types of conditions of flow control, which need have none.
+/// The key of conditions of flow control, whose type is optional and has no default.
 pub(super) const TYPE_IF_ANY: Keys<'static> = Keys::Known(&[("type", None)]);
 const UID: Keys<'static> = Keys::Known(&[("uid", EMPTY)]);
 const IP: Keys<'static> = Keys::Known(&[("ip", EMPTY)]);

@@ -252,7 +252,7 @@ impl<'a> TypeCheck<'a> {
 
     fn members(&mut self, of: Type<'a>, path: &mut Vec<PathElement>, members: &Map<String, Value>) {
         let mut types = Members::of(of);
-        // Whatever they are, the entries of managers have been taken out of what is compared.
+        // Go compares objects without their managed fields, so these are not checked.
         let has_entries = self.side != ApplySide::Applied
             && matches!(path.as_slice(), [PathElement::Field(name)] if name == "metadata");
         for (name, member) in members {

@@ -88,14 +88,14 @@ pub(super) fn read(
     };
     let response = review.get("response").filter(|it| it.is_object());
     let response = response.ok_or_else(|| "webhook response was absent".to_owned())?;
-    // Neither is looked at in the older version.
+    // Of v1beta1 neither kind nor uid is checked.
     if version == ReviewVersion::V1 {
         let answered = text(response, "uid");
         if answered != uid {
             let (uid, answered) = (quoted(uid), quoted(&answered));
             return Err(format!("expected response.uid={uid}, got {answered}").into());
         }
-        // An answer may say neither, and is read all the same.
+        // An answer without apiVersion and kind can be read, but is refused here.
         let (api_version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
         if (api_version.as_str(), kind.as_str()) != (wanted, REVIEW) {
             let found = if api_version.is_empty() {
