@@ -26,7 +26,7 @@ pub(super) use self::binding::PodBinding;
 pub use self::binding::bind;
 pub use self::eviction::{can_ignore_budgets, mark_evicted};
 pub use self::quality::class as quality_class;
-use ringwatch_apimachinery::path::{get, keep, set, text};
+use ringwatch_apimachinery::path::{get, keep, remove, set, text};
 use ringwatch_apimachinery::{FieldError, NameRule};
 use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{DeleteOptions, Graceful, RequestContext};
@@ -87,6 +87,8 @@ impl KindHooks for Pods {
 pub(super) fn status() -> SubresourceStrategy {
     SubresourceStrategy::new("status", SubresourceMetadata::KeepsOwners)
         .finish(|_, object, old| {
+            // The store puts back that of a pod that is being deleted.
+            remove(object, "metadata.deletionTimestamp");
             status::keep_what_is_left_out(object, old);
             off_features::of_status(object, old);
         })
@@ -144,6 +146,7 @@ fn prioritize(pod: &mut Value) {
 mod tests {
     use ringwatch::clock::Clock;
     use ringwatch_apimachinery::User;
+    use ringwatch_apimachinery::accessor::ZERO_TIME;
 
     use super::*;
 
@@ -254,5 +257,21 @@ mod tests {
             json!({"phase": "Running", "qosClass": "BestEffort"})
         );
         assert_eq!(reported["metadata"]["generation"], 1);
+    }
+
+    #[test]
+    fn a_status_says_nothing_about_deletion() {
+        use ringwatch_registry::Strategy;
+        let old = json!({"metadata": {"name": "p"}, "spec": {}, "status": {}});
+        for time in [ZERO_TIME, "2026-01-02T00:00:00Z"] {
+            let mut reported = old.clone();
+            set(&mut reported, "metadata.deletionTimestamp", json!(time));
+            status().prepare_for_update(&context(), &mut reported, &old);
+            assert_eq!(
+                reported["metadata"].get("deletionTimestamp"),
+                None,
+                "{time}"
+            );
+        }
     }
 }
