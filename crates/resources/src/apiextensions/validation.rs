@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use ringwatch_apiextensions::approval::{APPROVED, Approval, annotation};
+use ringwatch_apimachinery::accessor::ZERO_TIME;
 use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::path::{get, get_mut, list, set, text};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
@@ -115,9 +116,6 @@ pub(super) fn status() -> SubresourceStrategy {
         .validate_update(|object, _| wrong_names(object, "status.acceptedNames"))
 }
 
-/// The time that Go writes as null.
-const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
-
 /// Adds the members that a status has even if they say nothing.
 fn complete_status(object: &mut Value) {
     for name in ["conditions", "storedVersions"] {
@@ -128,6 +126,7 @@ fn complete_status(object: &mut Value) {
     }
     let conditions = get_mut(object, "status.conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten() {
+        // Go writes a zero time as null.
         if ["", ZERO_TIME].contains(&text(condition, "lastTransitionTime")) {
             set(condition, "lastTransitionTime", Value::Null);
         }

@@ -1,5 +1,7 @@
 //! Tables of namespaces, leases, classes, components and APIServices, and of kinds without columns of their own.
 
+use ringwatch_apimachinery::accessor::ZERO_TIME;
+
 use crate::table::{Column, TableConvertor, cells, field_docs, subject::RowSubject};
 
 /// Table of Namespaces, with their phase.
@@ -118,7 +120,7 @@ pub(crate) static OTHERS: TableConvertor = TableConvertor::new(
         Column::date("Created At", field_docs::CREATION_TIMESTAMP),
     ],
     |object| {
-        let created = object.text_or("metadata.creationTimestamp", "0001-01-01T00:00:00Z");
+        let created = object.text_or("metadata.creationTimestamp", ZERO_TIME);
         cells![object.name(), created]
     },
 );
