@@ -298,22 +298,25 @@ impl Deciding {
                     ..Decision::default()
                 });
             }
-            AccessAnswer::Denied(reason) => {
-                self.note(reason);
-                self.made = Some(self.not_allowed(true));
-            }
+            AccessAnswer::Denied(reason) => self.deny(reason, String::new()),
             AccessAnswer::NoOpinion(reason) => self.note(reason),
             AccessAnswer::Contradictory(reason) => {
-                self.note(reason);
                 let why = "webhook subject access review returned both allow and deny response";
-                self.errors.push(why.to_owned());
-                self.made = Some(self.not_allowed(true));
+                self.deny(reason, why.to_owned());
             }
-            AccessAnswer::Failed { why, denies } => {
-                self.errors.push(why);
-                self.made = denies.then(|| self.not_allowed(true));
-            }
+            AccessAnswer::Failed { why, denies: true } => self.deny(String::new(), why),
+            AccessAnswer::Failed { why, denies: false } => self.errors.push(why),
         }
+    }
+
+    /// Denies the request, for the reasons of one authorizer alone, whatever others have said before it.
+    fn deny(&mut self, reason: String, error: String) {
+        self.made = Some(Decision {
+            allowed: false,
+            denied: true,
+            reason,
+            error,
+        });
     }
 
     fn note(&mut self, reason: String) {
@@ -321,11 +324,12 @@ impl Deciding {
         self.reasons.extend(reason);
     }
 
-    fn not_allowed(&self, denied: bool) -> Decision {
+    /// Returns the decision when no authorizer has made one.
+    fn not_decided(&self) -> Decision {
         let errors = self.errors.iter().map(String::as_str).collect::<Vec<_>>();
         Decision {
             allowed: false,
-            denied,
+            denied: false,
             reason: self.reasons.join("\n"),
             error: if errors.is_empty() {
                 String::new()
@@ -337,7 +341,7 @@ impl Deciding {
 
     fn end(mut self) -> Decision {
         let made = self.made.take();
-        made.unwrap_or_else(|| self.not_allowed(false))
+        made.unwrap_or_else(|| self.not_decided())
     }
 }
 
@@ -408,6 +412,37 @@ mod tests {
             decision.error,
             "webhook subject access review returned both allow and deny response"
         );
+    }
+
+    #[test]
+    fn a_denial_tells_its_own_reasons_alone() {
+        let user = User::default();
+        let deciding = || {
+            let mut deciding = Deciding::new(&Attributes::of_path(&user, "get", "/metrics"));
+            deciding.hear(AccessAnswer::NoOpinion("unknown".to_owned()));
+            deciding.hear(AccessAnswer::Failed {
+                why: "timeout".to_owned(),
+                denies: false,
+            });
+            assert!(!deciding.is_made());
+            deciding
+        };
+        let told = |deciding: Deciding| {
+            let decision = deciding.end();
+            (decision.denied, decision.reason, decision.error)
+        };
+        let texts =
+            |denied, reason: &str, error: &str| (denied, reason.to_owned(), error.to_owned());
+        assert_eq!(told(deciding()), texts(false, "unknown", "timeout"));
+        let mut denied = deciding();
+        denied.hear(AccessAnswer::Denied("no".to_owned()));
+        assert_eq!(told(denied), texts(true, "no", ""));
+        let mut failed = deciding();
+        failed.hear(AccessAnswer::Failed {
+            why: "refused".to_owned(),
+            denies: true,
+        });
+        assert_eq!(told(failed), texts(true, "", "refused"));
     }
 
     /// Roles that let `jane` get so many paths, `/metrics` among them.
