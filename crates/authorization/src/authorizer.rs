@@ -48,7 +48,7 @@ pub struct Decision {
     pub denied: bool,
     /// The reason, in kube-apiserver's words; empty if there is none.
     pub reason: String,
-    /// The errors of webhooks that have not answered, which are no refusal; empty if there are none.
+    /// The errors of webhooks that have not answered, or have both allowed and denied; empty if there are none.
     pub error: String,
 }
 
