@@ -317,6 +317,35 @@ fn who_pushes_into_a_resumed_channel_sees_what_was_done_before() {
     });
 }
 
+/// The dispatcher notes up to which number it has sent everything. Who reads that, and then finds the channel empty, has
+/// nothing to wait for below it.
+#[test]
+fn an_empty_channel_has_nothing_left_of_what_was_noted_as_sent() {
+    explore(5, &["nothing is sent", "sent", "pushed"], |seen: &Seen| {
+        let (mut sender, watcher, window) = resumed::<2>();
+        let sent = Arc::new(AtomicU64::new(0));
+        let noted = Arc::clone(&sent);
+        let watching = thread::spawn({
+            let seen = seen.clone();
+            move || {
+                let below = noted.load(Ordering::Acquire);
+                let is_empty = watcher.receiver.is_empty();
+                assert!(!is_empty || below == 0, "an event was passed over");
+                seen.note(match (below, is_empty) {
+                    (0, true) => "nothing is sent",
+                    (0, false) => "pushed",
+                    _ => "sent",
+                });
+                assert!(!watcher.receiver.has_ended());
+            }
+        });
+        let _ = publish(&mut sender, &window, 0);
+        sent.store(1, Ordering::Release);
+        watching.join().expect("the watcher ends");
+        end(&mut sender, None);
+    });
+}
+
 #[test]
 fn a_channel_keeps_its_order_and_repeats_what_must_be_done() {
     explore(1, &["done"], |seen: &Seen| {

@@ -342,6 +342,19 @@ impl<const N: usize> Receiver<N> {
         self.slot().fetch_and(!OVERFLOWED, Ordering::AcqRel);
     }
 
+    /// Returns true if every signal that was pushed before something that this thread has seen is taken.
+    pub fn is_empty(&self) -> bool {
+        // Acquire: as in `poll`.
+        self.slot().load(Ordering::Acquire) & !(ASLEEP | RENEWED) == 0
+    }
+
+    /// Returns true if the end has been signalled, whatever comes before it.
+    pub fn has_ended(&self) -> bool {
+        let mut slots = self.shared.slots.iter();
+        // Acquire: pairs with the Release in `Sender::end`.
+        slots.any(|slot| slot.load(Ordering::Acquire) & ENDED != 0)
+    }
+
     /// Returns a look at the channel from outside.
     pub fn observer(&self) -> Observer<N> {
         Observer {
