@@ -18,6 +18,7 @@ mod options;
 mod preconditions;
 mod predicate;
 mod versioner;
+mod watch_stream;
 
 pub use crate::codec::ObjectError;
 pub use changes::{
@@ -26,9 +27,7 @@ pub use changes::{
 pub use continue_token::{ContinueToken, ContinueTokenError};
 pub use delegate::Delegate;
 pub use error::{CORRUPT_KEYS_MAX, Rejection, StorageError, corrupt_object};
-pub use interface::{
-    DeletionCheck, Interface, List, NextContent, NoCheck, Stats, TryUpdate, WatchStream,
-};
+pub use interface::{DeletionCheck, Interface, List, NextContent, NoCheck, Stats, TryUpdate};
 pub use key::{InvalidKey, has_path_prefix, prepare_key};
 pub use media_type::StorageMediaType;
 pub use options::{
@@ -37,3 +36,5 @@ pub use options::{
 pub use preconditions::Preconditions;
 pub use predicate::SelectionPredicate;
 pub use versioner::{Completion, Versioner};
+pub(crate) use watch_stream::FollowableWatch;
+pub use watch_stream::{FollowOutcome, WatchStream};

@@ -4,18 +4,14 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
 use serde_json::Value;
 
 use super::{
     DeleteOptions, GetOptions, ListOptions, Rejection, StorageError, UpdateOptions, Versioner,
+    WatchStream,
 };
 use crate::budget::Share;
-use crate::meta::{Object, ResourceVersion, ShardSelector, WatchEvent};
-
-/// The events of a watch, in the order of their revisions. An error is the last item. Dropping the
-/// stream ends the watch.
-pub type WatchStream = BoxStream<'static, Result<WatchEvent, StorageError>>;
+use crate::meta::{Object, ResourceVersion, ShardSelector};
 
 /// A store of the objects of one type: Kubernetes' `storage.Interface`.
 ///

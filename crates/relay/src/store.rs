@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::stream::{self, StreamExt};
+use futures::stream;
 use http_body_util::BodyExt;
 use ringwatch::meta::{Object, ResourceVersion, ShardSelector, WatchEvent};
 use ringwatch::storage::{
@@ -216,7 +216,7 @@ impl Interface for UpstreamStore {
                 let error = Refusal::answer(&answer).error(RefusedRequest::Watch);
                 let expired = matches!(error, StorageError::WatchExpired);
                 return match expired {
-                    true => Ok(stream::iter([Err(error)]).boxed()),
+                    true => Ok(WatchStream::new(stream::iter([Err(error)]))),
                     false => Err(error),
                 };
             }
@@ -233,7 +233,7 @@ impl Interface for UpstreamStore {
                 Err(error) => Some((Err(error), None)),
             }
         });
-        Ok(events.boxed())
+        Ok(WatchStream::new(events))
     }
 
     async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {

@@ -4,6 +4,7 @@
 pub(crate) mod attachment;
 pub(crate) mod bookmark;
 pub(crate) mod filter;
+mod following;
 pub(crate) mod index;
 pub(crate) mod shard_groups;
 pub(crate) mod signal_channel;

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-
 use super::answer::{CacheAnswer, needs_store};
 use super::decide::{self, Fresh, ListPlan, WatchPlan};
 use super::dispatch::attachment::Attachment;
@@ -319,7 +317,7 @@ impl Cacher {
             if cache.fresh.is_over() {
                 return Ok(only(StorageError::WatchExpired));
             }
-            return Ok(futures::stream::empty().boxed());
+            return Ok(WatchStream::new(futures::stream::empty()));
         };
         if matches!(plan, WatchPlan::State(_)) {
             let readable = check_readable(&view.state(), attachment.filter.scope());
@@ -333,7 +331,7 @@ impl Cacher {
                 let watcher = CacheWatcher::new(attachment, start)
                     .with_previous(options.with_previous)
                     .observed_by(options.observer);
-                Ok(watcher.boxed())
+                Ok(WatchStream::followable(watcher))
             }
             Err(error) => Ok(only(error)),
         }
@@ -460,5 +458,5 @@ fn start(
 
 /// Returns a watch whose only item is an error.
 fn only(error: StorageError) -> WatchStream {
-    futures::stream::once(std::future::ready(Err(error))).boxed()
+    WatchStream::new(futures::stream::once(std::future::ready(Err(error))))
 }

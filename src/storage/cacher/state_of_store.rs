@@ -38,7 +38,7 @@ pub(super) async fn watch_from_store(
     let state = match store.get_list(key, state).await {
         Ok(state) => state,
         Err(error @ StorageError::NotReady { .. }) => return Err(error),
-        Err(error) => return Ok(stream::iter([Err(error)]).boxed()),
+        Err(error) => return Ok(WatchStream::new(stream::iter([Err(error)]))),
     };
     let revision = state.revision;
     let has_end = options.send_initial_events == Some(true);
@@ -61,5 +61,5 @@ pub(super) async fn watch_from_store(
         WatchEvent::Added(object)
     });
     let state = stream::iter(objects.chain(end).map(Ok));
-    Ok(state.chain(events).boxed())
+    Ok(WatchStream::new(state.chain(events)))
 }

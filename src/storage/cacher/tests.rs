@@ -23,6 +23,7 @@ mod encrypted;
 mod feeding;
 mod field_index;
 mod figures;
+mod following;
 mod histories;
 mod history;
 mod index;

@@ -83,7 +83,7 @@ pub(super) async fn watch(
     if let Some(Err(error)) = watcher.ready.pop_front_if(unreachable) {
         return Err(error);
     }
-    Ok(stream::unfold(watcher, Watcher::next).boxed())
+    Ok(WatchStream::new(stream::unfold(watcher, Watcher::next)))
 }
 
 impl Watcher {

@@ -48,6 +48,7 @@ pub mod storage {
     mod preconditions;
     mod predicate;
     mod versioner;
+    mod watch_stream;
 
     pub use changes::{
         Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, RawObject,
@@ -55,9 +56,7 @@ pub mod storage {
     pub use continue_token::{ContinueToken, ContinueTokenError};
     pub use delegate::Delegate;
     pub use error::{CORRUPT_KEYS_MAX, Rejection, StorageError, corrupt_object};
-    pub use interface::{
-        DeletionCheck, Interface, List, NextContent, NoCheck, Stats, TryUpdate, WatchStream,
-    };
+    pub use interface::{DeletionCheck, Interface, List, NextContent, NoCheck, Stats, TryUpdate};
     pub use key::{InvalidKey, has_path_prefix, prepare_key};
     pub use media_type::StorageMediaType;
     pub use options::{
@@ -67,6 +66,8 @@ pub mod storage {
     pub use preconditions::Preconditions;
     pub use predicate::SelectionPredicate;
     pub use versioner::Versioner;
+    pub(crate) use watch_stream::FollowableWatch;
+    pub use watch_stream::{FollowOutcome, WatchStream};
 }
 pub mod task;
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::StreamExt;
 use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch::storage::{
@@ -162,7 +161,8 @@ impl Delegate for ConvertedStorage {
             ..options
         };
         let stored = self.inner.watch(key, options).await?;
-        Ok(ConvertedWatch::new(stored, Arc::clone(&self.shown), selection).boxed())
+        let converted = ConvertedWatch::new(stored, Arc::clone(&self.shown), selection);
+        Ok(WatchStream::new(converted))
     }
 
     async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {

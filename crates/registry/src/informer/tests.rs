@@ -128,16 +128,16 @@ impl ListWatch for Unsteady<'_> {
         let Some((size, end)) = self.batch else {
             let end = Arc::clone(&self.end);
             let end = async move { end.notified().await };
-            return Ok(watch.take_until(end.boxed()).boxed());
+            return Ok(WatchStream::new(watch.take_until(end.boxed())));
         };
         let batch = watch.take(size).collect::<Vec<_>>().into_stream();
         let batch = batch.flat_map(stream::iter);
         Ok(match end {
-            End::Never => batch.chain(stream::pending()).boxed(),
-            End::Ends => batch.boxed(),
+            End::Never => WatchStream::new(batch.chain(stream::pending())),
+            End::Ends => WatchStream::new(batch),
             End::Fails => {
                 let failure = future::ready(Err(not_ready()));
-                batch.chain(stream::once(failure)).boxed()
+                WatchStream::new(batch.chain(stream::once(failure)))
             }
         })
     }

@@ -66,6 +66,15 @@ impl Filter {
         self.predicate.is_none()
     }
 
+    /// Returns true if it selects the same objects as another one.
+    pub(crate) fn selects_as(&self, other: &Self) -> bool {
+        let selectors = |filter: &Self| {
+            let predicate = filter.predicate.clone()?;
+            Some((predicate.label, predicate.field, predicate.shard))
+        };
+        self.scope == other.scope && selectors(self) == selectors(other)
+    }
+
     /// Returns the shard selector, which may be empty.
     pub(crate) fn shard(&self) -> ShardSelector {
         let shard = self.predicate.as_ref().map(|it| it.shard.clone());

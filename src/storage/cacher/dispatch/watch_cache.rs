@@ -22,7 +22,7 @@ use crate::storage::cacher::metrics::engine_metrics::WindowFigures;
 use crate::storage::cacher::readiness::{self, Readiness};
 use crate::storage::cacher::window::event_window::{Window, WindowWriter, window};
 use crate::storage::cacher::window::view::CacheView;
-use crate::sync::{Mutex, MutexGuard, OnceLock, watch};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, OnceLock, Ordering, watch};
 
 /// The retry delay of a reader during whose read the type was listed again, in seconds.
 const RELISTED_RETRY_AFTER_SECONDS: u32 = 1;
@@ -46,6 +46,8 @@ pub(crate) struct WatchCache {
     pub(crate) registrar: Registrar<NewWatcher>,
     /// The watchers, to which events are dispatched.
     watchers: Mutex<Watchers>,
+    /// The number below which every event has been sent to the watchers that it concerns.
+    sent: AtomicU64,
     /// The readiness of the type.
     readiness: watch::Sender<Readiness>,
     /// Set when the type becomes ready for the first time, in whichever history of the store.
@@ -76,6 +78,7 @@ impl WatchCache {
             window,
             registrar,
             watchers: Mutex::new(Watchers::new(registrations, now)),
+            sent: AtomicU64::new(0),
             readiness: watch::Sender::new(Readiness::begin(now)),
             served_once: Arc::default(),
         };
@@ -126,6 +129,19 @@ impl WatchCache {
                 retry_after_seconds: RELISTED_RETRY_AFTER_SECONDS,
             })
         }
+    }
+
+    /// Notes that every event below a number has been sent to the watchers that it concerns.
+    pub(crate) fn note_sent(&self, end: u64) {
+        // Release: pairs with the Acquire in `sent`.
+        self.sent.store(end, Ordering::Release);
+    }
+
+    /// Returns the number below which every event has been sent to the watchers that it concerns. Whoever then finds
+    /// the channel of one of them empty knows that it has taken all of these.
+    pub(crate) fn sent(&self) -> u64 {
+        // Acquire: pairs with the Release in `note_sent`, so that what was pushed before that is seen.
+        self.sent.load(Ordering::Acquire)
     }
 
     /// Returns the registry of watchers, locked.

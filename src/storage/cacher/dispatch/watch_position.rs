@@ -3,13 +3,13 @@
 //! A live watch stores nothing for this. Its channel tells what it has not taken, and is looked at when somebody asks.
 //! Only a watch that reads the window, or its initial state, stores its cursor, since its channel is not in use then.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::signal_channel::SIGNALS_MAX;
 use super::watch_cache::WatchCache;
 use crate::ring::channel::Observer;
 use crate::storage::{WatchLag, WatchProgress};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// The cursor that is stored for a live watch.
 const LIVE: u64 = u64::MAX;
@@ -21,7 +21,8 @@ const CURSOR_SHIFT: u32 = 1;
 #[derive(Debug)]
 pub(crate) struct WatchPosition {
     cache: Arc<WatchCache>,
-    channel: Observer<SIGNALS_MAX>,
+    /// The channel of the watch, or of the one that it follows.
+    channel: Mutex<Observer<SIGNALS_MAX>>,
     /// The cursor of a watch that reads the window or its initial state, or [`LIVE`].
     cursor: AtomicU64,
 }
@@ -31,7 +32,7 @@ impl WatchPosition {
     pub(crate) fn new(cache: Arc<WatchCache>, channel: Observer<SIGNALS_MAX>, cursor: u64) -> Self {
         Self {
             cache,
-            channel,
+            channel: Mutex::new(channel),
             cursor: AtomicU64::new(cursor << CURSOR_SHIFT),
         }
     }
@@ -47,6 +48,16 @@ impl WatchPosition {
     pub(crate) fn is_live(&self) {
         self.cursor.store(LIVE, Ordering::Relaxed);
     }
+
+    /// Notes that the events of the watch come through another channel than before.
+    pub(crate) fn has_channel(&self, channel: Observer<SIGNALS_MAX>) {
+        *self.channel() = channel;
+    }
+
+    fn channel(&self) -> MutexGuard<'_, Observer<SIGNALS_MAX>> {
+        // It is replaced as a whole, so poison is ignored.
+        self.channel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl WatchProgress for WatchPosition {
@@ -58,7 +69,7 @@ impl WatchProgress for WatchPosition {
     fn lag(&self) -> WatchLag {
         let stored = self.cursor.load(Ordering::Relaxed);
         let (next, parked) = if stored == LIVE {
-            let backlog = self.channel.backlog();
+            let backlog = self.channel().backlog();
             (backlog.oldest, backlog.overflowed)
         } else {
             (Some(stored >> CURSOR_SHIFT), stored & 1 != 0)

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   State ----> CatchUp ----> Live ----> Ended
-//!                  ^            |
-//!                  +--- full ---+
+//!                 ^  ^          | |
+//!                 |  +-- full --+ |
+//!                 +-- Following <-+
 //! ```
 //!
 //! - *State*: the objects as of the moment the watch began, from a snapshot that was taken in
@@ -11,6 +12,7 @@
 //! - *CatchUp*: the events of the window from the cursor on.
 //! - *Live*: the signals of the channel. When it was full, back to *CatchUp*; only a watch that the window has passed
 //!   ends with an error.
+//! - *Following*: nothing, since another watch delivers its events ([`super::following`]).
 //!
 //! Nothing is pushed to a client: the connection's own task polls for the next event when it can write it. Dropping the
 //! watch ends it.
@@ -26,6 +28,7 @@ use futures::Stream;
 
 use super::attachment::Attachment;
 use super::filter::Filter;
+use super::signal_channel::Receiver;
 use super::watch_position::WatchPosition;
 use crate::meta::{Object, WatchEvent};
 use crate::ring::channel::Signal;
@@ -37,40 +40,45 @@ use crate::storage::cacher::window::view::CacheView;
 use crate::storage::{StorageError, WatchObserver};
 
 /// Maximum number of objects or events that are looked at before the task yields.
-const LOOKED_AT_MAX: usize = 100;
+pub(super) const LOOKED_AT_MAX: usize = 100;
 
 /// A watch of a type.
 #[derive(Debug)]
 pub(crate) struct CacheWatcher {
     /// The registration with the dispatcher; ends on drop.
-    attachment: Attachment,
-    phase: WatcherPhase,
+    pub(super) attachment: Attachment,
+    pub(super) phase: WatcherPhase,
     /// The number of the next event.
-    cursor: u64,
+    pub(super) cursor: u64,
     /// Events at or below this revision are not delivered: the client has them, or did not request them.
-    start_revision: u64,
+    pub(super) start_revision: u64,
     /// True if changed objects are delivered with what they were before.
-    with_previous: bool,
+    pub(super) with_previous: bool,
     /// The revision of the last delivered item.
-    reached: u64,
+    pub(super) reached: u64,
     /// Counts the watch in the metrics from the overflow of its channel until the channel is resumed.
-    overflowed: Option<OverflowedWatcher>,
+    pub(super) overflowed: Option<OverflowedWatcher>,
     /// The place of the watch for those who look at it; `None` if nobody does.
-    place: Option<Arc<WatchPosition>>,
+    pub(super) place: Option<Arc<WatchPosition>>,
     /// The revision up to which everything has been delivered. Events that share a revision are delivered one by one,
     /// so an event completes only the revision before its own.
-    complete: u64,
+    pub(super) complete: u64,
 }
 
 #[derive(Debug)]
-enum WatcherPhase {
+pub(super) enum WatcherPhase {
     State(Box<StateInterval>),
     CatchUp {
         /// True once the channel has been resumed.
         resumed: bool,
     },
     Live,
+    Following,
+    /// Ends, because the watch that it followed has been ended.
+    CutOff,
     Ended,
+    /// Has ended, because the window has passed it.
+    Expired,
 }
 
 /// The initial state, while it is being delivered.
@@ -131,8 +139,11 @@ impl CacheWatcher {
         let Some(observer) = observer else {
             return self;
         };
-        let (cache, channel) = (&self.attachment.cache, self.attachment.receiver.observer());
-        let place = Arc::new(WatchPosition::new(Arc::clone(cache), channel, self.cursor));
+        let cache = Arc::clone(&self.attachment.cache);
+        let Some(channel) = self.attachment.receiver().map(Receiver::observer) else {
+            return self;
+        };
+        let place = Arc::new(WatchPosition::new(cache, channel, self.cursor));
         observer.begins(Arc::clone(&place) as _);
         Self {
             place: Some(place),
@@ -189,7 +200,9 @@ impl CacheWatcher {
                 }
                 WatcherPhase::Live
             } else {
-                self.attachment.receiver.resume();
+                if let Some(receiver) = self.attachment.receiver_mut() {
+                    receiver.resume();
+                }
                 WatcherPhase::CatchUp { resumed: true }
             };
         }
@@ -204,7 +217,7 @@ impl CacheWatcher {
     }
 
     /// Handles a signal of the channel.
-    fn follow(&mut self, signal: Signal) -> Step {
+    fn handle(&mut self, signal: Signal) -> Step {
         match signal {
             Signal::Event(sequence) => self.deliver(sequence),
             Signal::Lagged(sequence) => {
@@ -216,15 +229,29 @@ impl CacheWatcher {
                 ControlFlow::Continue(())
             }
             Signal::Bookmark(revision) => self.bookmark(revision),
-            Signal::End(last) => {
-                self.phase = WatcherPhase::Ended;
-                if self.attachment.cache.fresh.is_over() {
-                    // The client's version means something else now: it must not resume from it.
-                    return ControlFlow::Break(Err(StorageError::WatchExpired));
-                }
-                last.map_or(ControlFlow::Continue(()), |last| self.bookmark(last))
-            }
+            Signal::End(last) => self.end(last),
         }
+    }
+
+    /// Ends the watch, after a bookmark of a revision if there is one.
+    fn end(&mut self, last: Option<u64>) -> Step {
+        self.phase = WatcherPhase::Ended;
+        if self.attachment.cache.fresh.is_over() {
+            // The client's version means something else now: it must not resume from it.
+            return ControlFlow::Break(Err(StorageError::WatchExpired));
+        }
+        last.map_or(ControlFlow::Continue(()), |last| self.bookmark(last))
+    }
+
+    /// Ends a watch that could not be attached again, since all watches are being ended for good, once it has read the
+    /// window to its end.
+    fn end_at_window(&mut self) -> Step {
+        let (view, revision) = self.attachment.cache.current();
+        if self.cursor < view.end() {
+            self.phase = WatcherPhase::CatchUp { resumed: false };
+            return ControlFlow::Continue(());
+        }
+        self.end(self.attachment.bookmarks.map(|_| revision))
     }
 
     /// Delivers a bookmark, unless something later has been delivered or the watch begins at a later revision.
@@ -287,8 +314,10 @@ impl CacheWatcher {
             self.cursor = next;
             return ControlFlow::Continue(());
         }
-        self.phase = WatcherPhase::Ended;
-        self.attachment.cache.metrics.terminated_watchers.inc();
+        self.phase = WatcherPhase::Expired;
+        if self.attachment.counts() {
+            self.attachment.cache.metrics.terminated_watchers.inc();
+        }
         ControlFlow::Break(Err(StorageError::TooOld {
             requested: self.reached,
             oldest: view.base_revision(),
@@ -305,11 +334,16 @@ impl Stream for CacheWatcher {
             let step = match &self.phase {
                 WatcherPhase::State(_) => self.state(),
                 WatcherPhase::CatchUp { .. } => self.catch_up(),
-                WatcherPhase::Live => {
-                    let signal = ready!(self.attachment.receiver.poll(context));
-                    self.follow(signal)
-                }
-                WatcherPhase::Ended => return Poll::Ready(None),
+                WatcherPhase::Live => match self.attachment.receiver_mut() {
+                    Some(receiver) => {
+                        let signal = ready!(receiver.poll(context));
+                        self.handle(signal)
+                    }
+                    None => self.end_at_window(),
+                },
+                WatcherPhase::Following => return Poll::Pending,
+                WatcherPhase::CutOff => self.end(None),
+                WatcherPhase::Ended | WatcherPhase::Expired => return Poll::Ready(None),
             };
             match step {
                 ControlFlow::Break(item) => return Poll::Ready(Some(item)),

@@ -317,6 +317,7 @@ impl UndispatchedEvents<'_> {
         let AppliedEvents { events, received } = self.applied;
         let mut wake = WakeList::new();
         let dispatched = self.watchers.dispatch(self.first, &events, &mut wake);
+        self.cache.note_sent(self.first + events.len() as u64);
         drop(self.watchers);
         wake.into_iter().for_each(Waker::wake);
         let metrics = &self.cache.metrics;

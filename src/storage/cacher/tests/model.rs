@@ -169,7 +169,7 @@ impl Model {
             start_revision,
             state: from.is_none().then(state),
         };
-        let stream = CacheWatcher::new(attachment, start).boxed();
+        let stream = WatchStream::followable(CacheWatcher::new(attachment, start));
         let mut expected = std::collections::VecDeque::new();
         if from.is_none() {
             for (key, label) in self.state.iter().filter(|(_, label)| !selects || **label) {

@@ -3,8 +3,8 @@
 //!
 //! Steps write, in one revision or in many; begin watches of every kind and read of them as much or
 //! as little as they like; list at any revision and go on with pages later; let time pass, break the
-//! streams, and lose history. What a watch may not do is leave anything out, say anything twice, or
-//! end before the window has passed it.
+//! streams, and lose history. Watches follow others and take over again. What a watch may not do is leave anything
+//! out, say anything twice, or end before the window has passed it.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,7 @@ use proptest::prelude::*;
 use super::scripted::STORE_REVISION;
 use super::*;
 use crate::meta::{FieldSelector, VersionMatch};
+use crate::storage::FollowOutcome;
 
 /// The number of cases that are tried, and the most steps that one has.
 const CASES: u32 = 150;
@@ -122,6 +123,15 @@ enum Step {
         watch: usize,
         items: usize,
     },
+    /// A watch follows the leader of another one, which gets one if it has none.
+    Follow {
+        watch: usize,
+        other: usize,
+    },
+    /// A watch takes over from its leader.
+    TakeOver {
+        watch: usize,
+    },
     List {
         selection: Selection,
         version: Version,
@@ -164,6 +174,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         5 => (selections(), from, any::<bool>())
             .prop_map(|(selection, from, bookmarks)| Step::Watch { selection, from, bookmarks }),
         6 => (any::<usize>(), items).prop_map(|(watch, items)| Step::Read { watch, items }),
+        4 => (any::<usize>(), any::<usize>())
+            .prop_map(|(watch, other)| Step::Follow { watch, other }),
+        2 => any::<usize>().prop_map(|watch| Step::TakeOver { watch }),
         4 => (selections(), version, 0..4_u64)
             .prop_map(|(selection, version, limit)| Step::List { selection, version, limit }),
         3 => any::<usize>().prop_map(|list| Step::Page { list }),
@@ -268,6 +281,10 @@ struct Watched {
     /// True if the cache has been filled again since it began.
     cut: bool,
     ended: bool,
+    /// The number of the leader that it follows.
+    leader: Option<usize>,
+    /// True if it has just taken over from a leader that had delivered everything.
+    has_all: bool,
 }
 
 /// A list that has more pages.
@@ -284,6 +301,8 @@ struct Model {
     world: World,
     history: History,
     watches: Vec<Watched>,
+    /// The leaders, by their numbers.
+    leaders: Vec<WatchStream>,
     lists: Vec<Pages>,
 }
 
@@ -298,6 +317,7 @@ impl Model {
             world: World::new(limits).await,
             history,
             watches: Vec::new(),
+            leaders: Vec::new(),
             lists: Vec::new(),
         }
     }
@@ -316,7 +336,18 @@ impl Model {
             } => self.watch(selection, from, bookmarks).await,
             Step::Read { watch, items } if !self.watches.is_empty() => {
                 let watch = watch % self.watches.len();
-                self.watches[watch].read(&self.history, items);
+                match self.watches[watch].leader {
+                    Some(leader) => self.lead(leader, items),
+                    None => self.watches[watch].read(&self.history, items),
+                }
+            }
+            Step::Follow { watch, other } if !self.watches.is_empty() => {
+                let count = self.watches.len();
+                self.follow(watch % count, other % count);
+            }
+            Step::TakeOver { watch } if !self.watches.is_empty() => {
+                let watch = watch % self.watches.len();
+                self.watches[watch].take_over(&self.leaders);
             }
             Step::List {
                 selection,
@@ -330,7 +361,8 @@ impl Model {
             Step::Pass { seconds } => self.world.clock.sleep(Duration::from_secs(seconds)).await,
             Step::Break => self.world.script.break_streams(),
             Step::LoseHistory => self.lose_history().await,
-            Step::Read { .. } | Step::Page { .. } => {}
+            Step::Read { .. } | Step::Follow { .. } | Step::TakeOver { .. } | Step::Page { .. } => {
+            }
         }
         // A broken stream is opened again after a while.
         self.world.clock.sleep(Duration::from_millis(200)).await;
@@ -398,7 +430,65 @@ impl Model {
             by_event: false,
             cut: false,
             ended: false,
+            leader: None,
+            has_all: false,
         });
+    }
+
+    fn follow(&mut self, watch: usize, other: usize) {
+        if self.watches[other].leader.is_none() {
+            let Some(mut leader) = self.watches[other].stream.leader() else {
+                return;
+            };
+            if self.watches[other].stream.follow(&mut leader) != FollowOutcome::Follows {
+                let watch = &self.watches[other];
+                let is_ahead = watch.start_revision > self.revision();
+                assert!(is_ahead || self.history.may_be_gone(watch.start_revision));
+                return;
+            }
+            self.watches[other].leader = Some(self.leaders.len());
+            self.leaders.push(leader);
+        }
+        let (Some(leader), None) = (self.watches[other].leader, self.watches[watch].leader) else {
+            return;
+        };
+        let outcome = self.watches[watch].stream.follow(&mut self.leaders[leader]);
+        match outcome {
+            FollowOutcome::Follows => self.watches[watch].leader = Some(leader),
+            FollowOutcome::NotLevel => {}
+            FollowOutcome::Unlike => {
+                let (one, other) = (&self.watches[watch], &self.watches[other]);
+                let alike = std::mem::discriminant(&one.selection)
+                    == std::mem::discriminant(&other.selection)
+                    && one.bookmarks == other.bookmarks;
+                assert!(!alike, "{:?}", one.selection);
+            }
+        }
+    }
+
+    /// Reads so many items of a leader, each for all that follow it.
+    fn lead(&mut self, leader: usize, items: usize) {
+        for _ in 0..items {
+            let stream = &mut self.leaders[leader];
+            let next = tokio::task::unconstrained(stream.next()).now_or_never();
+            let following = self
+                .watches
+                .iter_mut()
+                .filter(|it| it.leader == Some(leader));
+            match next {
+                None => {
+                    following.for_each(|it| it.is_up_to_date(&self.history));
+                    return;
+                }
+                Some(Some(Ok(event))) => {
+                    following.for_each(|it| it.receive(&self.history, &event));
+                }
+                Some(None | Some(Err(_))) => {
+                    following.for_each(|it| it.take_over(&self.leaders));
+                    return;
+                }
+            }
+        }
     }
 
     async fn list(&mut self, selection: Selection, version: Version, limit: u64) {
@@ -502,7 +592,12 @@ impl Model {
 
     /// Reads every watch to its end.
     fn finish(mut self) {
+        for leader in 0..self.leaders.len() {
+            self.lead(leader, usize::MAX);
+        }
         for watch in &mut self.watches {
+            watch.has_all = watch.leader.is_some();
+            watch.take_over(&self.leaders);
             watch.read(&self.history, usize::MAX);
         }
     }
@@ -523,15 +618,14 @@ impl Watched {
             // tokio would have a task that has read much look as if there were nothing more.
             let next = tokio::task::unconstrained(self.stream.next());
             let Some(item) = next.now_or_never() else {
-                assert!(self.state.is_empty() && self.end.is_none(), "no state");
-                let next = self.next(history);
-                assert!(next.is_none(), "{:?}: {next:?} is left out", self.selection);
+                self.is_up_to_date(history);
                 return;
             };
             match item {
                 Some(Ok(event)) => self.receive(history, &event),
                 Some(Err(StorageError::TooOld { requested, .. })) => {
                     assert!(self.state.is_empty() && self.end.is_none(), "half a state");
+                    assert!(!self.has_all, "the window does not pass what is up to date");
                     let complete = self.complete(history, requested);
                     assert!(history.may_be_gone(complete), "{requested} is kept");
                     self.ended = true;
@@ -542,6 +636,19 @@ impl Watched {
                     self.ended = true;
                 }
             }
+        }
+    }
+
+    /// Checks that everything that it selects has been delivered.
+    fn is_up_to_date(&self, history: &History) {
+        assert!(self.state.is_empty() && self.end.is_none(), "no state");
+        let next = self.next(history);
+        assert!(next.is_none(), "{:?}: {next:?} is left out", self.selection);
+    }
+
+    fn take_over(&mut self, leaders: &[WatchStream]) {
+        if let Some(leader) = self.leader.take() {
+            self.stream.take_over(&leaders[leader]);
         }
     }
 
