@@ -3,11 +3,11 @@
 //! A watch writes to its own entry once a chunk; everything else about it is known from its beginning, or asked of the
 //! watch cache when somebody looks. Entries are as many as there are watches, which have limits of their own.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use ringwatch::clock::Instant;
 use ringwatch::storage::{SelectionPredicate, WatchLag, WatchObserver, WatchProgress};
-use ringwatch::sync::{AtomicU64, Ordering};
+use ringwatch::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 use crate::client_summary::ClientSummary;
 use crate::sharded_registry::ShardedRegistry;
@@ -70,6 +70,26 @@ pub struct OpenWatch {
     place: OnceLock<Arc<dyn WatchProgress>>,
     sent: AtomicU64,
     revision: AtomicU64,
+    /// The leader that it follows, if it does.
+    led: Mutex<Option<LedWatch>>,
+}
+
+/// The count of what a leader has sent to each of the watches that follow it. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct LeaderTally(Arc<TallyState>);
+
+#[derive(Debug, Default)]
+struct TallyState {
+    sent: AtomicU64,
+    revision: AtomicU64,
+}
+
+/// A watch that follows a leader.
+#[derive(Debug)]
+struct LedWatch {
+    leader: LeaderTally,
+    /// The number of events that the leader had sent when the watch began to follow.
+    before: u64,
 }
 
 /// An entry of an open watch, which is removed when this is dropped.
@@ -95,6 +115,7 @@ impl OpenWatches {
             place: OnceLock::new(),
             sent: AtomicU64::new(0),
             revision: AtomicU64::new(0),
+            led: Mutex::default(),
         });
         WatchEntry {
             watch,
@@ -133,14 +154,42 @@ impl OpenWatch {
     /// Returns how many events and bookmarks have been written for the client.
     #[must_use]
     pub fn sent(&self) -> u64 {
+        let led = self.led();
+        let by_leader = led.as_ref().map_or(0, LedWatch::sent);
         // Relaxed: a figure, as the next one.
-        self.sent.load(Ordering::Relaxed)
+        self.sent.load(Ordering::Relaxed) + by_leader
     }
 
     /// Returns the revision of the last event or bookmark that was written; `None` if there was none.
     #[must_use]
     pub fn revision(&self) -> Option<u64> {
-        Some(self.revision.load(Ordering::Relaxed)).filter(|it| *it > 0)
+        let led = self.led();
+        let led = led.as_ref().filter(|it| it.sent() > 0);
+        let revision = led.map_or(&self.revision, |it| &it.leader.0.revision);
+        Some(revision.load(Ordering::Relaxed)).filter(|it| *it > 0)
+    }
+
+    fn led(&self) -> MutexGuard<'_, Option<LedWatch>> {
+        // It is replaced as a whole, so poison is ignored.
+        self.led.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LeaderTally {
+    /// Adds events that were written for each follower, of which the last has a revision.
+    pub fn add(&self, events: u64, revision: u64) {
+        // Relaxed: figures, which the leader's own task alone stores.
+        let sent = self.0.sent.load(Ordering::Relaxed);
+        self.0.sent.store(sent + events, Ordering::Relaxed);
+        self.0.revision.store(revision, Ordering::Relaxed);
+    }
+}
+
+impl LedWatch {
+    /// Returns how many events the leader has sent since the watch follows it.
+    fn sent(&self) -> u64 {
+        // Relaxed: a figure.
+        self.leader.0.sent.load(Ordering::Relaxed) - self.before
     }
 }
 
@@ -163,6 +212,26 @@ impl WatchEntry {
         let sent = &self.watch.sent;
         // Relaxed: figures, which the watch's own task alone stores.
         sent.store(sent.load(Ordering::Relaxed) + events, Ordering::Relaxed);
+        self.watch.revision.store(revision, Ordering::Relaxed);
+    }
+
+    /// Counts what a leader sends from here on as sent to this watch.
+    pub fn follow(&self, leader: &LeaderTally) {
+        // Relaxed: a figure.
+        let before = leader.0.sent.load(Ordering::Relaxed);
+        *self.watch.led() = Some(LedWatch {
+            leader: leader.clone(),
+            before,
+        });
+    }
+
+    /// Counts what a leader sends no longer.
+    pub fn take_over(&self) {
+        let (sent, revision) = (self.watch.sent(), self.watch.revision());
+        *self.watch.led() = None;
+        // Relaxed: figures, as in `sent`.
+        self.watch.sent.store(sent, Ordering::Relaxed);
+        let revision = revision.unwrap_or_default();
         self.watch.revision.store(revision, Ordering::Relaxed);
     }
 }
@@ -287,7 +356,18 @@ mod tests {
             entry.sent(1, 9);
             assert_eq!((watch.sent(), watch.revision()), (3, Some(9)));
         }
+        let (entry, ..) = &entries[0];
+        let (leader, watch) = (LeaderTally::default(), watches.get(0).expect("it is open"));
+        leader.add(5, 10);
+        entry.follow(&leader);
+        assert_eq!((watch.sent(), watch.revision()), (3, Some(9)));
+        leader.add(2, 12);
+        assert_eq!((watch.sent(), watch.revision()), (5, Some(12)));
+        entry.take_over();
+        leader.add(1, 13);
+        assert_eq!((watch.sent(), watch.revision()), (5, Some(12)));
         drop(entries);
+        drop(watch);
         assert!(watches.all().is_empty());
         assert!(watches.get(0).is_none());
     }
