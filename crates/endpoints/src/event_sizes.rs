@@ -25,8 +25,10 @@ struct Buckets {
 }
 
 /// Adds up the events of a chunk before they are counted in the histogram together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tally {
+    /// The number of watches that the chunk is sent to.
+    watches: usize,
     /// The number of events in the chunk.
     all: u64,
     /// The bucket into which the newest events fall.
@@ -35,6 +37,31 @@ pub(crate) struct Tally {
     events: usize,
     /// The sum of the sizes of those events.
     bytes: usize,
+}
+
+impl Default for Tally {
+    /// The tally of a chunk that is sent to one watch.
+    fn default() -> Self {
+        Self {
+            watches: 1,
+            all: 0,
+            bucket: 0,
+            events: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl Tally {
+    /// Has the events of the next chunks counted as sent to so many watches.
+    pub(crate) fn count_for(&mut self, watches: usize) {
+        self.watches = watches;
+    }
+
+    /// Returns the number of watches that the chunk is sent to.
+    pub(crate) fn watches(&self) -> usize {
+        self.watches
+    }
 }
 
 impl EventSizes {
@@ -50,15 +77,15 @@ impl EventSizes {
         tally.bytes += bytes;
     }
 
-    /// Flushes a tally, and returns the number of events of the chunk.
+    /// Flushes a tally, and returns the number of events of the chunk, which each of its watches is sent.
     pub(crate) fn count(&self, tally: &mut Tally) -> u64 {
         self.flush(tally);
         std::mem::take(&mut tally.all)
     }
 
     fn flush(&self, tally: &mut Tally) {
-        let events = std::mem::take(&mut tally.events);
-        let bytes = std::mem::take(&mut tally.bytes);
+        let events = std::mem::take(&mut tally.events) * tally.watches;
+        let bytes = std::mem::take(&mut tally.bytes) * tally.watches;
         if events > 0 {
             // Relaxed: figures by themselves, which order nothing; as below.
             self.0.events[tally.bucket].fetch_add(events, Ordering::Relaxed);

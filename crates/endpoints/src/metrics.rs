@@ -96,7 +96,7 @@ impl WatchCounts {
     /// Counts the events of a chunk, and returns how many they are.
     pub(crate) fn chunk(&self, chunk: &mut Tally) -> u64 {
         let events = self.sizes.count(chunk);
-        self.events.inc_by(events);
+        self.events.inc_by(events * chunk.watches() as u64);
         events
     }
 

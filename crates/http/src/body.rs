@@ -3,9 +3,11 @@
 //! A request is in progress until the body of its response is sent, so what it holds meanwhile, such as its place among
 //! the requests in flight, is dropped with the body. A watch ends by itself, or when the server ends all watches.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Collected, Full, StreamBody};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use ringwatch::clock::{Clock, Instant, Timer};
+use ringwatch::storage::FollowOutcome;
 
 use super::cancellation::{CancellationFlag, Cancelled};
 
@@ -28,10 +31,38 @@ pub type RequestBody = UnsyncBoxBody<Bytes, BoxError>;
 pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Marks a response, in its extensions, as a watch: its body sends events as they occur.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct EventStream {
     /// The latest time at which the body ends.
     pub deadline: Instant,
+    /// The events of the body, if other watches of its connection may get the same. Whoever wraps the body to look at
+    /// its frames has to remove them.
+    pub shared: Option<Arc<dyn SharedEvents>>,
+}
+
+/// The events of a watch, which can be left to a leader: one source of chunks for all watches of a connection that get
+/// the same. While it follows, the body of the watch has no frames of its own but its end.
+pub trait SharedEvents: fmt::Debug + Send + Sync {
+    /// Returns a number that all watches share that can follow each other. Others have another one, but by chance.
+    fn class(&self) -> u64;
+
+    /// Returns a leader for this watch and those like it; `None` if it has not come to the newest events, or ends soon.
+    fn leader(&self) -> Option<Box<dyn LeadingEvents>>;
+
+    /// Leaves the events from here on to a leader.
+    fn follow(&self, leader: &mut dyn LeadingEvents) -> FollowOutcome;
+
+    /// Returns true if the watch is to take over, since it ends soon.
+    fn wants_own(&self) -> bool;
+
+    /// Takes up the events again, after the leader's last chunk. The body ends with the leader.
+    fn take_over(&self, leader: &dyn LeadingEvents);
+}
+
+/// The chunks of all watches of a connection that follow one leader.
+pub trait LeadingEvents: Any + fmt::Debug + Send {
+    /// Returns the next chunk, which is sent to so many watches; `None` at the end, at which all have to take over.
+    fn poll_chunk(&mut self, context: &mut Context<'_>, followers: usize) -> Poll<Option<Bytes>>;
 }
 
 /// Returns a body of known content.

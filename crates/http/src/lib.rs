@@ -112,7 +112,10 @@ pub mod unauthenticated;
 mod unread_body;
 mod watch_streams;
 
-pub use body::{Body, BodyGuard, BoxError, EventStream, RequestBody, ResponseBody, full, streamed};
+pub use body::{
+    Body, BodyGuard, BoxError, EventStream, LeadingEvents, RequestBody, ResponseBody, SharedEvents,
+    full, streamed,
+};
 pub use cancellation::{CancellationFlag, Cancelled};
 pub use connection::{Connections, Protocol, handshake_errors};
 pub use listener::Listener;

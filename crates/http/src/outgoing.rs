@@ -29,7 +29,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use ringwatch::budget::{Account, Ledger, Share};
 use ringwatch::clock::Clock;
 
-use super::body::{Body, BoxError, full};
+use super::body::{Body, BoxError, SharedEvents, full};
 
 /// The most bytes that may be pending on a connection before its bodies wait.
 pub(super) const OUTGOING_BYTES_MAX: u64 = 1 << 20;
@@ -239,6 +239,7 @@ impl Answering {
             inner,
             stream: self.0,
             alone: false,
+            shared: None,
             waiting: None,
         }
     }
@@ -262,6 +263,8 @@ pub(super) struct CountedBody {
     stream: Arc<OutgoingStream>,
     /// True if a chunk is asked for only when the last has been written: small ones are then not counted.
     alone: bool,
+    /// The events of a watch, if it can follow others.
+    shared: Option<Arc<dyn SharedEvents>>,
     /// The waker of a body that waits for room.
     waiting: Option<Waker>,
 }
@@ -316,6 +319,18 @@ impl CountedBody {
         self
     }
 
+    /// Says what the events of the body are, if it can follow others.
+    #[must_use]
+    pub(super) fn sharing(mut self, shared: Option<Arc<dyn SharedEvents>>) -> Self {
+        self.shared = shared;
+        self
+    }
+
+    /// Returns the events of the body, if it can follow others.
+    pub(super) fn shared(&self) -> Option<&Arc<dyn SharedEvents>> {
+        self.shared.as_ref()
+    }
+
     /// Has all chunks counted: undoes [`Self::alone`].
     #[must_use]
     pub(super) fn among_others(mut self) -> Self {
@@ -342,7 +357,8 @@ impl CountedBody {
         self.inner.told_to_end().await;
     }
 
-    fn chunk(&self, bytes: Bytes) -> Chunk {
+    /// Returns bytes as a chunk of this body.
+    pub(super) fn chunk(&self, bytes: Bytes) -> Chunk {
         let small = self.alone && bytes.len() as u64 <= STEP_BYTES;
         let counted = (!small).then(|| self.stream.hold(bytes.len()));
         Chunk { bytes, counted }

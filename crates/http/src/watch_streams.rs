@@ -15,6 +15,8 @@
 //! connection has seen that frame. A connection's *turn* is one poll of its task: hyper first, then the watches. Both
 //! take turns also where the socket is slower than either.
 //!
+//! Watches that get the same events follow a leader, which is asked once for all of them ([`followers`]).
+//!
 //! # Invariants
 //!
 //! - A frame of a watch stands between two frames of h2, and never within a header block.
@@ -23,6 +25,7 @@
 //!   The window of a watch's stream is kept here alone.
 
 pub(super) mod body;
+mod followers;
 mod incoming;
 mod ready;
 mod slot;
@@ -37,8 +40,9 @@ use crate::http2_frames::{
     RST_STREAM, SETTINGS,
 };
 use body::Handovers;
+use followers::Followers;
 use incoming::IncomingBytes;
-use slot::Slot;
+use slot::{Role, Slot};
 use windows::Windows;
 
 /// Maximum payload of a frame that every client takes.
@@ -73,6 +77,7 @@ pub(super) struct ConnectionWatches {
     turn: VecDeque<Arc<Slot>>,
     /// The streams of the watches that wait for the connection's window, each once.
     starved: Vec<u32>,
+    followers: Followers,
     outgoing: FramePosition,
     /// True if h2 writes a header block, between whose frames no other may be.
     in_header_block: bool,
@@ -100,6 +105,7 @@ impl ConnectionWatches {
             streams: HashMap::new(),
             turn: VecDeque::new(),
             starved: Vec::new(),
+            followers: Followers::default(),
             outgoing: FramePosition::default(),
             in_header_block: false,
             incoming: IncomingBytes::default(),
@@ -200,6 +206,7 @@ impl ConnectionWatches {
             if slot.lock().starved {
                 self.starved.retain(|it| *it != number);
             }
+            self.followers.forget(&slot);
             slot.close();
         }
     }
@@ -260,9 +267,23 @@ impl ConnectionWatches {
         slot.taken();
         let waker = Waker::from(Arc::clone(slot));
         let mut context = Context::from_waker(&waker);
+        let role = slot.lock().role;
+        match role {
+            Role::Leads(class) => {
+                return self.write_followers(class, &mut context, out, bytes_max);
+            }
+            Role::Follows(class) => match self.write_leader_of(slot, class, out, bytes_max) {
+                Some(FrameProgress::Done) => {}
+                Some(FrameProgress::Full) => return FrameProgress::Full,
+                None => return FrameProgress::Done,
+            },
+            Role::Alone | Role::Lone(_) => {}
+        }
         let mut state = slot.lock();
         for _ in 0..FRAMES_AT_ONCE_MAX {
             if !state.poll_chunk(&mut context) {
+                drop(state);
+                self.followers.note_idle(slot, self.handovers.ready());
                 return FrameProgress::Done;
             }
             let of_stream = self.windows.initial() + state.credit;
@@ -282,21 +303,14 @@ impl ConnectionWatches {
             if out.len() + HEADER_BYTES + bytes > bytes_max {
                 return FrameProgress::Full;
             }
-            let header = Header {
-                length: bytes,
-                kind: DATA,
-                flags: 0,
-                stream: state.stream,
-            };
             if out.capacity() == 0 {
-                let alone = self.streams.len() <= 1;
-                out.reserve_exact(if alone {
+                out.reserve_exact(if self.are_few() {
                     HEADER_BYTES + bytes
                 } else {
                     bytes_max
                 });
             }
-            out.extend_from_slice(&header.encode());
+            out.extend_from_slice(&data_header(state.stream, bytes));
             state.write(bytes, out);
             self.windows.sent_by_watch(allowed);
         }
@@ -304,6 +318,17 @@ impl ConnectionWatches {
         waker.wake();
         FrameProgress::Done
     }
+}
+
+/// Encodes the header of a DATA frame of so many bytes.
+fn data_header(stream: u32, bytes: usize) -> [u8; HEADER_BYTES] {
+    let header = Header {
+        length: bytes,
+        kind: DATA,
+        flags: 0,
+        stream,
+    };
+    header.encode()
 }
 
 impl Drop for ConnectionWatches {

@@ -71,6 +71,11 @@ impl<T: Send + Sync + 'static> Entry<T> {
         &self.0.content
     }
 
+    /// Returns true if it is on the list.
+    pub fn is_queued(&self) -> bool {
+        self.0.is_queued()
+    }
+
     /// Notes that it has left the list.
     pub fn taken(&self) {
         self.0.taken();

@@ -77,6 +77,27 @@ fn every_event_is_written_and_no_watch_is_on_the_list_twice() {
     });
 }
 
+/// What was sent before a wake is seen by whoever finds the watch on the list.
+#[test]
+fn a_watch_is_on_the_list_from_its_wake_until_it_is_taken() {
+    explore(2, &["queued", "not yet"], |seen| {
+        let ready = Ready::default();
+        let watch = ready.entry(Events::default());
+        let other = watch.clone();
+        let sending = thread::spawn(move || send(&other));
+        if watch.is_queued() {
+            assert_eq!(watch.content().sent.load(Ordering::Relaxed), 1);
+            seen.note("queued");
+        } else {
+            seen.note("not yet");
+        }
+        sending.join().expect("it ends");
+        assert!(watch.is_queued());
+        watch.taken();
+        assert!(!watch.is_queued());
+    });
+}
+
 #[test]
 fn watches_that_are_woken_together_are_all_written() {
     explore(100, &["both"], |seen| {

@@ -41,7 +41,10 @@ impl Handler for Echo {
         let mut answer = Response::new(full(format!("{length} bytes\n")));
         if is_watch {
             let deadline = Clock::real().now() + Duration::from_secs(60);
-            answer.extensions_mut().insert(EventStream { deadline });
+            answer.extensions_mut().insert(EventStream {
+                deadline,
+                shared: None,
+            });
         }
         answer
     }

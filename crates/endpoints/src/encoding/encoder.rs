@@ -18,7 +18,7 @@ use crate::errors::Failure;
 use crate::negotiation::{Format, ObjectForm, Output};
 
 /// Encodes the objects of a resource in one negotiated form, by way of the cache of encodings.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Encoder {
     cache: EncodingCache,
     store: Arc<Store>,
@@ -96,6 +96,12 @@ impl Encoder {
     /// Returns the store of the objects.
     pub(crate) fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Returns numbers that are equal for encoders of the same objects in the same form: the place of the store, and
+    /// the key, which says the form.
+    pub(crate) fn class(&self) -> (usize, u32) {
+        (Arc::as_ptr(&self.store).addr(), self.key)
     }
 
     /// Returns the encoding of items; indented JSON and YAML are made of JSON.

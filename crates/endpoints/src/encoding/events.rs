@@ -49,6 +49,23 @@ impl EventEncoder {
         }))
     }
 
+    /// Returns an encoder of the same form, for other watches; `None` for tables, whose form depends on what was sent
+    /// before.
+    pub(crate) fn shared(&self) -> Option<Self> {
+        match self {
+            Self::Objects(encoder) => Some(Self::Objects(encoder.clone())),
+            Self::Tables(_) => None,
+        }
+    }
+
+    /// Returns numbers that are equal for encoders of the same objects in the same form; `None` for tables.
+    pub(crate) fn class(&self) -> Option<(usize, u32)> {
+        match self {
+            Self::Objects(encoder) => Some(encoder.class()),
+            Self::Tables(_) => None,
+        }
+    }
+
     /// Returns the store of the objects.
     pub(crate) fn store(&self) -> &Store {
         match self {

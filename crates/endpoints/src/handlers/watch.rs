@@ -4,40 +4,40 @@
 //! for each event. A single event is sent as it is, with the same bytes for every watch. The stream ends at its
 //! deadline, or after an error.
 
+mod chunks;
+mod shared;
+
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use futures::Stream;
+use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
 use ringwatch::budget::Share;
 use ringwatch::clock::{Clock, Instant, Timer};
 use ringwatch::codec::FRAME_LENGTH_BYTES;
-use ringwatch::meta::WatchEvent;
-use ringwatch::storage::{StorageError, WatchStream};
 use ringwatch_apimachinery::upgrade::is_web_socket;
 use ringwatch_http::{BoxError, EventStream, ResponseBody};
 use ringwatch_observe::ClientSummary;
-use ringwatch_observe::open_watches::{WatchEntry, WatchTarget};
-use ringwatch_registry::Verb;
-use ringwatch_spans::Span;
+use ringwatch_observe::open_watches::WatchTarget;
 
 use crate::call::{Call, WatchTerms};
-use crate::encoding::{EventEncoder, EventType};
-use crate::errors::{About, Failure};
-use crate::event_sizes::Tally;
-use crate::metrics::{LongRunning, WatchCounts};
+use crate::errors::Failure;
+use crate::metrics::LongRunning;
 use crate::negotiation::Format;
 use crate::respond::respond;
 use crate::spans::WatchSpans;
 use crate::websocket;
+use chunks::{EventChunks, InitialEvents};
+use shared::SharedWatch;
 
-/// Maximum number of bytes of a chunk of events: as many as fit into a TLS record and an HTTP/2 frame.
-const CHUNK_BYTES_MAX: usize = 16 * 1024;
+/// The time before its deadline from which on a watch follows no other: a little more than the time before it at which
+/// a cache sends the last bookmark.
+const ENDING: Duration = Duration::from_secs(4);
 
 /// Answers with a stream of events.
 ///
@@ -59,7 +59,7 @@ pub(crate) async fn watch(
     let mut options = params.into_options(call.about())?;
     let output = output.of_stream()?;
     let with_state = options.send_initial_events == Some(true);
-    let spans = WatchSpans::start(call, with_state, output);
+    let mut spans = WatchSpans::start(call, with_state, output);
     let begun = call.context.clock.now();
     let deadline = begun + timeout;
     options.deadline = Some(deadline);
@@ -71,31 +71,37 @@ pub(crate) async fn watch(
         since: begun,
     });
     options.observer = Some(entry.observer());
+    let encoder = call.event_encoder(output);
+    let class = shared::class(&encoder, call.namespace(), &options.predicate);
     let events = call
         .store
         .watch(call.namespace(), options)
         .await
         .map_err(|error| call.fail(error))?;
-    let body = WatchBody {
-        events,
-        encoder: call.event_encoder(output),
-        one_by_one: is_web_socket(call.headers),
-        counts: terms.counts,
-        entry,
-        reached: 0,
-        clock: call.context.clock.clone(),
+    let clock = call.context.clock.clone();
+    let initial = InitialEvents {
+        clock: clock.clone(),
         begun,
+        span: std::mem::take(&mut spans.state),
+    };
+    let one_by_one = is_web_socket(call.headers);
+    let chunks = EventChunks {
+        one_by_one,
+        ..EventChunks::new(events, encoder, terms.counts, initial)
+    };
+    let watch = Arc::new(SharedWatch::new(class, chunks, entry));
+    let body = WatchBody {
+        watch: Arc::clone(&watch),
         _running: terms.running,
         _share: terms.share,
-        spans,
+        _spans: spans,
         deadline,
-        timer: call.context.clock.timer(deadline),
-        tally: Tally::default(),
+        timer: clock.timer(deadline - ENDING.min(timeout)),
+        is_ending: false,
+        clock,
         task: None,
-        next: None,
-        ended: false,
     };
-    if body.one_by_one {
+    if one_by_one {
         let is_text = output.format != Format::Protobuf;
         let messages = body.map_frame(move |frame| frame.map_data(|event| message(event, is_text)));
         let clock = &call.context.clock;
@@ -103,7 +109,10 @@ pub(crate) async fn watch(
     }
     let media_type = output.format.stream_media_type();
     let mut response = respond(StatusCode::OK, media_type, body.boxed_unsync());
-    response.extensions_mut().insert(EventStream { deadline });
+    let shared = Some(watch as _);
+    response
+        .extensions_mut()
+        .insert(EventStream { deadline, shared });
     Ok(response)
 }
 
@@ -123,150 +132,54 @@ fn between_one_and_two_times(base: Duration) -> Duration {
 
 /// The response body of a watch, which encodes events as they occur.
 struct WatchBody {
-    events: WatchStream,
-    encoder: EventEncoder,
-    /// True if each event is a chunk of its own.
-    one_by_one: bool,
-    /// The counters of sent events and bytes, labelled by resource.
-    counts: WatchCounts,
-    /// The watch among those that clients have open.
-    entry: WatchEntry,
-    /// The revision of the last event or bookmark that was written.
-    reached: u64,
-    /// The sizes of the events in the chunk that is being made.
-    tally: Tally,
-    /// The clock of the deadline and of the metrics.
+    watch: Arc<SharedWatch>,
+    /// The clock of the deadline.
     clock: Clock,
-    /// The time at which the watch was requested.
-    begun: Instant,
     /// Counts the watch as running.
     _running: LongRunning,
     /// The watch's share of the memory budget.
     _share: Share,
     /// The spans of the watch, if it is traced.
-    spans: WatchSpans,
+    _spans: WatchSpans,
     /// The time at which the watch ends.
     deadline: Instant,
-    /// Wakes the task at the deadline.
+    /// Wakes the task [`ENDING`] before the deadline, then at the deadline.
     timer: Timer,
+    /// True once it is so late that the timer is that of the deadline.
+    is_ending: bool,
     /// The waker of the task that polled last.
     task: Option<Waker>,
-    /// The event that did not fit into the last chunk.
-    next: Option<Bytes>,
-    /// True if `next` is the last event.
-    ended: bool,
 }
 
 impl WatchBody {
-    /// Polls for the next event in its encoding; `None` at the end, which also follows an error.
-    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if let Some(next) = self.next.take() {
-            return Poll::Ready(Some(next));
-        }
-        if self.ended {
-            return Poll::Ready(None);
-        }
-        let event = match Pin::new(&mut self.events).poll_next(context) {
-            Poll::Ready(event) => event,
-            Poll::Pending => return Poll::Pending,
-        };
-        let written = match event {
-            Some(Ok(event)) => self.write(event),
-            Some(Err(error)) => Err(self.fail(&error)),
-            None => {
-                self.ended = true;
-                return Poll::Ready(None);
-            }
-        };
-        Poll::Ready(Some(written.unwrap_or_else(|failure| {
-            self.ended = true;
-            self.encoder.error(&failure)
-        })))
-    }
-
-    fn write(&mut self, event: WatchEvent) -> Result<Bytes, Failure> {
-        self.reached = event.revision();
-        let written = match event {
-            WatchEvent::Added(object) => self.encoder.event(EventType::Added, &object),
-            WatchEvent::Modified(object) | WatchEvent::Replaced { object, .. } => {
-                self.encoder.event(EventType::Modified, &object)
-            }
-            WatchEvent::Deleted(object) => self.encoder.event(EventType::Deleted, &object),
-            WatchEvent::Bookmark {
-                revision,
-                initial_events_end,
-            } => {
-                if initial_events_end {
-                    let took = self.clock.now() - self.begun;
-                    self.counts
-                        .state_sent(&self.spans.state, took.as_secs_f64());
-                    self.spans.state = Span::default();
-                }
-                self.encoder.bookmark(revision, initial_events_end)
-            }
-        }?;
-        self.counts.event(&mut self.tally, written.len());
-        Ok(written)
-    }
-
-    fn fail(&self, error: &StorageError) -> Failure {
-        let about = About {
-            resource: self.encoder.store().resource(),
-            name: "",
-            verb: Verb::Watch,
-        };
-        Failure::from_storage_error(error, about)
-    }
-
-    /// Counts the events of a chunk that is to be sent.
-    fn count_chunk(&mut self) {
-        let events = self.counts.chunk(&mut self.tally);
-        self.entry.sent(events, self.reached);
-    }
-
-    /// Returns the queued events, joined as far as they fit into a chunk; `None` at the end.
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let Some(first) = std::task::ready!(self.poll_event(context)) else {
-            return Poll::Ready(None);
-        };
-        if self.one_by_one {
-            self.count_chunk();
-            return Poll::Ready(Some(first));
-        }
-        let mut joined = BytesMut::new();
-        while let Poll::Ready(Some(event)) = self.poll_event(context) {
-            if joined.len().max(first.len()) + event.len() > CHUNK_BYTES_MAX {
-                self.next = Some(event);
-                break;
-            }
-            if joined.is_empty() {
-                joined.reserve(CHUNK_BYTES_MAX);
-                joined.extend_from_slice(&first);
-            }
-            joined.extend_from_slice(&event);
-        }
-        self.count_chunk();
-        let chunk = if joined.is_empty() {
-            first
-        } else {
-            joined.freeze()
-        };
-        Poll::Ready(Some(chunk))
-    }
-
     /// Returns true if the deadline has passed. The timer is polled once for each task, since it keeps the task's
     /// waker; after that the clock is read, which is cheaper than polling the timer.
     fn is_late(&mut self, context: &mut Context<'_>) -> bool {
+        let now = self.clock.now();
+        if now >= self.deadline {
+            return true;
+        }
+        if !self.is_ending && now + ENDING >= self.deadline {
+            self.is_ending = true;
+            self.watch.lock().is_ending = true;
+            self.timer = self.clock.timer(self.deadline);
+            self.task = None;
+        }
         let task = context.waker();
         if self
             .task
             .as_ref()
             .is_some_and(|known| known.will_wake(task))
         {
-            return self.clock.now() >= self.deadline;
+            return false;
         }
         self.task = Some(task.clone());
-        Pin::new(&mut self.timer).poll(context).is_ready()
+        let is_due = Pin::new(&mut self.timer).poll(context).is_ready();
+        if is_due && !self.is_ending {
+            // The time has come meanwhile.
+            return self.is_late(context);
+        }
+        is_due
     }
 }
 
@@ -278,41 +191,50 @@ impl Body for WatchBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.is_late(context) {
-            self.next = None;
-            self.ended = true;
+        let is_late = self.is_late(context);
+        let mut watch = self.watch.lock();
+        if is_late {
+            watch.chunks.next = None;
+            watch.chunks.ended = true;
             return Poll::Ready(None);
         }
-        self.poll_chunk(context)
-            .map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+        let chunk = ready!(watch.chunks.poll_chunk(context));
+        if chunk.is_some() {
+            let events = watch.chunks.count_chunk();
+            watch.entry.sent(events, watch.chunks.reached);
+        }
+        Poll::Ready(chunk.map(|chunk| Ok(Frame::data(chunk))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended && self.next.is_none()
+        let watch = self.watch.lock();
+        watch.chunks.ended && watch.chunks.next.is_none()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
-    use futures::{FutureExt, StreamExt, stream};
+    use futures::{FutureExt, stream};
     use http::{HeaderMap, Method};
     use proptest::prelude::*;
     use ringwatch::budget::{Account, Ledger};
-    use ringwatch::storage::SelectionPredicate;
+    use ringwatch::meta::WatchEvent;
+    use ringwatch::storage::{SelectionPredicate, StorageError, WatchStream};
     use ringwatch_apimachinery::User;
     use ringwatch_observe::open_watches::OpenWatches;
-    use ringwatch_registry::RequestContext;
     use ringwatch_registry::testing::MemoryStorage;
+    use ringwatch_registry::{RequestContext, Verb};
+    use ringwatch_spans::Span;
     use serde_json::Value;
 
+    use super::chunks::CHUNK_BYTES_MAX;
     use super::*;
     use crate::api_config::ApiFeatures;
-    use crate::encoding::{Encoder, EncodingCache, Tables};
+    use crate::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
     use crate::memory_gate::MemoryGate;
     use crate::metrics::{Metrics, RequestKind};
     use crate::negotiation::{IncludeObject, ObjectForm, Output, TableForm};
@@ -353,7 +275,7 @@ mod tests {
             }
             None => Poll::Ready(None),
         });
-        events.boxed()
+        WatchStream::new(events)
     }
 
     /// Returns the body of a watch of these events.
@@ -374,24 +296,26 @@ mod tests {
             client: ClientSummary::new("somebody", &HeaderMap::new(), None),
             since: begun,
         });
-        WatchBody {
-            events,
-            encoder: EventEncoder::Objects(Encoder::new(cache, config_maps(&clock), output)),
-            one_by_one,
-            counts: metrics.watch(&kind),
-            entry,
-            reached: 0,
+        let encoder = EventEncoder::Objects(Encoder::new(cache, config_maps(&clock), output));
+        let initial = InitialEvents {
+            clock: clock.clone(),
             begun,
+            span: Span::default(),
+        };
+        let chunks = EventChunks {
+            one_by_one,
+            ..EventChunks::new(events, encoder, metrics.watch(&kind), initial)
+        };
+        WatchBody {
+            watch: Arc::new(SharedWatch::new(0, chunks, entry)),
             _running: metrics.long_running(&kind),
             _share: Ledger::unlimited().share(Account::Requests),
-            spans: WatchSpans::default(),
+            _spans: WatchSpans::default(),
             deadline,
-            timer: clock.timer(deadline),
+            timer: clock.timer(deadline - ENDING),
+            is_ending: false,
             clock,
-            tally: Tally::default(),
             task: None,
-            next: None,
-            ended: false,
         }
     }
 
@@ -482,7 +406,8 @@ mod tests {
         for first_bytes in (CHUNK_BYTES_MAX - 400..CHUNK_BYTES_MAX).step_by(20) {
             for one_by_one in [false, true] {
                 let events = [Ok(object(9, first_bytes)), Err(StorageError::WatchExpired)];
-                let chunks = chunks(body(stream::iter(events).boxed(), one_by_one)).concat();
+                let chunks =
+                    chunks(body(WatchStream::new(stream::iter(events)), one_by_one)).concat();
                 let last = chunks.split(|byte| *byte == b'\n').rev().nth(1);
                 let last: Value = serde_json::from_slice(last.expect("events")).expect("an event");
                 assert_eq!(
@@ -491,6 +416,34 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// A leader may have read an event that did not fit into its last chunk.
+    #[test]
+    fn a_watch_that_takes_over_goes_on_after_the_last_chunk_of_its_leader() {
+        let events = [
+            object(7, CHUNK_BYTES_MAX / 2),
+            object(8, CHUNK_BYTES_MAX / 2),
+        ];
+        let leader = body(scripted(events.map(Some).into()), false);
+        let follower = body(WatchStream::new(stream::pending()), false);
+        let mut leader = leader.watch.lock();
+        let mut follower = follower.watch.lock();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut chunk = |chunks: &mut EventChunks| match chunks.poll_chunk(&mut context) {
+            Poll::Ready(Some(chunk)) => Some(written(&[chunk])),
+            Poll::Ready(None) => Some(Vec::new()),
+            Poll::Pending => None,
+        };
+        let added = |revision| Some(vec![("ADDED".to_owned(), revision)]);
+        assert_eq!(chunk(&mut leader.chunks), added(7));
+        follower.chunks.take_over(&leader.chunks);
+        assert_eq!(chunk(&mut follower.chunks), added(8));
+        assert_eq!(chunk(&mut follower.chunks), None);
+        // After an error that was sent for all nothing comes.
+        (leader.chunks.next, leader.chunks.failed) = (None, true);
+        follower.chunks.take_over(&leader.chunks);
+        assert_eq!(chunk(&mut follower.chunks), Some(Vec::new()));
     }
 
     /// A table has its columns once, and a watch may begin with whatever it likes.
@@ -510,10 +463,8 @@ mod tests {
                 include: IncludeObject::Metadata,
             };
             let tables = Tables::new(config_maps(&body.clock), form, body.clock.clone());
-            let chunks = chunks(WatchBody {
-                encoder: EventEncoder::tables(tables),
-                ..body
-            });
+            body.watch.lock().chunks.encoder = EventEncoder::tables(tables);
+            let chunks = chunks(body);
             let events = chunks.concat();
             let events = events
                 .split(|byte| *byte == b'\n')
@@ -542,7 +493,7 @@ mod tests {
     /// hyper's task polls a watch first, and its connection's afterwards: a quiet watch ends by the wake of the last.
     #[test]
     fn the_task_that_polled_last_is_woken_at_the_deadline() {
-        let mut body = body(stream::pending().boxed(), false);
+        let mut body = body(WatchStream::new(stream::pending()), false);
         let clock = body.clock.clone();
         let tasks = [(); 3].map(|()| Arc::new(Task::default()));
         let mut poll = |task: &Arc<Task>| {
@@ -552,11 +503,17 @@ mod tests {
         for task in [&tasks[0], &tasks[1], &tasks[1], &tasks[2]] {
             assert!(poll(task).is_pending());
         }
-        clock.advance(Duration::from_secs(59));
         let woken = || tasks.each_ref().map(|it| it.0.load(Ordering::Relaxed));
+        clock.advance(Duration::from_secs(60) - ENDING - Duration::from_secs(1));
         assert_eq!(woken(), [0, 0, 0]);
+        // From then on it follows no other watch.
         clock.advance(Duration::from_secs(1));
         assert_eq!(woken(), [0, 0, 1]);
+        assert!(poll(&tasks[2]).is_pending());
+        clock.advance(ENDING - Duration::from_secs(1));
+        assert_eq!(woken(), [0, 0, 1]);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(woken(), [0, 0, 2]);
         assert!(matches!(poll(&tasks[2]), Poll::Ready(None)));
     }
 

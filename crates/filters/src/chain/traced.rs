@@ -12,6 +12,7 @@ use hyper::body::Frame;
 use ringwatch_apimachinery::User;
 use ringwatch_endpoints::RequestInfo;
 use ringwatch_endpoints::audit_id::AUDIT_ID;
+use ringwatch_http::EventStream;
 use ringwatch_spans::{Attribute, Incoming, Span, number, text};
 
 use super::audit::{FORWARDED_FOR, source_ips};
@@ -60,6 +61,11 @@ pub(super) fn traced<'a>(
         span.set(|| [number("http.response.status_code", status.as_u16().into())]);
         if status.is_server_error() {
             span.fail("");
+        }
+        let mut response = response;
+        if let Some(watch) = response.extensions_mut().get_mut::<EventStream>() {
+            // Each of its frames is counted here.
+            watch.shared = None;
         }
         response.map(|held| {
             let mut counted = CountedSpan { span, bytes: 0 };

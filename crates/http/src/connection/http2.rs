@@ -73,8 +73,8 @@ impl Connections {
                 }
                 let response = if head {
                     without_body(response).map(StreamBody::from)
-                } else if response.extensions().get::<EventStream>().is_some() {
-                    response.map(|body| offered.watch(body))
+                } else if let Some(watch) = response.extensions_mut().remove::<EventStream>() {
+                    response.map(|body| offered.watch(body.sharing(watch.shared)))
                 } else {
                     response.map(StreamBody::from)
                 };

@@ -37,7 +37,10 @@ impl Handler for Stub {
         let body = StreamBody::new(futures::stream::iter(events));
         let mut response = Response::new(body.boxed_unsync());
         let deadline = Clock::real().now() + Duration::from_secs(SECONDS_MAX);
-        response.extensions_mut().insert(EventStream { deadline });
+        response.extensions_mut().insert(EventStream {
+            deadline,
+            shared: None,
+        });
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(CONTENT_TYPE, json);
         response

@@ -132,7 +132,10 @@ async fn a_client_that_does_not_read_is_left_when_its_watch_is_over() {
     let (chunks, mut answer) = answer();
     let begun = Clock::real().now();
     let deadline = begun + Duration::from_secs(100);
-    answer.extensions_mut().insert(EventStream { deadline });
+    answer.extensions_mut().insert(EventStream {
+        deadline,
+        shared: None,
+    });
     let delivered = deliver(&mut server, answer);
     let following = async {
         read(&mut client, "\r\n\r\n").await;
@@ -181,7 +184,10 @@ async fn a_client_that_does_not_read_the_end_is_left_as_well() {
     let mut server = BufStream::with_capacity(1, 64 << 10, server);
     let (chunks, mut answer) = answer();
     let deadline = Clock::real().now() + Duration::from_secs(100);
-    answer.extensions_mut().insert(EventStream { deadline });
+    answer.extensions_mut().insert(EventStream {
+        deadline,
+        shared: None,
+    });
     send(&chunks, "an event that the connection does not take\n");
     drop(chunks);
     let clock = Clock::stepped(Timestamp::UNIX_EPOCH);

@@ -53,7 +53,7 @@ impl Handovers {
         })
     }
 
-    pub(super) fn ready(&self) -> &ReadyList<Mutex<SlotState>> {
+    pub(super) fn ready(&self) -> &Arc<ReadyList<Mutex<SlotState>>> {
         &self.0.ready
     }
 

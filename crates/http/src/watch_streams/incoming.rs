@@ -217,8 +217,11 @@ impl ConnectionWatches {
             return Grant::Overflow;
         }
         state.credit += increment;
+        let waits = state.left() > 0;
         drop(state);
-        Waker::from(Arc::clone(slot)).wake();
+        if waits {
+            Waker::from(Arc::clone(slot)).wake();
+        }
         Grant::Withhold
     }
 }

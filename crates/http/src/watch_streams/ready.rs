@@ -104,6 +104,12 @@ impl<T> ReadyEntry<T> {
         }
     }
 
+    /// Returns true if it is on the list.
+    pub(super) fn is_queued(&self) -> bool {
+        // Acquire: pairs with the swap in `wake`, before which the content has changed.
+        self.queued.load(Ordering::Acquire)
+    }
+
     /// Notes that it has left the list. Wakes from here on put it there again, so this comes before the content is
     /// looked at.
     pub(super) fn taken(&self) {

@@ -4,12 +4,12 @@ use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use hyper::body::Body;
 use ringwatch::sync::{Mutex, MutexGuard};
 
 use super::ready::{ReadyEntry, ReadyList};
-use crate::body::BoxError;
+use crate::body::{BoxError, SharedEvents};
 use crate::outgoing::{Chunk, CountedBody};
 
 /// A watch that its connection writes. Waking it puts it on the connection's list of ready watches.
@@ -24,6 +24,8 @@ pub(super) struct LockedSlot {
     pub(super) credit: i64,
     /// True if it waits for the connection's window.
     pub(super) starved: bool,
+    /// The part that it has among watches with the same events.
+    pub(super) role: Role,
     /// The events; `None` once they have ended, or the stream is gone.
     body: Option<CountedBody>,
     /// The part of a chunk for which there was no window.
@@ -32,6 +34,19 @@ pub(super) struct LockedSlot {
     end: Option<StreamEnd>,
     /// The stream's task, which waits for the end.
     task: Option<Waker>,
+}
+
+/// The part of an entry among watches with the same events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Its events are its own, and it has not looked for others.
+    Alone,
+    /// Its events are its own, and others of the class may find it.
+    Lone(u64),
+    /// A watch that gets the chunks of the leader of a class.
+    Follows(u64),
+    /// No watch, but the leader of a class.
+    Leads(u64),
 }
 
 /// The end of a watch as the stream's task sees it.
@@ -48,11 +63,25 @@ pub(super) enum StreamEnd {
 impl Slot {
     /// Creates a watch with this body, of a stream that is not known yet.
     pub(super) fn of(ready: &Arc<ReadyList<Mutex<LockedSlot>>>, body: CountedBody) -> Self {
+        Self::with(ready, Role::Alone, Some(body.alone()))
+    }
+
+    /// Creates the entry of the leader of a class, which has no stream.
+    pub(super) fn of_leader(ready: &Arc<ReadyList<Mutex<LockedSlot>>>, class: u64) -> Self {
+        Self::with(ready, Role::Leads(class), None)
+    }
+
+    fn with(
+        ready: &Arc<ReadyList<Mutex<LockedSlot>>>,
+        role: Role,
+        body: Option<CountedBody>,
+    ) -> Self {
         let state = LockedSlot {
             stream: 0,
             credit: 0,
             starved: false,
-            body: Some(body.alone()),
+            role,
+            body,
             pending: None,
             end: None,
             task: None,
@@ -114,6 +143,16 @@ impl LockedSlot {
             }
         }
         true
+    }
+
+    /// Returns the events of the watch, if it can follow others; `None` once it has ended.
+    pub(super) fn shared(&self) -> Option<&Arc<dyn SharedEvents>> {
+        self.body.as_ref().and_then(CountedBody::shared)
+    }
+
+    /// Takes the rest of a leader's chunk, to be written when there is a window for it.
+    pub(super) fn keep(&mut self, rest: Bytes) {
+        self.pending = self.body.as_ref().map(|body| body.chunk(rest));
     }
 
     /// Returns how many bytes of the chunk are left to write.

@@ -1,5 +1,7 @@
 //! Memory held for watches that are reset.
 
+mod following;
+
 use std::pin::Pin;
 use std::task::Poll;
 

@@ -56,7 +56,10 @@ impl Handler for Fed {
         let events = futures::stream::poll_fn(move |context| events.poll_recv(context));
         let mut response = Response::new(StreamBody::new(events).boxed_unsync());
         let deadline = Clock::real().now() + Duration::from_secs(SECONDS_MAX);
-        response.extensions_mut().insert(EventStream { deadline });
+        response.extensions_mut().insert(EventStream {
+            deadline,
+            shared: None,
+        });
         response
     }
 }
@@ -79,7 +82,10 @@ fn one_event() -> Response<ResponseBody> {
     let events = futures::StreamExt::chain(event, futures::stream::pending());
     let mut response = Response::new(StreamBody::new(events).boxed_unsync());
     let deadline = Clock::real().now() + Duration::from_secs(SECONDS_MAX);
-    response.extensions_mut().insert(EventStream { deadline });
+    response.extensions_mut().insert(EventStream {
+        deadline,
+        shared: None,
+    });
     response
 }
 
