@@ -107,11 +107,14 @@ impl Priority {
             return Err(request.forbid(pod, message));
         }
         set(pod, PRIORITY, value.into());
-        let Some(class) = class else {
-            return Ok(());
+        let policy = match class {
+            None => Some(Value::from("PreemptLowerPriority")),
+            Some(class) => {
+                set(pod, "spec.priorityClassName", class.name.into());
+                class.policy
+            }
         };
-        set(pod, "spec.priorityClassName", class.name.into());
-        let Some(policy) = class.policy else {
+        let Some(policy) = policy else {
             return Ok(());
         };
         let differs = get(pod, POLICY).is_some_and(|given| !given.is_null() && *given != policy);
@@ -233,7 +236,7 @@ mod tests {
         let (store, priorities) = cluster().await;
         assert_eq!(
             admitted(&priorities, json!({})).await,
-            Ok(json!({"priority": 0}))
+            Ok(json!({"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}))
         );
         let critical = json!({"priorityClassName": "system-node-critical"});
         assert_eq!(
@@ -265,6 +268,10 @@ mod tests {
         assert_eq!(
             admitted(&priorities, json!({"priority": 3})).await,
             Err("pods \"p\" is forbidden: the integer value of priority (3) must not be provided in pod spec; priority admission controller computed 0 from the given PriorityClass name".to_owned())
+        );
+        assert_eq!(
+            admitted(&priorities, json!({"preemptionPolicy": "Never"})).await,
+            Err("pods \"p\" is forbidden: the string value of PreemptionPolicy (Never) must not be provided in pod spec; priority admission controller computed PreemptLowerPriority from the given PriorityClass name".to_owned())
         );
     }
 }
