@@ -10,7 +10,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::meta::{LabelSelector, ResourceVersion, WatchEvent};
 use shuttle_tests::storage::cacher::CacheDelegator;
 use shuttle_tests::storage::{
-    Interface, ListOptions, SelectionPredicate, StorageError, WatchStream,
+    FollowOutcome, Interface, ListOptions, SelectionPredicate, StorageError, WatchStream,
 };
 use shuttle_tests::sync::{Arc, Mutex, Ordering};
 
@@ -25,6 +25,9 @@ const STALL_YIELDS_MAX: u32 = 40;
 
 /// The probability that a client goes away after an item, and watches again.
 const RESTLESS: f64 = 0.15;
+
+/// The probability that the watch of a client follows a leader, or takes over from it, before an item.
+const LEADS_OR_TAKES_OVER: f64 = 0.2;
 
 /// The probability that a client takes any state to begin with.
 const ANY_VERSION: f64 = 0.3;
@@ -96,6 +99,12 @@ pub(crate) struct Informer {
     reached: Option<Place>,
 }
 
+/// A watch that follows a leader of its own now and then.
+struct LedWatch {
+    own: WatchStream,
+    leader: Option<WatchStream>,
+}
+
 /// The end of a watch, which tells the client how to go on.
 enum End {
     /// True once everything has been delivered.
@@ -106,6 +115,33 @@ enum End {
     StartOver,
     /// The server is draining its watches.
     Drained,
+}
+
+impl LedWatch {
+    /// Has the watch follow a leader, if that can be now, or take over from it. Returns true if it takes over.
+    fn lead_or_take_over(&mut self) -> bool {
+        if let Some(leader) = self.leader.take() {
+            self.own.take_over(&leader);
+            return true;
+        }
+        if let Some(mut leader) = self.own.leader()
+            && self.own.follow(&mut leader) == FollowOutcome::Follows
+        {
+            self.leader = Some(leader);
+        }
+        false
+    }
+
+    async fn next(&mut self) -> Option<Result<WatchEvent, StorageError>> {
+        if let Some(leader) = &mut self.leader {
+            if let Some(Ok(event)) = leader.next().await {
+                return Some(Ok(event));
+            }
+            // The watch finds the end itself.
+            self.lead_or_take_over();
+        }
+        self.own.next().await
+    }
 }
 
 impl Informer {
@@ -155,7 +191,7 @@ impl Informer {
     }
 
     /// Returns a watch from where the client is, after a list if need be.
-    async fn begin(&mut self) -> Option<WatchStream> {
+    async fn begin(&mut self) -> Option<LedWatch> {
         if let Some(present) = &self.present {
             let present = present.lock().expect("no model panics under the lock");
             self.server = Arc::clone(&present);
@@ -203,7 +239,7 @@ impl Informer {
     }
 
     /// Returns a watch that begins with the state.
-    async fn stream_state(&mut self) -> Option<WatchStream> {
+    async fn stream_state(&mut self) -> Option<LedWatch> {
         let (version, before) = self.version();
         let begun = self.world.clock.now();
         let mut options = self.selection.options(version);
@@ -248,16 +284,16 @@ impl Informer {
         }
     }
 
-    async fn watch(&self, options: ListOptions) -> Option<WatchStream> {
+    async fn watch(&self, options: ListOptions) -> Option<LedWatch> {
         match self.server.watch(self.selection.key(), options).await {
-            Ok(watch) => Some(watch),
+            Ok(own) => Some(LedWatch { own, leader: None }),
             Err(StorageError::NotReady { .. }) => None,
             Err(error) => panic!("a watch: {error}"),
         }
     }
 
     /// Reads a watch to its end, or until everything has been delivered.
-    async fn follow(&mut self, watch: &mut WatchStream) -> End {
+    async fn follow(&mut self, watch: &mut LedWatch) -> End {
         let mut bookmarked = false;
         // A watch that began before the drain gets a bookmark of the revision it has reached, if that is not lower.
         let late = self.world.drained.load(Ordering::SeqCst) > 0;
@@ -308,11 +344,14 @@ impl Informer {
     }
 
     /// Returns the next item of a watch. Looks at it and goes away again now and then.
-    async fn item(&self, watch: &mut WatchStream) -> Option<Result<WatchEvent, StorageError>> {
+    async fn item(&self, watch: &mut LedWatch) -> Option<Result<WatchEvent, StorageError>> {
         if self.slow {
             for _ in 0..thread_rng().gen_range(0..STALL_YIELDS_MAX) {
                 yield_now().await;
             }
+        }
+        if thread_rng().gen_bool(LEADS_OR_TAKES_OVER) && watch.lead_or_take_over() {
+            self.seen.note("took over");
         }
         if thread_rng().gen_bool(0.3)
             && let Some(item) = watch.next().now_or_never()

@@ -127,7 +127,8 @@ async fn watch(seen: Seen, store: Store, writes: usize, trouble: Trouble) {
 
 #[test]
 fn informers_see_every_change_once_and_in_order() {
-    explore_future(600, &["bookmark", "streamed the state"], |seen| {
+    let outcomes = ["bookmark", "streamed the state", "took over"];
+    explore_future(600, &outcomes, |seen| {
         watch(seen, Store::new(), 12, Trouble::None)
     });
 }
