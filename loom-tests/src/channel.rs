@@ -317,8 +317,8 @@ fn who_pushes_into_a_resumed_channel_sees_what_was_done_before() {
     });
 }
 
-/// The dispatcher notes up to which number it has sent everything. Who reads that, and then finds the channel empty, has
-/// nothing to wait for below it.
+/// The dispatcher notes up to which number it has sent everything. Who reads that, and then finds the channel empty,
+/// has nothing to wait for below it.
 #[test]
 fn an_empty_channel_has_nothing_left_of_what_was_noted_as_sent() {
     explore(5, &["nothing is sent", "sent", "pushed"], |seen: &Seen| {

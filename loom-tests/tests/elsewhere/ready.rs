@@ -77,7 +77,7 @@ fn every_event_is_written_and_no_watch_is_on_the_list_twice() {
     });
 }
 
-/// What was sent before a wake is seen by whoever finds the watch on the list.
+/// Whoever finds the watch on the list sees what was sent before its wake.
 #[test]
 fn a_watch_is_on_the_list_from_its_wake_until_it_is_taken() {
     explore(2, &["queued", "not yet"], |seen| {
