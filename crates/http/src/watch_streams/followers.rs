@@ -37,7 +37,7 @@ const FOLLOWERS_FRAMES_AT_ONCE_MAX: usize = 256;
 /// The leaders of a connection and their followers.
 #[derive(Debug, Default)]
 pub(super) struct Followers {
-    /// The groups, by their class. Each has a follower, but while it is being written.
+    /// The groups, by their class, but the one that is being written. Each has a follower.
     groups: HashMap<u64, Group>,
     /// The watch of each class that has no group.
     lone: HashMap<u64, Arc<Slot>>,
@@ -254,9 +254,10 @@ impl ConnectionWatches {
         out: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Option<FrameProgress> {
-        let group = self.followers.groups.get(&class)?;
+        let Some(group) = self.followers.groups.get(&class) else {
+            return Some(FrameProgress::Done);
+        };
         let entry = Arc::clone(&group.entry);
-        entry.taken();
         let waker = Waker::from(Arc::clone(&entry));
         let mut context = Context::from_waker(&waker);
         let progress = self.write_followers(class, &mut context, out, bytes_max);

@@ -129,6 +129,7 @@ struct WatchState {
     position: usize,
     follows: bool,
     ends_soon: bool,
+    told_to_end: bool,
     task: Option<Waker>,
 }
 
@@ -143,16 +144,21 @@ impl Watch {
     fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let mut state = lock(&self.state);
         state.task = Some(context.waker().clone());
-        if state.follows {
-            return Poll::Pending;
+        let chunk = if state.follows {
+            Poll::Pending
+        } else {
+            self.chunks.poll(&mut state.position, context)
+        };
+        if chunk.is_pending() && state.told_to_end {
+            return Poll::Ready(None);
         }
-        let chunk = self.chunks.poll(&mut state.position, context);
         chunk.map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
     }
 
-    fn ends_soon(&self) {
+    /// Changes the state, and wakes the watch.
+    fn change(&self, change: impl FnOnce(&mut WatchState)) {
         let mut state = lock(&self.state);
-        state.ends_soon = true;
+        change(&mut state);
         let task = state.task.take();
         drop(state);
         task.into_iter().for_each(Waker::wake);
@@ -258,7 +264,7 @@ impl Model {
             }
             Step::EndSoon { watch } => {
                 if let Some(opened) = self.opened.get(watch) {
-                    opened.watch.ends_soon();
+                    opened.watch.change(|it| it.ends_soon = true);
                 }
             }
             Step::End { class } => self.classes[class].end(),
@@ -412,4 +418,21 @@ fn an_event_is_asked_for_once_for_all_watches_of_a_class() {
         slots.iter().all(|it| it.upgrade().is_none()),
         "no circle is left"
     );
+}
+
+/// The end of the server is no reason to leave out what has come.
+#[test]
+fn a_watch_that_is_told_to_end_gets_what_its_leader_has() {
+    let mut model = Model::new();
+    for _ in 0..2 {
+        model.step(Step::Begin { class: 0 }, TURNS_MAX);
+    }
+    // It is ready before its leader is.
+    model.opened[0].watch.change(|it| it.told_to_end = true);
+    let event = Step::Events {
+        class: 0,
+        lengths: vec![10],
+    };
+    model.step(event, TURNS_MAX);
+    model.check(true);
 }
