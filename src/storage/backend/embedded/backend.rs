@@ -95,6 +95,8 @@ pub struct Embedded {
     published: Arc<watch::Sender<PublishedState>>,
     /// The time at which the next lease expires.
     expiry: watch::Receiver<Option<Instant>>,
+    /// True while the log accepts no writes.
+    is_refusing: watch::Receiver<bool>,
     writes: Writes,
 }
 
@@ -123,6 +125,7 @@ impl Embedded {
             clock,
             published: writer.published(),
             expiry: writer.expiry(),
+            is_refusing: writer.is_refusing(),
             writes: Writes::Inline(Box::new(Mutex::new(writer))),
         }
     }
@@ -166,6 +169,7 @@ impl Embedded {
             clock,
             published: writer.published(),
             expiry: writer.expiry(),
+            is_refusing: writer.is_refusing(),
             writes: Writes::Queued(Mutex::new(Some(sender))),
         };
         (store, CommitLoop::new(writer, requests))
@@ -212,10 +216,9 @@ impl Embedded {
     }
 
     async fn recover(&self) {
-        let mut published = self.published.subscribe();
-        let fails = |it: &PublishedState| it.refusal.is_some() || it.closed;
+        let mut is_refusing = self.is_refusing.clone();
         let mut pause = RECOVERY_PERIOD;
-        while published.wait_for(fails).await.is_ok_and(|it| !it.closed) {
+        while is_refusing.wait_for(|it| *it).await.is_ok() && !self.published.borrow().closed {
             self.clock.sleep(pause).await;
             let now = self.clock.now();
             if let Err(error) = self

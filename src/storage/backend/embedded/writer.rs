@@ -50,6 +50,8 @@ pub(super) struct Writer {
     published: Arc<watch::Sender<PublishedState>>,
     /// The time at which the next lease expires.
     expiry: watch::Sender<Option<Instant>>,
+    /// True while the log accepts no writes. Each batch wakes whoever waits for the published state; this does not.
+    is_refusing: watch::Sender<bool>,
     /// The reason why the log accepts no writes.
     refusal: Option<BackendError>,
 }
@@ -74,6 +76,7 @@ impl Writer {
         };
         Self {
             expiry: watch::Sender::new(leases.next_deadline()),
+            is_refusing: watch::Sender::new(false),
             published: Arc::new(watch::Sender::new(published)),
             obsolete: obsolete.into(),
             quota_bytes: None,
@@ -108,6 +111,11 @@ impl Writer {
     /// Returns a receiver of the time at which the next lease expires.
     pub(super) fn expiry(&self) -> watch::Receiver<Option<Instant>> {
         self.expiry.subscribe()
+    }
+
+    /// Returns a receiver of whether the log accepts no writes.
+    pub(super) fn is_refusing(&self) -> watch::Receiver<bool> {
+        self.is_refusing.subscribe()
     }
 
     /// Returns true if the log holds records that a batch, even an empty one, would remove.
@@ -241,6 +249,9 @@ impl Writer {
         let next = self.leases.next_deadline();
         self.expiry
             .send_if_modified(|it| std::mem::replace(it, next) != next);
+        let is_refusing = self.refusal.is_some();
+        self.is_refusing
+            .send_if_modified(|it| std::mem::replace(it, is_refusing) != is_refusing);
     }
 }
 

@@ -351,8 +351,10 @@ fn watchers_are_notified_of_news_alone() {
         news.mark_unchanged();
         is_news
     };
+    let is_refusing = writer.is_refusing();
     writer.commit(vec![put().0]);
     assert!(is_news());
+    assert!(!is_refusing.has_changed().unwrap(), "recovery sleeps on");
     writer.commit(Vec::new());
     assert!(!is_news());
     log.0.lock().unwrap().broken = true;
