@@ -12,7 +12,7 @@ pub(crate) const COUNTED: &str = "*collect_instructions*";
 const MARK: &str = "*mark_instructions*";
 
 /// Says which path is to be run under valgrind.
-pub(crate) const ARGUMENT: &str = "--counted=";
+const ARGUMENT: &str = "--counted=";
 
 /// Returns true if valgrind can be run.
 pub fn is_here() -> bool {
@@ -51,7 +51,12 @@ fn mark_instructions() {
 pub fn count(name: &str) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("callgrind");
-    run(name, &[format!("--toggle-collect={COUNTED}")], &file);
+    run(
+        "callgrind",
+        name,
+        &[format!("--toggle-collect={COUNTED}")],
+        &file,
+    );
     total(&file)
 }
 
@@ -59,7 +64,7 @@ pub fn count(name: &str) -> u64 {
 pub fn count_calls(name: &str) -> Vec<u64> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("callgrind");
-    run(name, &[format!("--dump-before={MARK}")], &file);
+    run("callgrind", name, &[format!("--dump-before={MARK}")], &file);
     // A part ends where a call begins and where it ends, so every second one is a call.
     let calls = (1..).map(|call| file.with_extension((2 * call).to_string()));
     calls
@@ -68,12 +73,12 @@ pub fn count_calls(name: &str) -> Vec<u64> {
         .collect()
 }
 
-/// Runs a path under callgrind, which writes to a file.
-fn run(name: &str, options: &[String], file: &Path) {
+/// Runs a path under a tool of valgrind, which writes to a file.
+pub(crate) fn run(tool: &str, name: &str, options: &[String], file: &Path) {
     let run = Command::new("valgrind")
-        .arg("--tool=callgrind")
+        .arg(format!("--tool={tool}"))
         .args(options)
-        .arg(format!("--callgrind-out-file={}", file.display()))
+        .arg(format!("--{tool}-out-file={}", file.display()))
         .arg(std::env::current_exe().unwrap())
         .arg(format!("{ARGUMENT}{name}"))
         .stdin(Stdio::null())

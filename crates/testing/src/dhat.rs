@@ -4,12 +4,10 @@
 //! counted by callgrind.
 
 use std::collections::HashSet;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::callgrind::{ARGUMENT, COUNTED};
+use super::callgrind::{COUNTED, run};
 
 /// The largest number of frames that valgrind keeps of a stack. Those of a request must be fewer.
 const FRAMES_MAX: usize = 500;
@@ -25,22 +23,9 @@ pub struct Allocated {
 pub fn count(name: &str) -> Allocated {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("dhat");
-    run(name, &file);
+    let frames = format!("--num-callers={FRAMES_MAX}");
+    run("dhat", name, &[frames], &file);
     allocated(&serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap())
-}
-
-fn run(name: &str, file: &Path) {
-    let run = Command::new("valgrind")
-        .arg("--tool=dhat")
-        .arg(format!("--num-callers={FRAMES_MAX}"))
-        .arg(format!("--dhat-out-file={}", file.display()))
-        .arg(std::env::current_exe().unwrap())
-        .arg(format!("{ARGUMENT}{name}"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{name}: {said}");
 }
 
 /// Returns what the stacks with the counted function have allocated, by a file of DHAT's.
