@@ -64,6 +64,7 @@ mod window;
 
 pub use config::TypeConfig;
 pub use delegator::CacheDelegator;
+pub use dispatch::bookmark::BOOKMARK_BEFORE_DEADLINE;
 pub use feed::Feed;
 pub use figures::{TypeFigures, WindowFill};
 pub use fill::reflector::Reflector;

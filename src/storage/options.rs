@@ -34,7 +34,8 @@ pub struct ListOptions {
     pub with_previous: bool,
     /// True if a watch of an uncached store reports progress as bookmarks.
     pub progress_notify: bool,
-    /// The time at which the caller will end the watch, so that a last bookmark can be sent shortly before.
+    /// The time at which the caller will end the watch, so that a last bookmark can be sent shortly before, see
+    /// [`BOOKMARK_BEFORE_DEADLINE`](crate::storage::cacher::BOOKMARK_BEFORE_DEADLINE).
     pub deadline: Option<Instant>,
     /// Is shown the place of a watch that a cache serves. Unset: nobody looks at it.
     pub observer: Option<Arc<dyn WatchObserver>>,

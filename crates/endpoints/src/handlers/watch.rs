@@ -20,6 +20,7 @@ use hyper::body::{Body, Frame};
 use ringwatch::budget::Share;
 use ringwatch::clock::{Clock, Instant, Timer};
 use ringwatch::codec::FRAME_LENGTH_BYTES;
+use ringwatch::storage::cacher::BOOKMARK_BEFORE_DEADLINE;
 use ringwatch_apimachinery::upgrade::is_web_socket;
 use ringwatch_http::{BoxError, EventStream, ResponseBody};
 use ringwatch_observe::ClientSummary;
@@ -35,9 +36,9 @@ use crate::websocket;
 use chunks::{EventChunks, InitialEvents};
 use shared::SharedWatch;
 
-/// The time before its deadline from which on a watch follows no other: a little more than the time before it at which
-/// a cache sends the last bookmark.
-const ENDING: Duration = Duration::from_secs(4);
+/// The time before its deadline from which on a watch follows no other, since it gets its last bookmark itself. It
+/// takes over some time before that bookmark.
+const ENDING: Duration = BOOKMARK_BEFORE_DEADLINE.saturating_mul(2);
 
 /// Answers with a stream of events.
 ///

@@ -15,8 +15,9 @@ use crate::clock::Instant;
 /// Maximum time that a watch goes without a bookmark.
 pub(crate) const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
-/// The time before the deadline of a watch at which its last bookmark is sent.
-pub(crate) const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
+/// The time before the [deadline](crate::storage::ListOptions::deadline) of a watch at which its last bookmark is
+/// sent.
+pub const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 
 /// The granularity of the schedule.
 pub(crate) const BOOKMARK_TICK: Duration = Duration::from_secs(1);
