@@ -166,7 +166,7 @@ impl CacheWatcher {
     /// if one is left to be delivered, or there are too many to look at.
     fn go_live(&mut self) -> bool {
         let cache = Arc::clone(&self.attachment.cache);
-        for is_resumed in [false, true] {
+        while !matches!(self.phase, WatcherPhase::Live) {
             let view = cache.view();
             if self.cursor < view.first() {
                 return false;
@@ -181,14 +181,7 @@ impl CacheWatcher {
             if self.cursor < view.end() {
                 return false;
             }
-            if !is_resumed && let Some(receiver) = self.attachment.receiver_mut() {
-                receiver.resume();
-                self.phase = WatcherPhase::CatchUp { resumed: true };
-            }
-        }
-        self.phase = WatcherPhase::Live;
-        if let Some(place) = &self.place {
-            place.is_live();
+            self.end_of_window();
         }
         true
     }

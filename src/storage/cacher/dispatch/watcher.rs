@@ -191,22 +191,26 @@ impl CacheWatcher {
         }
         self.show_cursor();
         if self.cursor >= view.end() {
-            // Later events are sent through the channel; those that came meanwhile are read from the window once more.
-            let resumed = matches!(self.phase, WatcherPhase::CatchUp { resumed: true });
-            self.phase = if resumed {
-                self.overflowed = None;
-                if let Some(place) = &self.place {
-                    place.is_live();
-                }
-                WatcherPhase::Live
-            } else {
-                if let Some(receiver) = self.attachment.receiver_mut() {
-                    receiver.resume();
-                }
-                WatcherPhase::CatchUp { resumed: true }
-            };
+            self.end_of_window();
         }
         ControlFlow::Continue(())
+    }
+
+    /// Goes on from the end of the window. Later events are sent through the channel; those that came before it was
+    /// resumed are read from the window once more.
+    pub(super) fn end_of_window(&mut self) {
+        if matches!(self.phase, WatcherPhase::CatchUp { resumed: true }) {
+            self.overflowed = None;
+            if let Some(place) = &self.place {
+                place.is_live();
+            }
+            self.phase = WatcherPhase::Live;
+        } else {
+            if let Some(receiver) = self.attachment.receiver_mut() {
+                receiver.resume();
+            }
+            self.phase = WatcherPhase::CatchUp { resumed: true };
+        }
     }
 
     /// Shows those who look at the watch how far it has read the window.
