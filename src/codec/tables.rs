@@ -77,9 +77,10 @@ impl MessageId {
 #[must_use]
 pub fn kind(api_version: &str, kind: &str) -> Option<Kind> {
     let find = |version| TABLES.kinds.get(&(version, kind)).copied();
-    let meta =
-        is_of_every_version(kind) || api_version == "v1" && (is_unversioned(kind) || kind == LIST);
-    let found = find(api_version).or_else(|| if meta { find(META) } else { None });
+    let is_meta = || {
+        is_of_every_version(kind) || api_version == "v1" && (is_unversioned(kind) || kind == LIST)
+    };
+    let found = find(api_version).or_else(|| if is_meta() { find(META) } else { None });
     found.map(|id| Kind(id.message()))
 }
 

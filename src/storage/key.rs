@@ -52,7 +52,7 @@ pub fn prepare_key(prefix: &str, key: &str, recursive: bool) -> Result<String, I
         ""
     };
     let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
-    Ok(format!("{prefix}/{inner}{end}"))
+    Ok([prefix, "/", inner, end].concat())
 }
 
 /// Returns true if `key` lies at or below `prefix`, at a segment boundary.

@@ -190,7 +190,7 @@ impl Store {
     fn root_key(&self, namespace: &str) -> Result<String, Error> {
         let prefix = &self.resource.storage_prefix;
         if !self.resource.namespaced || namespace.is_empty() {
-            return Ok(format!("/{prefix}/"));
+            return Ok(["/", prefix, "/"].concat());
         }
         // kube-apiserver lets its storage refuse the key, which is a 500 there.
         if matches!(namespace, "." | "..") {
@@ -198,7 +198,7 @@ impl Store {
                 format!("Namespace parameter invalid: {namespace:?}: may not be '{namespace}'");
             return Err(Error::BadRequest(why));
         }
-        Ok(format!("/{prefix}/{namespace}/"))
+        Ok(["/", prefix, "/", namespace, "/"].concat())
     }
 
     /// Returns the key of an object.
@@ -208,6 +208,6 @@ impl Store {
     fn key(&self, namespace: &str, name: &str) -> Result<String, Error> {
         let namespace_of = self.resource.namespaced.then_some(namespace);
         check_names(namespace_of, name)?;
-        Ok(format!("{}{name}", self.root_key(namespace)?))
+        Ok(self.root_key(namespace)? + name)
     }
 }

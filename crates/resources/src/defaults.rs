@@ -171,7 +171,8 @@ fn visit(object: &mut Value, path: &str, rules: &[DefaultRule], pass: Pass) {
 /// Removes members that are null or empty lists, at any depth. Empty maps have gone before: what is an empty object
 /// here is a structure, which may mean something, as `emptyDir` does.
 ///
-/// Objects that drivers of devices get and tell are their own, and keep all that is in them.
+/// Objects that drivers of devices get and tell are their own, and keep all that is in them. The entries of field
+/// managers, often the larger part of an object, have no such members.
 pub(super) fn remove_empty(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -180,7 +181,9 @@ pub(super) fn remove_empty(value: &mut Value) {
                 if has_driver && DRIVERS_OWN.contains(&name.as_str()) {
                     return !member.is_null();
                 }
-                remove_empty(member);
+                if name != "managedFields" {
+                    remove_empty(member);
+                }
                 match member {
                     Value::Null => false,
                     Value::Array(elements) => !elements.is_empty(),

@@ -25,24 +25,22 @@ pub fn validate_object_meta(object: &Value, namespaced: bool, rule: NameRule) ->
     let mut errors = Vec::new();
     validate_names(object, rule, &mut errors);
     validate_namespace(object, namespaced, &mut errors);
-    if object["metadata"]["generation"].as_i64().unwrap_or(0) < 0 {
+    let metadata = &object["metadata"];
+    if metadata["generation"].as_i64().unwrap_or(0) < 0 {
         errors.push(FieldError::invalid(
             "metadata.generation",
-            &object["metadata"]["generation"],
+            &metadata["generation"],
             "must be greater than or equal to 0",
         ));
     }
-    errors.extend(validate_labels(
-        &object["metadata"]["labels"],
-        "metadata.labels",
-    ));
+    errors.extend(validate_labels(&metadata["labels"], "metadata.labels"));
     errors.extend(validate_annotations(
-        &object["metadata"]["annotations"],
+        &metadata["annotations"],
         "metadata.annotations",
     ));
-    validate_owner_references(&object["metadata"]["ownerReferences"], &mut errors);
+    validate_owner_references(&metadata["ownerReferences"], &mut errors);
     validate_finalizers(object, &mut errors);
-    validate_managed_fields(&object["metadata"]["managedFields"], &mut errors);
+    validate_managed_fields(&metadata["managedFields"], &mut errors);
     errors
 }
 

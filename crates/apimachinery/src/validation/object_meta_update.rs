@@ -47,9 +47,10 @@ pub fn validate_object_meta_update(object: &Value, old: &Value) -> Vec<FieldErro
             "must not be decremented",
         ));
     }
+    let (metadata, old) = (&object["metadata"], &old["metadata"]);
     for member in IMMUTABLE {
-        let value = &object["metadata"][member];
-        if *value != old["metadata"][member] {
+        let value = &metadata[member];
+        if *value != old[member] {
             let empty = Value::from("");
             let text_is_missing =
                 value.is_null() && matches!(*member, "name" | "namespace" | "uid");
