@@ -3,6 +3,7 @@
 //! Nothing here depends on a store, a request or a connection.
 
 mod encodings;
+mod json_text;
 mod object;
 mod resource_version;
 pub mod selector;
@@ -10,6 +11,8 @@ mod status;
 mod watch_event;
 
 pub use encodings::{EncodedBytes, EncodedObject, EncodingKey};
+pub(crate) use json_text::DoubleText;
+pub use json_text::json_text;
 #[cfg(test)]
 pub(crate) use object::OwnedAttributes;
 #[doc(hidden)]

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::error::WireError;
+use crate::meta::DoubleText;
 
 /// The JSON bytes that any object may have.
 const OUTPUT_BYTES_MIN: usize = 4096;
@@ -155,30 +156,17 @@ impl Output {
         self.put(&digits[at..]);
     }
 
-    /// Appends a number as Go writes it: with the fewest digits that identify it, and an exponent only if it is very
-    /// small or large.
+    /// Appends a number as Go writes it.
     ///
     /// # Errors
     /// [`WireError::Json`] for a value that is not a number.
     pub(super) fn double(&mut self, number: f64) -> Result<(), WireError> {
-        let size = number.abs();
-        if !size.is_finite() {
+        if !number.is_finite() {
             return Err(WireError::Json(format!(
                 "json: unsupported value: {number}"
             )));
         }
-        if size == 0.0 || (1e-6..1e21).contains(&size) {
-            self.put(number.to_string().as_bytes());
-            return Ok(());
-        }
-        let text = format!("{number:e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        self.put(digits.as_bytes());
-        self.push(b'e');
-        if !exponent.starts_with('-') {
-            self.push(b'+');
-        }
-        self.put(exponent.as_bytes());
+        self.put(DoubleText::new(number).bytes());
         Ok(())
     }
 

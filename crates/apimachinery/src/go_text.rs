@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use regex::Regex;
+use ringwatch::meta::json_text;
 use serde_json::Value;
 
 /// The decimal exponent from which on `%v` of Go writes a float with an exponent.
@@ -84,7 +85,7 @@ pub fn with_exponent(float: f64) -> (String, i32) {
 /// Writes a value as Go's `json.Marshal` does: characters that are special in HTML or JavaScript are escaped.
 #[must_use]
 pub fn json(value: &Value) -> String {
-    html_escaped(value.to_string())
+    html_escaped(json_text(value))
 }
 
 /// Escapes the characters of a JSON text that are special in HTML or JavaScript, as Go's `json.Marshal` does.

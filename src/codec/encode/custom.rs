@@ -8,6 +8,7 @@ use crate::codec::message::{Arity, FieldType, Message, Shape};
 use crate::codec::unknown_fields::{self, OldMessage};
 use crate::codec::wire::{put_bytes, put_nested, put_number};
 use crate::codec::{duration, time};
+use crate::meta::json_text;
 
 /// The nanoseconds of a microsecond, the precision of a MicroTime.
 const NANOS_PER_MICRO: i32 = 1000;
@@ -56,10 +57,7 @@ pub(super) fn write(
         }
         Shape::Json => {
             if let Some(value) = value {
-                put_nested(out, 1, |out| {
-                    // This cannot fail: a tree is JSON, and memory accepts it.
-                    let _ = serde_json::to_writer(out, value);
-                });
+                put_bytes(out, 1, json_text(value).as_bytes());
             }
         }
         Shape::RawExtension => {

@@ -13,9 +13,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
+use super::super::json_text::{json_text, put_json};
 use super::attributes::{AttributeSpans, FieldSchema, PlacesBuilder};
 use super::versioned::{HeadBytes, VersionedObject};
 use super::{DecodeError, offset};
@@ -141,7 +142,7 @@ pub(super) fn read(
 #[must_use]
 pub fn encode(value: &Value) -> Vec<u8> {
     let Some(members) = value.as_object() else {
-        return value.to_string().into_bytes();
+        return json_text(value).into_bytes();
     };
     let text = |name: &str| {
         members
@@ -149,26 +150,39 @@ pub fn encode(value: &Value) -> Vec<u8> {
             .and_then(Value::as_str)
             .unwrap_or_default()
     };
-    let mut json = prefix(text("kind"), text("apiVersion"));
-    json.push_str("\"metadata\":");
-    let mut meta = members
-        .get("metadata")
-        .cloned()
-        .unwrap_or_else(|| Value::Object(Map::new()));
-    if let Some(meta) = meta.as_object_mut() {
-        meta.remove("resourceVersion");
+    let mut json = prefix(text("kind"), text("apiVersion")).into_bytes();
+    json.extend_from_slice(b"\"metadata\":");
+    match members.get("metadata") {
+        Some(Value::Object(metadata)) => {
+            json.push(b'{');
+            let stored = metadata
+                .iter()
+                .filter(|(name, _)| *name != "resourceVersion");
+            for (index, (name, member)) in stored.enumerate() {
+                put_member(&mut json, index > 0, name, member);
+            }
+            json.push(b'}');
+        }
+        Some(other) => put_json(&mut json, other),
+        None => json.extend_from_slice(b"{}"),
     }
-    json.push_str(&meta.to_string());
     for (name, member) in members {
         if !matches!(name.as_str(), "kind" | "apiVersion" | "metadata") {
-            json.push(',');
-            json.push_str(&Value::String(name.clone()).to_string());
-            json.push(':');
-            json.push_str(&member.to_string());
+            put_member(&mut json, true, name, member);
         }
     }
-    json.push('}');
-    json.into_bytes()
+    json.push(b'}');
+    json
+}
+
+/// Appends a member of an object, after a comma unless it is the first.
+fn put_member(json: &mut Vec<u8>, follows: bool, name: &str, member: &Value) {
+    if follows {
+        json.push(b',');
+    }
+    put_json(json, name);
+    json.push(b':');
+    put_json(json, member);
 }
 
 /// Returns the scalar at a dotted path of a JSON object, as selectors compare it.
