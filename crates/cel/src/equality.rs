@@ -4,37 +4,58 @@ use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Key, Map};
 
 use super::failure::Failure;
-use super::optional;
+use super::{optional, wrong_data};
 
 /// The first number that is too large for an integer, as a double.
 pub(super) const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// Returns true if two values are equal.
-pub(super) fn equal(one: &CelValue, other: &CelValue) -> bool {
+/// Returns true if two values are equal. Parts of the first one that are wrong data fail, unless parts before them
+/// differ.
+pub(super) fn equal(one: &CelValue, other: &CelValue) -> Result<bool, Failure> {
     match (one, other) {
-        (CelValue::List(one), CelValue::List(other)) => {
-            let mut pairs = one.iter().zip(other.iter());
-            one.len() == other.len() && pairs.all(|(one, other)| equal(one, other))
+        (CelValue::List(one), CelValue::List(other)) if one.len() == other.len() => {
+            for (one, other) in one.iter().zip(other.iter()) {
+                if !equal(one, other)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
         }
-        (CelValue::Map(one), CelValue::Map(other)) => {
-            let mut members = one.map.iter();
-            one.map.len() == other.map.len()
-                && members.all(|(key, one)| other.get(key).is_some_and(|it| equal(one, it)))
+        (CelValue::Map(one), CelValue::Map(other)) if one.map.len() == other.map.len() => {
+            for (key, one) in one.map.iter() {
+                match other.get(key) {
+                    Some(other) if equal(one, other)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            Ok(true)
         }
-        (CelValue::Opaque(_), CelValue::Opaque(_)) => {
+        (CelValue::List(_), CelValue::List(_)) | (CelValue::Map(_), CelValue::Map(_)) => Ok(false),
+        (CelValue::Opaque(_), _) => {
+            if let Some(failure) = wrong_data::failure_of(one) {
+                return Err(failure);
+            }
             match (optional::of_value(one), optional::of_value(other)) {
                 (Ok(Some(one)), Ok(Some(other))) => equal(one, other),
-                (Ok(one), Ok(other)) => one.is_none() && other.is_none(),
-                _ => one == other,
+                (Ok(one), Ok(other)) => Ok(one.is_none() && other.is_none()),
+                _ => Ok(one == other),
             }
         }
-        _ => one == other,
+        _ => Ok(one == other),
     }
 }
 
-/// Returns true if a list has an item.
-pub(super) fn contains(items: &[CelValue], item: &CelValue) -> bool {
-    items.iter().any(|it| equal(it, item))
+/// Returns true if a list has an item. Items that are wrong data fail, unless another one is equal.
+pub(super) fn contains(items: &[CelValue], item: &CelValue) -> Result<bool, Failure> {
+    let mut failure = None;
+    for it in items {
+        match equal(it, item) {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            Err(found) => failure = failure.or(Some(found)),
+        }
+    }
+    failure.map_or(Ok(false), Err)
 }
 
 /// Returns the value as the key of a map.

@@ -17,7 +17,7 @@ use super::failure::{Failure, ValueResult};
 use super::meter::Meter;
 use super::optional;
 use super::scope::Scope;
-use super::{calls, equality, macros, operators, overloads, type_values};
+use super::{calls, equality, macros, operators, overloads, type_values, wrong_data};
 
 mod computed_members;
 mod loops;
@@ -51,6 +51,12 @@ impl<'r> Interpreter<'r> {
     }
 
     pub(super) fn value(&mut self, expression: &'r IdedExpr) -> ValueResult {
+        let value = self.any_value(expression)?;
+        wrong_data::failure_of(&value).map_or(Ok(value), Err)
+    }
+
+    /// Returns the value of an expression, which may be wrong data.
+    fn any_value(&mut self, expression: &'r IdedExpr) -> ValueResult {
         match &expression.expr {
             Expr::Literal(literal) => Ok(constant(literal)),
             Expr::Ident(name) => self.named(name),

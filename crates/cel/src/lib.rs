@@ -54,6 +54,7 @@ mod types;
 mod urls;
 mod values;
 mod versions;
+mod wrong_data;
 
 pub use authorizer::{AuthorizerCheck, CheckAttributes};
 pub use calls::convert;
@@ -67,6 +68,7 @@ pub use optional::{none as none_value, some as some_value};
 pub use scope::{Members, Scope};
 pub use types::{DeclaredType, Object, SizedType, Type};
 pub use values::{plain, to_json};
+pub use wrong_data::{untyped_float, wrong_data};
 
 /// The reserved words of the language, which cannot be names.
 pub const RESERVED: [&str; 21] = [

@@ -12,7 +12,7 @@ use super::failure::{Failure, ValueResult};
 use super::macros::SORT_BY_KEYS;
 use super::meter::{Extent, Meter, PARTS_MAX};
 use super::operators::order;
-use super::{arithmetic, equality};
+use super::{arithmetic, equality, wrong_data};
 
 /// The cost of a call and of the list that it makes.
 const MADE_COST: u64 = 11;
@@ -127,7 +127,7 @@ fn distinct(meter: &mut Meter, items: &[CelValue]) -> BuiltList {
     charge_comparisons(meter, items)?;
     let mut made: Vec<CelValue> = Vec::new();
     for item in items {
-        if !equality::contains(&made, item) {
+        if !equality::contains(&made, item).unwrap_or_default() {
             made.push(item.clone());
         }
     }
@@ -200,15 +200,17 @@ pub(super) fn of_items(name: &str, values: &[&CelValue]) -> Option<ValueResult> 
         let found = found.and_then(|it| i64::try_from(it).ok());
         Ok(CelValue::Int(found.unwrap_or(-1)))
     };
-    Some(match (name, rest) {
+    let is_item = |it: &CelValue, item: &CelValue| equality::equal(it, item) == Ok(true);
+    let outcome = match (name, rest) {
         ("isSorted", []) => is_sorted(items),
         ("sum", []) => sum(items),
         ("min", []) => extreme(name, items, Ordering::Greater),
         ("max", []) => extreme(name, items, Ordering::Less),
-        ("indexOf", [item]) => place(items.iter().position(|it| equality::equal(it, item))),
-        ("lastIndexOf", [item]) => place(items.iter().rposition(|it| equality::equal(it, item))),
+        ("indexOf", [item]) => place(items.iter().position(|it| is_item(it, item))),
+        ("lastIndexOf", [item]) => place(items.iter().rposition(|it| is_item(it, item))),
         _ => return None,
-    })
+    };
+    Some(outcome.map_err(|failure| wrong_data::failure_in(items).unwrap_or(failure)))
 }
 
 fn is_sorted(items: &[CelValue]) -> ValueResult {

@@ -12,7 +12,7 @@ use ringwatch_apimachinery::go_text;
 
 use super::failure::{Failure, ValueResult};
 use super::meter::{Extent, Meter, size};
-use super::{arithmetic, conversions, equality, optional, type_values};
+use super::{arithmetic, conversions, equality, optional, type_values, wrong_data};
 
 pub(super) fn no_such_key(name: &str) -> Failure {
     Failure::Other(format!("no such key: {name}").into())
@@ -34,7 +34,10 @@ pub(super) fn member(operand: &CelValue, name: &str) -> ValueResult {
 /// Evaluates `has(operand.name)`.
 pub(super) fn has(operand: &CelValue, name: &str) -> Result<bool, Failure> {
     match operand {
-        CelValue::Map(map) => Ok(map.map.contains_key(&Key::from(name))),
+        CelValue::Map(map) => match map.map.get(&Key::from(name)) {
+            Some(found) => wrong_data::failure_of(found).map_or(Ok(true), Err),
+            None => Ok(false),
+        },
         _ if optional::is_optional(operand) => match optional::of_value(operand)? {
             Some(inside) => has(inside, name),
             None => Ok(false),
@@ -115,7 +118,9 @@ fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> ValueResult {
 pub(super) fn operate(name: &str, values: &[CelValue], meter: &mut Meter) -> Option<ValueResult> {
     let outcome = match (name, values) {
         (op::EQUALS, [a, b]) => equal(a, b, meter).map(CelValue::Bool),
-        (op::NOT_EQUALS, [a, b]) => equal(a, b, meter).map(|it| CelValue::Bool(!it)),
+        (op::NOT_EQUALS, [a, b]) => charge_equality(a, b, meter)
+            // Wrong data in a value makes it another one.
+            .map(|()| CelValue::Bool(equality::equal(a, b) != Ok(true))),
         (op::LESS, [a, b]) => compare(a, b, meter, Ordering::is_lt),
         (op::LESS_EQUALS, [a, b]) => compare(a, b, meter, Ordering::is_le),
         (op::GREATER, [a, b]) => compare(a, b, meter, Ordering::is_gt),
@@ -160,8 +165,13 @@ fn no_operator(name: &str, first: &CelValue) -> Failure {
     Failure::NoOverloadOf(name.to_owned().into())
 }
 
-/// Charges a comparison: of strings by the shorter one, of lists and maps by all parts of the smaller one.
 fn equal(a: &CelValue, b: &CelValue, meter: &mut Meter) -> Result<bool, Failure> {
+    charge_equality(a, b, meter)?;
+    equality::equal(a, b)
+}
+
+/// Charges a comparison: of strings by the shorter one, of lists and maps by all parts of the smaller one.
+fn charge_equality(a: &CelValue, b: &CelValue, meter: &mut Meter) -> Result<(), Failure> {
     charge_shorter(a, b, meter)?;
     if matches!(
         a,
@@ -170,7 +180,7 @@ fn equal(a: &CelValue, b: &CelValue, meter: &mut Meter) -> Result<bool, Failure>
         let smaller = Extent::measure(a)?.units().min(Extent::measure(b)?.units());
         meter.charge(smaller / 10)?;
     }
-    Ok(equality::equal(a, b))
+    Ok(())
 }
 
 /// Charges a scan of the shorter of two values.
@@ -232,7 +242,7 @@ fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> ValueResult {
             meter.charge(items.len() as u64)?;
             let weight = Extent::measure(item)?.units();
             meter.charge(weight.saturating_mul(items.len() as u64) / 10)?;
-            equality::contains(items, item)
+            equality::contains(items, item)?
         }
         CelValue::Map(map) => {
             meter.charge(1)?;
@@ -306,8 +316,16 @@ fn optional_index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> ValueR
     if optional::is_optional(all) {
         return optional_member(all, place);
     }
-    let found = find(all, place)?.cloned();
-    Ok(found.map_or_else(optional::none, optional::some))
+    as_optional(find(all, place)?)
+}
+
+/// Returns what was found, if anything, as an optional value.
+fn as_optional(found: Option<&CelValue>) -> ValueResult {
+    match found.map(|found| (found, wrong_data::failure_of(found))) {
+        None => Ok(optional::none()),
+        Some((found, None)) => Ok(optional::some(found.clone())),
+        Some((_, Some(failure))) => Err(failure),
+    }
 }
 
 /// Evaluates the selection of a member of an optional value, which is an optional again.
@@ -315,6 +333,5 @@ fn optional_member(operand: &CelValue, place: &CelValue) -> ValueResult {
     let Some(inside) = optional::of_value(operand)? else {
         return Ok(optional::none());
     };
-    let found = find(inside, place)?.cloned();
-    Ok(found.map_or_else(optional::none, optional::some))
+    as_optional(find(inside, place)?)
 }

@@ -3,19 +3,39 @@
 use kube_cel::cel::Value as CelValue;
 
 use super::equality::contains;
-use super::failure::ValueResult;
+use super::failure::{Failure, ValueResult};
 
 /// Calls a function of sets; `None` if it is none of them.
 pub(super) fn call(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
     let [CelValue::List(one), CelValue::List(other)] = values else {
         return None;
     };
-    let has_all = |all: &[CelValue], some: &[CelValue]| some.iter().all(|it| contains(all, it));
     let holds = match name {
         "sets.contains" => has_all(one, other),
-        "sets.equivalent" => has_all(one, other) && has_all(other, one),
-        "sets.intersects" => one.iter().any(|it| contains(other, it)),
+        "sets.equivalent" => match has_all(one, other) {
+            Ok(true) => has_all(other, one),
+            outcome => outcome,
+        },
+        "sets.intersects" => has_any(other, one),
         _ => return None,
     };
-    Some(Ok(CelValue::Bool(holds)))
+    Some(holds.map(CelValue::Bool))
+}
+
+fn has_all(all: &[CelValue], some: &[CelValue]) -> Result<bool, Failure> {
+    for item in some {
+        if !contains(all, item)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn has_any(all: &[CelValue], some: &[CelValue]) -> Result<bool, Failure> {
+    for item in some {
+        if contains(all, item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
