@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use ringwatch_apimachinery::generation::set_generation;
+use ringwatch_apimachinery::numbers::deep_equal;
 use ringwatch_apimachinery::path::{keep, remove, set};
 use ringwatch_apimachinery::validation::validate_object_meta;
-use ringwatch_apimachinery::{FieldError, GroupVersion, NameRule, numbers};
+use ringwatch_apimachinery::{FieldError, GroupVersion, NameRule};
 use ringwatch_apply::MergeSchema;
 use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::subresource::SubresourceStrategy;
@@ -83,20 +84,17 @@ impl Strategy for StatusPart {
 impl Strategy for CustomResource {
     fn default(&self, object: &mut Value) {
         drop(self.schema.prune(object));
-        numbers::normalize(object);
         self.schema.default(object);
     }
 
     fn default_applied(&self, object: &mut Value) {
         drop(self.schema.prune(object));
-        numbers::normalize(object);
         self.schema.default_applied(object);
     }
 
     /// Leaves members that the schema does not know, as kube-apiserver's defaulter does: a change of them begins a
     /// generation, and webhooks see them.
     fn default_admitted(&self, object: &mut Value) {
-        numbers::normalize(object);
         self.schema.default_applied(object);
     }
 
@@ -181,15 +179,16 @@ impl CustomResource {
     /// Returns true if the generation changes: anything but metadata has changed, and but status if that is a
     /// subresource.
     fn is_changed(&self, object: &Value, old: &Value) -> bool {
-        let content = |object: &Value| {
-            let mut members = object.as_object().cloned().unwrap_or_default();
-            members.remove("metadata");
-            if self.status.is_some() {
-                members.remove("status");
-            }
-            members
+        let counts = |(name, _): &(&String, &Value)| {
+            *name != "metadata" && (*name != "status" || self.status.is_none())
         };
-        content(object) != content(old)
+        let mut old = old.as_object().into_iter().flatten().filter(counts);
+        let mut new = object.as_object().into_iter().flatten().filter(counts);
+        let is_same = new.by_ref().all(|(name, value)| {
+            let same = old.next().filter(|(was, _)| *was == name);
+            same.is_some_and(|(_, old)| deep_equal(value, old))
+        });
+        !is_same || old.next().is_some()
     }
 }
 
@@ -222,7 +221,7 @@ mod tests {
         let context = RequestContext::new(User::default(), String::new(), Clock::real());
         let old = json!({"metadata": {"generation": 1}, "spec": {"size": 1, "color": "red"}});
         let mut object =
-            json!({"metadata": {"generation": 1}, "spec": {"size": 1.0}, "data": {"k": 1}});
+            json!({"metadata": {"generation": 1}, "spec": {"size": 1}, "data": {"k": 1}});
         strategy.default_admitted(&mut object);
         strategy.prepare_for_update(&context, &mut object, &old);
         assert_eq!(strategy.validate_update(&object, &old), []);
@@ -237,6 +236,37 @@ mod tests {
         let errors = strategy.validate_update(&object, &old);
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert_eq!(errors[0].field, "spec.size");
+    }
+
+    #[test]
+    fn a_float_over_an_integer_begins_a_generation() {
+        let definition = Definition::new(json!({
+            "spec": {"group": "example.com", "scope": "Namespaced", "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }]},
+            "status": {"acceptedNames": {"plural": "widgets", "kind": "Widget"}},
+        }));
+        let resources = definition.resources().expect("resources");
+        let strategy = &resources[0].strategy;
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let old = json!({"metadata": {"generation": 1}, "spec": {"size": 1, "of": [0.5]}, "status": {"size": 1}});
+        for (spec, generation) in [
+            (json!({"size": 1, "of": [0.5]}), 1),
+            (json!({"size": 1.0, "of": [0.5]}), 2),
+            (json!({"size": 1}), 2),
+        ] {
+            let mut object = json!({"metadata": {}, "spec": spec, "status": {"size": 1.0}});
+            strategy.default(&mut object);
+            assert_eq!(object["spec"].to_string(), spec.to_string());
+            strategy.prepare_for_update(&context, &mut object, &old);
+            assert_eq!(object["metadata"]["generation"], generation, "{spec}");
+        }
+        let mut longer = old.clone();
+        longer["data"] = json!(1);
+        strategy.prepare_for_update(&context, &mut longer, &old);
+        assert_eq!(longer["metadata"]["generation"], 2);
     }
 
     #[test]

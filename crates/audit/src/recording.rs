@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ringwatch::budget::Share;
 use ringwatch::clock::Instant;
+use ringwatch::meta::json_text;
 use ringwatch_apimachinery::{User, go_text};
 use serde_json::Value;
 
@@ -113,7 +114,7 @@ impl Recording {
         }
         drop(state);
         if self.level() >= Level::Request {
-            let json = object.to_string();
+            let json = json_text(object);
             self.request_body(AuditBody::whole(Encoding::Json, json.into()));
         }
     }

@@ -1,6 +1,7 @@
 //! A mutation of a policy, applied to an object.
 
 use ringwatch_apimachinery::json_patch::Operation;
+use ringwatch_apimachinery::numbers;
 use ringwatch_apply::overlay;
 use ringwatch_cel::to_json;
 use ringwatch_registry::Resource;
@@ -55,12 +56,20 @@ impl Mutation {
         let mut changed = match self.form {
             MutationForm::Overlay => laid_over(resource, &object, made)
                 .map_err(|why| format!("error applying patch: {why}"))?,
-            MutationForm::Patch => match patched(object.clone(), &operations(made)?) {
-                Ok(changed) => changed,
-                // Then there is nothing to change.
-                Err(PatchFailure::Untrue(_)) => object,
-                Err(why) => return Err(format!("JSONPath: {why}")),
-            },
+            MutationForm::Patch => {
+                // What is patched is the text of the object, with values in text.
+                let (mut whole, mut made) = (object.clone(), made);
+                numbers::normalize(&mut made);
+                if resource.is_custom() {
+                    numbers::normalize(&mut whole);
+                }
+                match patched(whole, &operations(made)?) {
+                    Ok(changed) => changed,
+                    // Then there is nothing to change.
+                    Err(PatchFailure::Untrue(_)) => object,
+                    Err(why) => return Err(format!("JSONPath: {why}")),
+                }
+            }
         };
         if type_of(&changed) != before {
             return Err("apiVersion and kind must not be changed".to_owned());

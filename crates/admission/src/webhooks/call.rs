@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use ringwatch::meta::json_text;
 use ringwatch_apimachinery::Error;
 use ringwatch_offload::{Work, offload, offload_if_large};
 use ringwatch_registry::Resource;
@@ -189,7 +190,7 @@ impl Webhooks {
         let version = hook.review_version;
         let review = json!({"kind": "AdmissionReview", "apiVersion": version.api_version(),
             "request": std::mem::take(review_request)});
-        let body = Bytes::from(review.to_string());
+        let body = Bytes::from(json_text(&review));
         if let Value::Object(mut review) = review
             && let Some(Value::Object(request)) = review.remove("request")
         {

@@ -2,8 +2,8 @@
 //! have made of the object.
 
 use async_trait::async_trait;
-use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::json_patch::Operation;
+use ringwatch_apimachinery::{Error, numbers};
 use ringwatch_audit::Level;
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
@@ -139,7 +139,7 @@ fn patched(
     hook: &Hook,
     request: &Request<'_>,
     resource: &Resource,
-    shown: Value,
+    mut shown: Value,
     patch: &[u8],
 ) -> Result<Value, Error> {
     let internal = |error: String| Error::Internal(error);
@@ -152,6 +152,10 @@ fn patched(
             "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
             hook.name
         )));
+    }
+    if request.resource.is_custom() {
+        // What is patched is the text that the webhook was sent.
+        numbers::normalize(&mut shown);
     }
     let type_before = type_of(&shown);
     let mut shown = patching::patched(shown, &operations).map_err(|failure| {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use ringwatch::meta::json_text;
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::go_values::go_type;
 use ringwatch_apimachinery::path::{get, list, text};
@@ -105,7 +106,7 @@ impl ConversionWebhook {
         offload(Work::Object).await;
         let posted = self
             .client
-            .post(config, Bytes::from(review.to_string()), TIMEOUT);
+            .post(config, Bytes::from(json_text(&review)), TIMEOUT);
         let span = spans::start("Call conversion webhook", || {
             [
                 spans::text("desired-api-version", version),

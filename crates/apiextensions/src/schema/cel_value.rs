@@ -3,11 +3,13 @@
 //! The schema determines the type: a number without type integer is a double, dates are timestamps. Names of members
 //! that are no identifiers are escaped; names in maps are data and stay.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Key, Map};
-use ringwatch_cel::{RESERVED, convert};
+use ringwatch_apimachinery::go_values::go_type;
+use ringwatch_cel::{RESERVED, convert, untyped_float, wrong_data};
 use serde_json::{Number, Value};
 
 use super::formats::Format;
@@ -20,10 +22,13 @@ thread_local! {
     pub(super) static CONVERTED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Returns a value as rules of its schema see it.
+/// Returns a value as rules of its schema see it. Follows `UnstructuredToVal` of Kubernetes.
 pub(super) fn to_cel(value: &Value, node: Option<&SchemaNode>) -> CelValue {
     #[cfg(test)]
     CONVERTED.with(|count| count.set(count.get() + 1));
+    if let Some(why) = node.and_then(|node| mismatch(value, node)) {
+        return wrong_data(why);
+    }
     match value {
         Value::Null => CelValue::Null,
         Value::Bool(flag) => CelValue::Bool(*flag),
@@ -50,15 +55,44 @@ pub(super) fn to_cel(value: &Value, node: Option<&SchemaNode>) -> CelValue {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // checked to be whole; beyond that saturating is as good as any
+/// Returns the reason why rules cannot use a value, if it has another type than its schema says: such as a float that
+/// is whole instead of an integer, which the schema itself allows.
+fn mismatch(value: &Value, node: &SchemaNode) -> Option<Cow<'static, str>> {
+    if value.is_null() {
+        return None;
+    }
+    let is_integer = value.is_i64();
+    if node.int_or_string {
+        let why = "invalid data, expected XIntOrString value to be either a string or integer";
+        return (!is_integer && !value.is_string()).then_some(why.into());
+    }
+    let (is_right, wanted) = match node.kind? {
+        JsonType::Object if value.is_object() => return None,
+        JsonType::Object => {
+            let why = "invalid data, expected a map for the provided schema with type=object";
+            return Some(why.into());
+        }
+        JsonType::Array if value.is_array() => return None,
+        JsonType::Array => {
+            let why = "invalid data, expected an array for the provided schema with type=array";
+            return Some(why.into());
+        }
+        JsonType::String => (value.is_string(), "string"),
+        JsonType::Number => (value.is_number(), "float"),
+        JsonType::Integer => (is_integer, "int"),
+        JsonType::Boolean => (value.is_boolean(), "bool"),
+    };
+    let why = || format!("invalid data, expected {wanted}, got {}", go_type(value));
+    (!is_right).then(|| why().into())
+}
+
+/// Returns a number of the type that its schema says. One without a type can only be compared, as Go compares numbers.
 fn number_to_cel(number: &Number, node: Option<&SchemaNode>) -> CelValue {
-    let kind = node.and_then(|node| node.kind);
-    let float = number.as_f64().unwrap_or(f64::NAN);
-    match (number.as_i64(), kind) {
-        (_, Some(JsonType::Number)) => CelValue::Float(float),
+    let float = || number.as_f64().unwrap_or(f64::NAN);
+    match (number.as_i64(), node.and_then(|node| node.kind)) {
+        (_, Some(JsonType::Number)) => CelValue::Float(float()),
         (Some(integer), _) => CelValue::Int(integer),
-        (None, Some(JsonType::Integer)) => CelValue::Int(float as i64),
-        (None, _) => CelValue::Float(float),
+        (None, _) => untyped_float(float()),
     }
 }
 

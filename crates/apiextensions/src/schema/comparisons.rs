@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use ringwatch_apimachinery::numbers::deep_equal;
 use serde_json::Value;
 
 use super::node::{ListType, SchemaNode};
@@ -33,7 +34,7 @@ impl<'v> Comparisons<'v> {
         old: &'v Value,
     ) -> bool {
         if !value.is_array() && !value.is_object() {
-            return value == old;
+            return deep_equal(value, old);
         }
         let places = (address(node), address(value), address(old));
         if let Some(known) = self.known.get(&places) {
@@ -74,7 +75,10 @@ impl<'v> Comparisons<'v> {
 
     fn compare_items(&mut self, node: &'v SchemaNode, items: &[Value], old: &'v [Value]) -> bool {
         let (ListType::Map(_), Some(inner)) = (&node.list, node.items.as_deref()) else {
-            return items == old;
+            return items
+                .iter()
+                .zip(old)
+                .all(|(item, old)| deep_equal(item, old));
         };
         let old = self.older_items(node, old);
         items.iter().all(|item| {

@@ -81,24 +81,31 @@ pub(super) enum ListType {
     Map(Vec<String>),
 }
 
-/// The values that are allowed, any if there are none.
+/// The values that are allowed, any if there are none. A number is compared with each value as what Go converts it to:
+/// `1.5` as an integer is 1, and 65 as a text is `A`. Follows `Enum` of kube-openapi.
 #[derive(Debug, Default)]
 pub(super) struct AllowedValues {
     values: Vec<Value>,
-    /// The numbers among them, by the bits of their worth: `1` and `1.0` are the same.
-    numbers: HashSet<u64>,
+    integers: HashSet<i64>,
+    /// The bits of the floats.
+    floats: HashSet<u64>,
     others: HashSet<Value>,
 }
 
 impl AllowedValues {
     /// Makes an enum of these values.
     pub(super) fn new(values: Vec<Value>) -> Self {
-        let others = values.iter().filter(|value| !value.is_number());
-        Self {
-            numbers: values.iter().filter_map(bits).collect(),
-            others: others.cloned().collect(),
-            values,
+        let mut made = Self::default();
+        for value in &values {
+            match value.as_f64() {
+                Some(float) => match value.as_i64() {
+                    Some(integer) => drop(made.integers.insert(integer)),
+                    None => drop(made.floats.insert(bits(float))),
+                },
+                None => drop(made.others.insert(value.clone())),
+            }
         }
+        Self { values, ..made }
     }
 
     /// Returns the values in the order in which they were given.
@@ -107,18 +114,35 @@ impl AllowedValues {
     }
 
     /// Says whether a value is allowed.
+    #[allow(clippy::cast_possible_truncation)] // that is how Go converts it
     pub(super) fn has(&self, value: &Value) -> bool {
-        self.values.is_empty()
-            || match bits(value) {
-                Some(bits) => self.numbers.contains(&bits),
-                None => self.others.contains(value),
-            }
+        if self.values.is_empty() {
+            return true;
+        }
+        let Some(float) = value.as_f64() else {
+            return self.others.contains(value);
+        };
+        if self.floats.contains(&bits(float)) {
+            return true;
+        }
+        match value.as_i64() {
+            Some(integer) => self.integers.contains(&integer) || self.has_letter(integer),
+            None => self.integers.contains(&(float as i64)),
+        }
+    }
+
+    /// Returns true if the letter of this number is allowed.
+    fn has_letter(&self, number: i64) -> bool {
+        let letter = u32::try_from(number).ok().and_then(char::from_u32);
+        // Go has this letter for a number that has none.
+        let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
+        !self.others.is_empty() && self.others.contains(&Value::from(letter.to_string()))
     }
 }
 
-fn bits(value: &Value) -> Option<u64> {
+fn bits(float: f64) -> u64 {
     // The sum makes one of both zeros.
-    value.as_f64().map(|number| (number + 0.0).to_bits())
+    (float + 0.0).to_bits()
 }
 
 /// Conditions on a value beside its type.

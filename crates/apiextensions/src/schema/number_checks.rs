@@ -1,12 +1,21 @@
 //! Checks of numbers: their type and format, bounds and divisors.
 
-use ringwatch_apimachinery::{FieldError, FieldErrorKind, go_text, numbers};
+use ringwatch_apimachinery::{FieldError, FieldErrorKind, go_text};
 use serde_json::Value;
 
 use super::kind::JsonType;
 use super::node::{NumberBound, SchemaNode};
 use super::outcome::SchemaErrors;
 use super::path::Path;
+
+/// Returns true if a number is whole and fits into 64 bits.
+fn fits_integer(value: &Value) -> bool {
+    let fits = |float: f64| float.fract() == 0.0 && (-LARGEST..LARGEST).contains(&float);
+    value.is_i64() || value.as_f64().is_some_and(fits)
+}
+
+/// The first float that is too large for an integer of 64 bits, 2^63.
+const LARGEST: f64 = 9_223_372_036_854_775_808.0;
 
 /// Returns true if a number is whole, and small enough to differ from its neighbours if it is a float.
 pub(super) fn is_integer(value: &Value) -> bool {
@@ -79,7 +88,7 @@ fn check_range(
         return true;
     };
     let format = node.checks.as_ref().and_then(|checks| checks.format);
-    let fits = kind == JsonType::Number || is_integer(value);
+    let fits = kind == JsonType::Number || fits_integer(value);
     if fits && format.is_none_or(|format| format.has(value)) {
         return true;
     }
@@ -105,9 +114,7 @@ fn compared(
     path: &Path,
     outcome: &mut SchemaErrors,
 ) -> Value {
-    let mut number = Value::from(bound);
-    numbers::normalize(&mut number);
-    if check_range(node, &number, what, path, outcome) {
+    if check_range(node, &Value::from(bound), what, path, outcome) {
         return value.clone();
     }
     value.as_f64().map_or(Value::Null, Value::from)

@@ -31,6 +31,92 @@ fn no_errors(_: &Value) -> Vec<FieldError> {
 }
 
 #[test]
+fn a_float_is_no_integer_for_rules() {
+    let list = |rule: &str| {
+        json!({"type": "array", "items": {"type": "integer"}, "maxItems": 9,
+            "x-kubernetes-validations": [{"rule": rule}]})
+    };
+    let object = |rule: &str| {
+        json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "x-kubernetes-validations": [{"rule": rule, "messageExpression": "self.a > 3 ? 'x' : 'y'"}]})
+    };
+    let int = "invalid data, expected int, got float64";
+    for (rule, fails) in [
+        ("has(self.a)", true),
+        ("self.a > 0 || self.b > 0", false),
+        ("self.b > 0 || self.a > 0", false),
+        ("self.b == self.b", false),
+        ("self == self", true),
+        ("dyn(self.a) == 5", true),
+        ("self.?a.hasValue()", true),
+        ("type(self.a) == int", true),
+        ("[1].all(x, x > 0 || self.a > 0)", false),
+    ] {
+        let expected = match fails {
+            true => vec![format!(
+                "spec.x: Invalid value: \"object\": {int} evaluating rule: {rule}"
+            )],
+            false => Vec::new(),
+        };
+        let value = json!({"a": 5.0, "b": 1});
+        assert_eq!(said(object(rule), value, None), expected, "{rule}");
+    }
+    // Nor has it a message that is made of it.
+    assert_eq!(
+        said(object("self.b > 1"), json!({"a": 5.0, "b": 1}), None),
+        ["spec.x: Invalid value: failed rule: self.b > 1"]
+    );
+    for (rule, fails) in [
+        ("size(self) == 2", false),
+        ("1 in self", false),
+        ("5 in self", true),
+        ("self[0] == 1", false),
+        ("self[1] == 5", true),
+        ("self.exists(x, x == 1)", false),
+        ("self.all(x, x > 0)", true),
+        ("self == [2, 5]", false),
+        ("self == [1, 5]", true),
+        ("[1, 5] == self", false),
+        ("self != [1, 5]", false),
+        ("self.sum() == 6", true),
+        ("self.isSorted()", true),
+        ("sets.contains(self, [1])", false),
+        ("self.indexOf(5) == -1", false),
+    ] {
+        let errors = said(list(rule), json!([1, 5.0]), None);
+        let told = format!("spec.x: Invalid value: \"array\": {int} evaluating rule: {rule}");
+        assert_eq!(errors.contains(&told), fails, "{rule}: {errors:?}");
+    }
+    let int_or_string = json!({"x-kubernetes-int-or-string": true,
+        "x-kubernetes-validations": [{"rule": "self != 'a'"}]});
+    assert_eq!(
+        said(int_or_string, json!(5.0), None),
+        [
+            "spec.x: Invalid value: \"\": invalid data, expected XIntOrString value to be either a string or integer evaluating rule: self != 'a'"
+        ]
+    );
+    let number =
+        json!({"type": "number", "x-kubernetes-validations": [{"rule": "self + 0.5 == 5.5"}]});
+    assert_eq!(said(number, json!(5.0), None), [""; 0]);
+}
+
+#[test]
+fn rules_compare_data_without_a_schema_by_the_form_of_its_numbers() {
+    let x = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {"a": {"type": "number"}},
+        "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "m"}]});
+    for (value, same) in [
+        (json!({"a": 1.0, "z": [5, 0.5]}), true),
+        (json!({"a": 1, "z": [5.0, 0.5]}), false),
+        (json!({"a": 1, "z": [5, 0.25]}), false),
+    ] {
+        let old = json!({"a": 1, "z": [5, 0.5]});
+        let is_same = said(x.clone(), value.clone(), Some(old)).is_empty();
+        assert_eq!(is_same, same, "{value}");
+    }
+}
+
+#[test]
 fn what_others_find_is_told_between_and_may_make_rules_pointless() {
     let status =
         json!({"type": "object", "required": ["x"], "properties": {"x": {"type": "string"}}});

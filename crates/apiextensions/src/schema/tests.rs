@@ -219,6 +219,59 @@ fn values_are_checked_as_kubernetes_checks_them() {
             json!(1),
             "spec.x: Invalid value: 0: factor MultipleOf declared for spec.x must be positive: 0",
         ),
+        (json!({"type": "number", "multipleOf": 0.5}), json!(1.0), ""),
+        (
+            json!({"type": "integer", "multipleOf": 3}),
+            json!(7.0),
+            "spec.x: Invalid value: 7: spec.x in body should be a multiple of 3",
+        ),
+        (
+            json!({"type": "integer"}),
+            json!(9_007_199_254_740_992.0),
+            r#"spec.x: Invalid value: "number": spec.x in body must be of type integer: "number""#,
+        ),
+        (
+            json!({"type": "boolean"}),
+            json!(1.0),
+            r#"spec.x: Invalid value: "number": spec.x in body must be of type boolean: "number""#,
+        ),
+        (json!({"type": "number", "enum": [1, 2.5]}), json!(1.5), ""),
+        (
+            json!({"type": "number", "enum": [1, 2.5]}),
+            json!(2),
+            r#"spec.x: Unsupported value: 2: supported values: "1", "2.5""#,
+        ),
+        (
+            json!({"enum": ["A"], "x-kubernetes-preserve-unknown-fields": true}),
+            json!(65),
+            "",
+        ),
+        (
+            json!({"enum": ["A"], "x-kubernetes-preserve-unknown-fields": true}),
+            json!(65.0),
+            r#"spec.x: Unsupported value: 65: supported values: "A""#,
+        ),
+        (
+            json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "number"}}),
+            json!([5, 5.0, 0.0]),
+            "",
+        ),
+        (
+            json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "number"}}),
+            json!([0.0, 5.0, -0.0]),
+            "spec.x[2]: Duplicate value: -0",
+        ),
+        (map_list(&["k"]), json!([{"k": 5}, {"k": 5.0}]), ""),
+        (
+            map_list(&["k"]),
+            json!([{"k": 5.0}, {"k": 5.0}]),
+            r#"spec.x[1]: Duplicate value: {"k":5}"#,
+        ),
+        (
+            map_list(&["k", "l"]),
+            json!([{"k": 5, "l": 1}, {"k": 5.0, "l": 1}]),
+            r#"spec.x[1]: Duplicate value: {"k":5,"l":1}"#,
+        ),
         (
             json!({"type": "string", "format": "date", "minLength": 1}),
             json!([[], 1]),
@@ -319,6 +372,13 @@ fn values_are_checked_as_kubernetes_checks_them() {
         let expected: Vec<&str> = [said].into_iter().filter(|said| !said.is_empty()).collect();
         assert_eq!(said_of_x(x.clone(), value.clone()), expected, "{x} {value}");
     }
+}
+
+/// Returns a list whose items have these members as keys.
+fn map_list(keys: &[&str]) -> Value {
+    json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
+        "items": {"type": "object", "required": keys,
+            "properties": {"k": {"type": "integer"}, "l": {"type": "integer"}}}})
 }
 
 #[test]
