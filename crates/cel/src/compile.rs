@@ -10,24 +10,28 @@ use super::source_errors::{self, SourcePosition};
 use super::spelling::{self, SpelledSource};
 use super::{expectation, macros, names};
 
-/// Maximum number of bytes of an expression.
-const EXPRESSION_BYTES_MAX: usize = 16 << 10;
+/// Maximum number of characters of an expression, as in kube-apiserver.
+const CHARACTERS_MAX: usize = 100_000;
 
 /// Maximum number of levels of an expression's tree, as estimated from its text. The parser takes stack for each.
-const LEVELS_MAX: usize = 100;
+const LEVELS_MAX: usize = 250;
 
 /// Levels that a bracket counts for.
 const BRACKET_LEVELS: usize = 3;
 
 /// Levels that the second of two equal signs counts for, as in `--a` and `!!a`. The parser reads what follows in two
 /// ways, so that nested ones take time and memory by powers of two.
-const DOUBLED_LEVELS: usize = 6;
+const DOUBLED_LEVELS: usize = 18;
 
 /// Characters of which no part of an expression is made outside of strings and comments. The parser passes over them.
 const OUTSIDE: &[u8] = b"#$;@\\^~";
 
 /// Bytes of stack for the parser: unoptimised, it takes 35 KB a level.
 const PARSER_STACK_BYTES: usize = 16 << 20;
+
+/// Bytes of stack for each byte of a text: the tree of one with errors may be as deep as it is long, and takes half a
+/// KiB a level. What is not used takes no memory.
+const STACK_BYTES_OF_BYTE: usize = 1 << 10;
 
 /// An expression that can be run.
 #[derive(Debug)]
@@ -95,8 +99,13 @@ pub fn compile_binding(source: &str) -> Result<Program, CompileError> {
 }
 
 fn compile_with(source: &str, binds: bool) -> Result<Program, CompileError> {
-    if source.len() > EXPRESSION_BYTES_MAX {
-        return Err(CompileError::TooLarge);
+    if source.len() > CHARACTERS_MAX {
+        let size = source.chars().count();
+        if size > CHARACTERS_MAX {
+            return Err(CompileError::Syntax(format!(
+                "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {size}, limit {CHARACTERS_MAX}"
+            )));
+        }
     }
     let spelled = spelling::spell(source);
     if levels(&spelled.text)? > LEVELS_MAX {
@@ -117,7 +126,8 @@ fn compile_with(source: &str, binds: bool) -> Result<Program, CompileError> {
         };
         (parsed, wrong)
     };
-    let expression = match stacker::grow(PARSER_STACK_BYTES, parse) {
+    let stack = PARSER_STACK_BYTES + source.len() * STACK_BYTES_OF_BYTE;
+    let expression = match stacker::grow(stack, parse) {
         (Ok(Ok(expression)), wrong) if wrong.is_empty() => expression,
         (Ok(Ok(_)), wrong) => {
             let why = source_errors::describe_parts(source, &wrong);
@@ -158,8 +168,8 @@ fn describe_syntax_errors(source: &str, spelled: &SpelledSource, errors: &ParseE
     source_errors::describe(source, wrong)
 }
 
-/// Returns a bound of the depth of an expression's tree: open brackets, and operators that follow each other. What is
-/// between `&&`, `||` and commas stands side by side.
+/// Returns a bound of the depth of an expression's tree: open brackets, and operators and indexes that follow each
+/// other. What is between `&&`, `||` and commas stands side by side.
 ///
 /// # Errors
 /// [`CompileError::Syntax`] where it is not sure what is quoted: the parser might take for operators what is not
@@ -174,6 +184,7 @@ fn levels(source: &str) -> Result<usize, CompileError> {
         at += 1;
         let is_comment = *letter == b'/' && source.get(at) == Some(&b'/');
         let is_doubled = matches!(letter, b'-' | b'!') && before == Some(letter);
+        let is_index = *letter == b'[' && before.is_some_and(|it| ends_operand(*it));
         if letter.is_ascii_graphic() && !OUTSIDE.contains(letter) && !is_comment {
             before = Some(letter);
         }
@@ -186,6 +197,10 @@ fn levels(source: &str) -> Result<usize, CompileError> {
             }
             b'/' if is_comment => at = end_of_line(source, at),
             b'(' | b'[' | b'{' => {
+                if is_index {
+                    run += 1;
+                    depth += 1;
+                }
                 open.push((closer(*letter), run));
                 depth += BRACKET_LEVELS;
                 run = 0;
@@ -211,6 +226,12 @@ fn levels(source: &str) -> Result<usize, CompileError> {
         deepest = deepest.max(depth);
     }
     Ok(deepest)
+}
+
+/// Returns true for the last letter of what an index may follow, which is the operand of the index.
+fn ends_operand(letter: u8) -> bool {
+    letter.is_ascii_alphanumeric()
+        || matches!(letter, b'_' | b'`' | b'\'' | b'"' | b')' | b']' | b'}')
 }
 
 /// Returns the bracket that closes an open one.
@@ -259,6 +280,39 @@ mod tests {
         for unclear in ["'", r"'\q'", "'a\n'", "''''", "xr''", r"'\x4'", "1r''"] {
             let found = compile(&format!("{unclear}{deep}")).map(|_| ());
             assert!(found.is_err(), "{unclear}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn an_expression_has_so_many_characters() {
+        for letter in ["y", "é"] {
+            let long = |count: usize| format!("'{}'", letter.repeat(count - 2));
+            assert!(compile(&long(CHARACTERS_MAX)).is_ok());
+            let error = compile(&long(CHARACTERS_MAX + 1)).map(drop);
+            let why = "ERROR: <input>:-1:0: expression code point size exceeds limit: size: 100001, limit 100000";
+            assert_eq!(error, Err(CompileError::Syntax(why.to_owned())));
+        }
+    }
+
+    #[test]
+    fn what_follows_each_other_is_a_level() {
+        for (unit, most) in [("[0]", 247), (".a", 250), ("[?0]", 246), (".a[0]", 123)] {
+            let chain = |count| format!("a{}", unit.repeat(count));
+            assert!(compile(&chain(most)).is_ok(), "{unit}");
+            let found = compile(&chain(most + 1)).map(drop);
+            assert_eq!(found, Err(CompileError::TooLarge), "{unit}");
+        }
+        for unit in ["[0],", "a[0]||", "[a in [0]],", "[],"] {
+            let source = format!("[{}true]", unit.repeat(1_000));
+            assert!(compile(&source).is_ok(), "{unit}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_with_errors_is_told() {
+        for unit in [",+", ",[0]", "&&-", "[(+,"] {
+            let source = unit.repeat(CHARACTERS_MAX / unit.len());
+            assert!(compile(&source).is_err(), "{unit}");
         }
     }
 

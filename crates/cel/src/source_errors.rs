@@ -12,6 +12,9 @@ const ERRORS_MAX: usize = 100;
 /// Bytes of a description above which the line of the expression is no longer shown with each error.
 const SHOWN_BYTES_MAX: usize = 64 << 10;
 
+/// Maximum number of bytes of a line that is shown, as in kube-apiserver.
+const LINE_BYTES_MAX: usize = 16_384;
+
 /// A place in the text of an expression, whose line and column are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SourcePosition {
@@ -88,7 +91,48 @@ fn describe_one(source: &str, position: SourcePosition, why: &str, is_shown: boo
         return message;
     }
     let text = source.lines().nth(line).unwrap_or_default();
+    if text.len() > LINE_BYTES_MAX {
+        return message;
+    }
     let text = text.replace('\t', " ");
-    let dots = ".".repeat(column);
-    format!("{message}\n | {text}\n | {dots}^")
+    let mut letters = text.chars();
+    let dots: String = (0..column)
+        .map(|_| if is_wide(letters.next()) { '．' } else { '.' })
+        .collect();
+    let mark = if is_wide(letters.next()) { '＾' } else { '^' };
+    format!("{message}\n | {text}\n | {dots}{mark}")
+}
+
+/// Returns true for a character that a wide dot or mark stands below.
+fn is_wide(letter: Option<char>) -> bool {
+    letter.is_some_and(|it| !it.is_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_as_wide_as_what_is_above_them() {
+        let position = |column| SourcePosition { line: 0, column };
+        for (source, column, shown) in [
+            ("'é\t日' + a", 7, "\n | 'é 日' + a\n | .．.．...^"),
+            ("é", 0, "\n | é\n | ＾"),
+            ("é", 1, "\n | é\n | ．^"),
+            ("a +", 3, "\n | a +\n | ...^"),
+        ] {
+            let description = describe_one(source, position(column), "why", true);
+            let message = format!("ERROR: <input>:1:{}: why", column + 1);
+            assert_eq!(description, message + shown);
+        }
+    }
+
+    #[test]
+    fn long_lines_are_not_shown() {
+        let position = SourcePosition { line: 0, column: 0 };
+        for (length, is_shown) in [(LINE_BYTES_MAX, true), (LINE_BYTES_MAX + 1, false)] {
+            let description = describe_one(&"y".repeat(length), position, "why", true);
+            assert_eq!(description.contains('\n'), is_shown);
+        }
+    }
 }
