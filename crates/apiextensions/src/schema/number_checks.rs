@@ -51,7 +51,7 @@ pub(super) fn check_number(
     };
     if let Some(factor) = checks.multiple_of {
         let compared = compared(node, value, factor, "MultipleOf", path, outcome);
-        check_multiple(&compared, value, factor, path, outcome);
+        check_multiple(&compared, factor, path, outcome);
     }
     if let Some(bound) = checks.minimum {
         let compared = compared(node, value, bound.at, "Minimum boundary", path, outcome);
@@ -59,7 +59,11 @@ pub(super) fn check_number(
         {
             let words = if bound.exclusive { "" } else { " or equal to" };
             let at = shown_bound(&compared, bound.at);
-            outcome.invalid(path, value, &format!("should be greater than{words} {at}"));
+            outcome.invalid(
+                path,
+                &compared,
+                &format!("should be greater than{words} {at}"),
+            );
         }
     }
     if let Some(bound) = checks.maximum {
@@ -68,7 +72,7 @@ pub(super) fn check_number(
         {
             let words = if bound.exclusive { "" } else { " or equal to" };
             let at = shown_bound(&compared, bound.at);
-            outcome.invalid(path, value, &format!("should be less than{words} {at}"));
+            outcome.invalid(path, &compared, &format!("should be less than{words} {at}"));
         }
     }
 }
@@ -120,14 +124,8 @@ fn compared(
     value.as_f64().map_or(Value::Null, Value::from)
 }
 
-/// Follows `MultipleOfNativeType`.
-fn check_multiple(
-    compared: &Value,
-    value: &Value,
-    factor: f64,
-    path: &Path,
-    outcome: &mut SchemaErrors,
-) {
+/// Checks that a number is a multiple. Follows `MultipleOfNativeType`.
+fn check_multiple(compared: &Value, factor: f64, path: &Path, outcome: &mut SchemaErrors) {
     let shown = shown_bound(compared, factor);
     // Of an integer only what is before the point of a factor divides it.
     if factor <= 0.0 || compared.is_i64() && factor < 1.0 {
@@ -139,7 +137,7 @@ fn check_multiple(
             FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
         });
     } else if !is_multiple(compared, factor) {
-        outcome.invalid(path, value, &format!("should be a multiple of {shown}"));
+        outcome.invalid(path, compared, &format!("should be a multiple of {shown}"));
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use ringwatch_apimachinery::{FieldError, numbers};
+use ringwatch_apimachinery::FieldError;
 use serde_json::{Map, Value, json};
 
 use super::keyword_checks::Strictness;
@@ -213,7 +213,6 @@ impl SchemaReader {
         let Some(mut default) = present(schema, "default").cloned() else {
             return;
         };
-        numbers::normalize(&mut default);
         if self.additional_level > 0 {
             prune::prune_part(node, &mut default);
         }

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use ringwatch::meta::json_text;
 use ringwatch_apimachinery::go_text::{bad_value, quoted};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
@@ -320,7 +321,7 @@ fn check_allowed(checks: &Checks, value: &Value, path: &Path, outcome: &mut Sche
         let supported: Vec<String> = allowed
             .map(|allowed| match allowed {
                 Value::String(text) => quoted(text),
-                other => quoted(&other.to_string()),
+                other => quoted(&json_text(other)),
             })
             .collect();
         let (found, supported) = (bad_value(value), supported.join(", "));

@@ -50,9 +50,6 @@ const POINTERS: [&str; 20] = [
 /// Members that are flags, and pointers as well.
 const FLAGS: [&str; 2] = ["x-kubernetes-preserve-unknown-fields", "optionalOldSelf"];
 
-/// Members with values that Go decodes.
-const WITH_VALUES: [&str; 3] = ["default", "enum", "example"];
-
 /// Members that are floats in Go.
 const FLOATS: [&str; 3] = ["maximum", "minimum", "multipleOf"];
 
@@ -114,12 +111,6 @@ fn drop_empty_members(members: &mut Map<String, Value>) {
     }
     if let Some(Value::Object(documents)) = members.get_mut("externalDocs") {
         documents.retain(|name, value| says_something(name, value));
-    }
-    for name in WITH_VALUES {
-        members
-            .get_mut(name)
-            .into_iter()
-            .for_each(numbers::normalize);
     }
     for name in FLOATS {
         if let Some(float) = members.get_mut(name).filter(|it| it.is_number()) {
@@ -188,8 +179,7 @@ mod tests {
     fn numbers_are_as_go_writes_them() {
         let numbers = |number: &str| -> Value {
             let schema = format!(
-                r#"{{"maximum":{number},"minimum":{number},"multipleOf":{number},"default":{{"a":[{number}]}},
-                    "enum":[{number}],"example":{number}}}"#
+                r#"{{"maximum":{number},"minimum":{number},"multipleOf":{number},"default":{{"a":[1.0]}},"enum":[1.0]}}"#
             );
             let schema = format!(r#"{{"anyOf":[{schema}],"properties":{{"a":{schema}}}}}"#);
             serde_json::from_str(&schema).expect("a schema")

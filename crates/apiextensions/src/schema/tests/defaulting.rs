@@ -46,7 +46,7 @@ fn defaults_fill_what_is_not_said_and_nulls_that_are_not_allowed() {
 }
 
 #[test]
-fn whole_numbers_in_defaults_have_no_point() {
+fn numbers_in_defaults_keep_their_form() {
     let default = r#"{"type": "object", "default": {"n": 1.0, "list": [2e0, 1.5]}, "properties": {
         "n": {"type": "integer"}, "list": {"type": "array", "items": {"type": "number", "default": 3.0}}}}"#;
     let spec = about_x(serde_json::from_str(default).expect("a schema"));
@@ -54,7 +54,7 @@ fn whole_numbers_in_defaults_have_no_point() {
     spec.default(&mut object);
     assert_eq!(
         object.to_string(),
-        r#"{"spec":{"x":{"list":[2,1.5],"n":1}}}"#
+        r#"{"spec":{"x":{"list":[2.0,1.5],"n":1.0}}}"#
     );
 }
 
