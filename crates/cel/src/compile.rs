@@ -23,6 +23,12 @@ const BRACKET_LEVELS: usize = 3;
 /// ways, so that nested ones take time and memory by powers of two.
 const DOUBLED_LEVELS: usize = 18;
 
+/// Maximum number of operators without an operand behind them. What each takes the parser grows with their number.
+const BREAKS_MAX: usize = 1_000;
+
+/// Characters of operators that an operand follows, and of members.
+const OPERATORS: &[u8] = b"+-*/%.!=<>?";
+
 /// Characters of which no part of an expression is made outside of strings and comments. The parser passes over them.
 const OUTSIDE: &[u8] = b"#$;@\\^~";
 
@@ -173,18 +179,25 @@ fn describe_syntax_errors(source: &str, spelled: &SpelledSource, errors: &ParseE
 ///
 /// # Errors
 /// [`CompileError::Syntax`] where it is not sure what is quoted: the parser might take for operators what is not
-/// counted here.
+/// counted here. [`CompileError::TooLarge`] if too many operators lack an operand.
 fn levels(source: &str) -> Result<usize, CompileError> {
     let source = source.as_bytes();
     let mut open = Vec::new();
     let (mut run, mut depth, mut deepest) = (0, 0, 0);
-    let mut at = 0;
+    let (mut at, mut breaks) = (0, 0);
     let mut before = None;
     while let Some(letter) = source.get(at) {
         at += 1;
         let is_comment = *letter == b'/' && source.get(at) == Some(&b'/');
         let is_doubled = matches!(letter, b'-' | b'!') && before == Some(letter);
         let is_index = *letter == b'[' && before.is_some_and(|it| ends_operand(*it));
+        let needs_operand = before.is_some_and(|it| OPERATORS.contains(it));
+        if needs_operand && matches!(letter, b')' | b']' | b'}' | b',' | b'&' | b'|') {
+            breaks += 1;
+            if breaks > BREAKS_MAX {
+                return Err(CompileError::TooLarge);
+            }
+        }
         if letter.is_ascii_graphic() && !OUTSIDE.contains(letter) && !is_comment {
             before = Some(letter);
         }
@@ -216,7 +229,7 @@ fn levels(source: &str) -> Result<usize, CompileError> {
                 depth = usize::saturating_sub(depth, run);
                 run = 0;
             }
-            b'+' | b'-' | b'*' | b'/' | b'%' | b'.' | b'!' | b'=' | b'<' | b'>' | b'?' => {
+            letter if OPERATORS.contains(letter) => {
                 let levels = if is_doubled { DOUBLED_LEVELS } else { 1 };
                 run += levels;
                 depth += levels;
@@ -310,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_long_text_with_errors_is_told() {
-        for unit in [",+", ",[0]", "&&-", "[(+,"] {
+        for unit in [",+a", ",[0]", "a&&-", "[(+,", "-}{", "(?)"] {
             let source = unit.repeat(CHARACTERS_MAX / unit.len());
             assert!(compile(&source).is_err(), "{unit}");
         }
