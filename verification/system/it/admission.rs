@@ -6,6 +6,7 @@ mod hostile;
 mod managed_fields;
 mod mutating;
 mod mutating_policies;
+mod numbers;
 mod pod_security;
 mod policies;
 mod validating;
