@@ -264,7 +264,7 @@ impl Internal<'_> {
             };
             match (field.presence, TYPES.get(field.shape)) {
                 (Presence::Promoted, Some(fields)) => inner.serialize_fields(fields, map)?,
-                (Presence::UnlessEmpty, _) if is_empty(value) => {}
+                (Presence::UnlessEmpty, _) if is_empty(value, field.shape) => {}
                 _ => map.serialize_entry(field.name, &inner)?,
             }
         }
@@ -290,8 +290,11 @@ fn time(sent: &str, format: &str) -> Value {
     }
 }
 
-/// Returns true for what Go's `omitempty` leaves out.
-fn is_empty(value: &Value) -> bool {
+/// Returns true for what Go's `omitempty` leaves out of a field of a shape: of pointers those to nothing alone.
+fn is_empty(value: &Value, shape: &str) -> bool {
+    if shape.starts_with('*') {
+        return value.is_null();
+    }
     match value {
         Value::Null | Value::Bool(false) => true,
         Value::Bool(true) => false,
@@ -408,6 +411,16 @@ mod tests {
         assert!(
             written.starts_with(r#"{"labels":{"a":"b"},"Spec":{"Volumes":null"#),
             "{written}"
+        );
+    }
+
+    #[test]
+    fn pointers_to_zeros_are_shown() {
+        let owner = Shape::named("meta.OwnerReference").expect("a type");
+        let value = json!({"uid": "u", "controller": null, "blockOwnerDeletion": false});
+        assert_eq!(
+            owner.write(&value).expect("written"),
+            r#"{"apiVersion":"","kind":"","name":"","uid":"u","blockOwnerDeletion":false}"#
         );
     }
 
