@@ -4,6 +4,7 @@
 //! names are its own; it stays so when a later change asks for a name that is taken.
 
 use std::collections::HashSet;
+use std::iter;
 
 use jiff::Timestamp;
 use ringwatch_apimachinery::accessor::format_time;
@@ -59,32 +60,27 @@ pub fn accept<'a>(
 ) -> Option<Value> {
     let object = definition.object();
     let (names, refused) = accepted(definition, others);
-    let established = (
-        true,
-        "InitialNamesAccepted",
-        "the initial names have been accepted".to_owned(),
-    );
-    let conditions = match refused {
-        None => [
+    let (names_accepted, established) = match refused {
+        None => (
+            (true, "NoConflicts", "no conflicts found".to_owned()),
             (
-                "NamesAccepted",
-                (true, "NoConflicts", "no conflicts found".to_owned()),
+                true,
+                "InitialNamesAccepted",
+                "the initial names have been accepted".to_owned(),
             ),
-            ("Established", established),
-        ],
-        Some((reason, message)) => {
-            let not = (
+        ),
+        Some((reason, message)) => (
+            (false, reason, message),
+            (
                 false,
                 "NotAccepted",
                 "not all names are accepted".to_owned(),
-            );
-            let before = definition.has("Established");
-            [
-                ("NamesAccepted", (false, reason, message)),
-                ("Established", if before { established } else { not }),
-            ]
-        }
+            ),
+        ),
     };
+    // Who is established stays so, whatever somebody else wrote as the reason.
+    let established = (!definition.has("Established")).then_some(("Established", established));
+    let conditions = iter::once(("NamesAccepted", names_accepted)).chain(established);
     // Mostly nothing has changed, and definitions may be large.
     let mut next = None;
     if get(object, "status.acceptedNames") != Some(&names) {
@@ -99,7 +95,7 @@ pub fn accept<'a>(
         let state = (holds, approval.reason(), approval.message(object));
         ("KubernetesAPIApprovalPolicyConformant", state)
     });
-    for (kind, (holds, reason, message)) in conditions.into_iter().chain(approval) {
+    for (kind, (holds, reason, message)) in conditions.chain(approval) {
         let status = if holds { "True" } else { "False" };
         let known = list(object, "status.conditions").iter();
         let unchanged = known.filter(|it| text(it, "type") == kind).any(|it| {
@@ -176,11 +172,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_somebody_wrote_about_an_established_definition_stays() {
+        let condition =
+            |status: &str| json!({"type": "Established", "status": status, "reason": "R"});
+        for (status, reason) in [("True", "R"), ("False", "InitialNamesAccepted")] {
+            let definition = Definition::new(json!({"spec": {"group": "example.com"},
+                "status": {"conditions": [condition(status)]}}));
+            let accepted = accept(&definition, iter::empty(), Timestamp::UNIX_EPOCH);
+            let accepted = accepted.expect("a status");
+            let conditions = list(&accepted, "status.conditions");
+            assert_eq!(text(&conditions[0], "reason"), reason);
+            assert_eq!(text(&conditions[1], "reason"), "NoConflicts");
+        }
+    }
+
+    #[test]
     fn definitions_of_kubernetes_domains_tell_their_approval() {
         let conditions = |group: &str| {
             let definition = Definition::new(json!({"spec": {"group": group},
                 "metadata": {"annotations": {"api-approved.kubernetes.io": "https://example.com"}}}));
-            let accepted = accept(&definition, std::iter::empty(), Timestamp::UNIX_EPOCH);
+            let accepted = accept(&definition, iter::empty(), Timestamp::UNIX_EPOCH);
             let accepted = accepted.expect("a status");
             let conditions = list(&accepted, "status.conditions").iter();
             let shown = |it: &Value| format!("{} {}", text(it, "type"), text(it, "reason"));

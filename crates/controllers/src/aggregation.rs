@@ -35,6 +35,7 @@ use ringwatch_resources::{Availability, tell_availability};
 use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::tls_client::{self, BundleTls, Trust};
 use rustls::ClientConfig;
+use serde_json::Value;
 
 pub use self::availability_metrics::AvailabilityMetrics;
 use self::inquiry::DiscoveredApi;
@@ -258,7 +259,7 @@ impl Aggregation {
                     if let TaskResult::Looked(server, said, discovered) = done {
                         let now = self.clock.now();
                         queue.end(&server.api.name, now);
-                        if apis.finish(&server, discovered, now) {
+                        if apis.finish(&server, &said, discovered, now) {
                             self.metrics.found(&server.api.name, &said);
                             work.push(self.write_condition(server, said).boxed());
                         }
@@ -332,16 +333,20 @@ impl Aggregation {
 
     /// Applies the current state of an APIService. One that cannot be read is ignored.
     fn define(&self, apis: &mut TrackedApis, object: &Object) {
-        let api = match self.store.served_value(object) {
-            Ok(value) => AggregatedApi::read(&value),
+        let value = match self.store.served_value(object) {
+            Ok(value) => value,
             Err(error) => {
                 let name = object.name();
                 tracing::warn!(%error, name, "an APIService cannot be read and is ignored");
-                None
+                Value::Null
             }
         };
-        match api {
-            Some(api) => apis.define(api, self.clock.now(), |api| self.tls.config(api)),
+        match AggregatedApi::read(&value) {
+            Some(api) => {
+                let now = self.clock.now();
+                apis.define(api, now, |api| self.tls.config(api));
+                apis.check_told(object.name(), &value, now);
+            }
             None => {
                 self.metrics.is_local(object.name());
                 apis.remove(object.name());

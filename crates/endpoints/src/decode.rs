@@ -479,10 +479,10 @@ fn check_type(kind: &str, version: &str, expected: ExpectedKind<'_>) -> Result<(
     )))
 }
 
-/// Returns the name of the Go package of a group's types in kube-apiserver.
+/// Returns the name of the Go package of a group's types in kube-apiserver. Events of both groups are of one.
 pub(super) fn go_package(group: &str) -> &str {
     match group.split('.').next() {
-        None | Some("") => "core",
+        None | Some("" | "events") => "core",
         Some(first) => first,
     }
 }

@@ -475,7 +475,8 @@ fn hostile_rules_are_refused_or_bounded() {
     for rule in [
         format!("{}1 > 0", "1 + ".repeat(5_000)),
         format!("{}1{} > 0", "(".repeat(400), ")".repeat(400)),
-        format!("'{}' == ''", "a".repeat(20_000)),
+        format!("'{}' == ''", "a".repeat(100_000)),
+        format!("self{} > 0", "[0]".repeat(5_400)),
         format!("{}true{}", "[1,2].all(a, ".repeat(120), ")".repeat(120)),
     ] {
         let said = refused(json!({"rule": rule}));
@@ -486,10 +487,15 @@ fn hostile_rules_are_refused_or_bounded() {
     }
     // As long as it may be: the stack suffices to read, to run and to forget it.
     for rule in [
-        format!("{}1 > 0", "1 + ".repeat(95)),
-        format!("{}1{} > 0", "(".repeat(25), ")".repeat(25)),
-        format!("{}true", "self > 0 || ".repeat(150)),
-        format!("'{}' != ''", "([{".repeat(150)),
+        format!("{}1 > 0", "1 + ".repeat(248)),
+        format!("{}1{} > 0", "(".repeat(80), ")".repeat(80)),
+        format!(
+            "{}[1]{} == 1",
+            "[".repeat(80),
+            "]".repeat(80) + &"[0]".repeat(81)
+        ),
+        format!("{}true", "self > 0 || ".repeat(8_000)),
+        format!("'{}' != ''", "([{".repeat(33_000)),
     ] {
         assert_eq!(
             said(integer(json!({"rule": rule})), json!(1), None),

@@ -7,6 +7,8 @@ use std::time::Duration;
 use ringwatch::clock::Instant;
 use ringwatch_endpoints::AggregatedApi;
 use ringwatch_endpoints::AggregatedServer;
+use ringwatch_resources::Availability;
+use serde_json::Value;
 
 use super::inquiry::DiscoveredApi;
 
@@ -34,6 +36,8 @@ pub(super) struct TrackedApi {
     has_changed: bool,
     /// Number of consecutive failed checks.
     failures: u32,
+    /// The finding of the last check.
+    found: Option<Availability>,
 }
 
 /// All APIs by the name of their APIServices.
@@ -95,6 +99,18 @@ impl TrackedApis {
         }
     }
 
+    /// Schedules a check of an API whose APIService does not tell what the last one found, since somebody else has
+    /// written its status.
+    pub(super) fn check_told(&mut self, name: &str, object: &Value, now: Instant) {
+        let Some(tracked) = self.apis.get_mut(name) else {
+            return;
+        };
+        let is_told = |found: &Availability| found.is_told_in(object);
+        if !tracked.found.as_ref().is_none_or(is_told) {
+            tracked.check_soon(now);
+        }
+    }
+
     /// Schedules a check of the APIs of a service, whose endpoints may have changed.
     pub(super) fn service_changed(&mut self, namespace: &str, name: &str, now: Instant) {
         for tracked in self.apis.values_mut() {
@@ -134,11 +150,12 @@ impl TrackedApis {
         waiting.map(|it| it.due).min()
     }
 
-    /// Ends a check of an API, with what its server has, if it answers. Returns false if the API is reached elsewhere
-    /// by now, so that what was found does not count.
+    /// Ends a check of an API, with what it found and what its server has, if it answers. Returns false if the API is
+    /// reached elsewhere by now, so that what was found does not count.
     pub(super) fn finish(
         &mut self,
         checked: &AggregatedServer,
+        found: &Availability,
         discovered: Option<DiscoveredApi>,
         now: Instant,
     ) -> bool {
@@ -150,6 +167,7 @@ impl TrackedApis {
             tracked.check_soon(now);
             return false;
         }
+        tracked.found = Some(found.clone());
         tracked.failures = if discovered.is_some() {
             0
         } else {
@@ -180,6 +198,7 @@ impl TrackedApi {
             is_checked: false,
             has_changed: false,
             failures: 0,
+            found: None,
         }
     }
 
@@ -230,6 +249,7 @@ mod tests {
     use ringwatch::clock::Clock;
     use ringwatch_apimachinery::GroupVersion;
     use ringwatch_endpoints::ServiceReference;
+    use serde_json::json;
 
     use super::*;
 
@@ -257,6 +277,10 @@ mod tests {
         })
     }
 
+    fn found() -> Availability {
+        Availability::no("ServiceNotFound", "none".to_owned())
+    }
+
     fn define(apis: &mut TrackedApis, api: AggregatedApi, now: Instant) {
         apis.define(api, now, |_| Err(String::new()));
     }
@@ -265,7 +289,7 @@ mod tests {
     fn look(apis: &mut TrackedApis, now: Instant, discovered: Option<DiscoveredApi>) -> Duration {
         let server = apis.begin(now).expect("due");
         assert!(apis.begin(now).is_none(), "it is looked at already");
-        assert!(apis.finish(&server, discovered, now));
+        assert!(apis.finish(&server, &found(), discovered, now));
         apis.next_due().expect("one") - now
     }
 
@@ -299,8 +323,30 @@ mod tests {
         // A change during the look counts after it, and what was found meanwhile is of another service.
         let server = apis.begin(later).expect("due");
         define(&mut apis, api(2), later);
-        assert!(!apis.finish(&server, discovered(), later));
+        assert!(!apis.finish(&server, &found(), discovered(), later));
         assert_eq!(apis.next_due(), Some(later + PERIOD_MIN));
+    }
+
+    #[test]
+    fn a_status_that_somebody_else_wrote_is_looked_at_soon() {
+        let (mut apis, now) = (TrackedApis::default(), Clock::real().now());
+        let name = api(1).name;
+        define(&mut apis, api(1), now);
+        apis.check_told(&name, &json!({}), now);
+        look(&mut apis, now, discovered());
+        let told = json!({"type": "Available", "status": "False", "reason": "ServiceNotFound", "message": "none"});
+        let mut other = told.clone();
+        other["status"] = json!("True");
+        for (conditions, next) in [
+            (json!([{"type": "A"}, told]), PERIOD),
+            (json!([other]), PERIOD_MIN),
+        ] {
+            apis.check_told(&name, &json!({"status": {"conditions": conditions}}), now);
+            assert_eq!(apis.next_due(), Some(now + next));
+        }
+        look(&mut apis, now + PERIOD_MIN, discovered());
+        apis.check_told(&name, &json!({"status": {}}), now + PERIOD_MIN);
+        assert_eq!(apis.next_due(), Some(now + 2 * PERIOD_MIN));
     }
 
     #[test]

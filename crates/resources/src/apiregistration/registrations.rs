@@ -12,6 +12,8 @@ use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch::storage::ListOptions;
 use ringwatch_apimachinery::accessor::format_time;
+use ringwatch_apimachinery::conditions::put_condition;
+use ringwatch_apimachinery::path::{list, text};
 use ringwatch_apimachinery::{Error, GroupVersion};
 use ringwatch_registry::{DeleteOptions, FunctionUpdate, RequestContext, Store, UpdateOptions};
 use serde_json::{Value, json};
@@ -21,6 +23,9 @@ use crate::default_objects::ensure;
 
 /// Group of APIServices, which comes first in discovery.
 const GROUP: &str = "apiregistration.k8s.io";
+
+/// Type of the condition that tells whether an API is available.
+const AVAILABLE: &str = "Available";
 
 /// Label of APIServices that the server manages; its value is [`AT_START`] for built-in groups and [`ALWAYS`] for
 /// custom ones.
@@ -197,7 +202,7 @@ async fn mark_available(
     for (name, object) in there {
         if object["spec"]["service"].is_null() && !is_available(object) {
             let mut mark = |object: &mut Value| {
-                object["status"]["conditions"] = json!([local_condition(clock.wall())]);
+                put_condition(object, local_condition(clock.wall()));
             };
             let marked = async move { change(store, name, "status", &mut mark, clock).await };
             writes.push(Box::pin(marked));
@@ -207,11 +212,9 @@ async fn mark_available(
 }
 
 fn is_available(object: &Value) -> bool {
-    let conditions = object["status"]["conditions"].as_array();
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|it| it["type"] == "Available" && it["status"] == "True" && it["reason"] == "Local")
+    list(object, "status.conditions")
+        .iter()
+        .any(|it| it["type"] == AVAILABLE && it["status"] == "True" && it["reason"] == "Local")
 }
 
 /// The condition `Available` of an APIService whose API another server serves.
@@ -235,6 +238,22 @@ impl Availability {
             message,
         }
     }
+
+    /// Returns true if an APIService has this condition.
+    #[must_use]
+    pub fn is_told_in(&self, object: &Value) -> bool {
+        list(object, "status.conditions").iter().any(|it| {
+            text(it, "type") == AVAILABLE
+                && text(it, "status") == self.status
+                && text(it, "reason") == self.reason
+                && text(it, "message") == self.message
+        })
+    }
+
+    fn condition(&self, now: &str) -> Value {
+        json!({"type": AVAILABLE, "status": self.status, "lastTransitionTime": now,
+            "reason": self.reason, "message": self.message})
+    }
 }
 
 /// Sets the condition `Available` in the status of an APIService. Does nothing if the APIService has been deleted or if
@@ -250,30 +269,10 @@ pub async fn tell_availability(
 ) -> Result<(), Error> {
     let mut tell = |object: &mut Value| {
         if !object["spec"]["service"].is_null() {
-            set_condition(object, said, &format_time(clock.wall()));
+            put_condition(object, said.condition(&format_time(clock.wall())));
         }
     };
     change(store, name, "status", &mut tell, clock).await
-}
-
-/// Puts the condition into the status; `lastTransitionTime` changes only with the condition's status.
-fn set_condition(object: &mut Value, said: &Availability, now: &str) {
-    let mut condition = json!({"type": "Available", "status": said.status,
-        "lastTransitionTime": now, "reason": said.reason, "message": said.message});
-    let mut others = match object["status"]["conditions"].take() {
-        Value::Array(conditions) => conditions,
-        _ => Vec::new(),
-    };
-    match others.iter_mut().find(|it| it["type"] == "Available") {
-        Some(known) => {
-            if known["status"] == said.status {
-                condition["lastTransitionTime"] = known["lastTransitionTime"].take();
-            }
-            *known = condition;
-        }
-        None => others.push(condition),
-    }
-    object["status"]["conditions"] = others.into();
 }
 
 /// One of the writes that run concurrently in [`all`].
@@ -371,6 +370,45 @@ mod tests {
         let expected =
             json!({"version": "v1", "groupPriorityMinimum": 18_000, "versionPriority": 1});
         assert_eq!(spec(&store, "v1.").await, expected);
+    }
+
+    #[tokio::test]
+    async fn conditions_of_others_stay() {
+        let (store, clock) = (store(), testing::context().clock);
+        let foo = json!({"type": "Foo", "status": "True", "lastTransitionTime": null});
+        let said = Availability::no("ServiceNotFound", "none".to_owned());
+        for (name, service) in [
+            ("v1.local.example.com", Value::Null),
+            (
+                "v1.far.example.com",
+                json!({"namespace": "n", "name": "s", "port": 443}),
+            ),
+        ] {
+            let group = name.trim_start_matches("v1.");
+            let object = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+                "metadata": {"name": name}, "spec": {"group": group, "version": "v1",
+                    "groupPriorityMinimum": 7, "versionPriority": 7, "service": service}});
+            ensure(&store, "", object, &clock).await.expect("created");
+            let mut replace = |object: &mut Value| object["status"]["conditions"] = json!([foo]);
+            let replaced = change(&store, name, "status", &mut replace, &clock);
+            replaced.await.expect("changed");
+            assert!(!said.is_told_in(&stored(&store).await.expect("a list")[name]));
+            let told = tell_availability(&store, name, &said, &clock);
+            told.await.expect("told");
+        }
+        let there = stored(&store).await.expect("a list");
+        let marked = mark_available(&store, &there, &clock).await;
+        marked.expect("marked");
+        let there = stored(&store).await.expect("a list");
+        for (name, reason) in [
+            ("v1.local.example.com", "Local"),
+            ("v1.far.example.com", "ServiceNotFound"),
+        ] {
+            let conditions = list(&there[name], "status.conditions");
+            assert_eq!(conditions[0], foo);
+            assert_eq!(text(&conditions[1], "reason"), reason);
+            assert_eq!(said.is_told_in(&there[name]), reason == said.reason);
+        }
     }
 
     #[tokio::test]
