@@ -542,6 +542,18 @@ mod tests {
     }
 
     #[test]
+    fn events_of_both_groups_are_of_one_package() {
+        for (group, package) in [
+            ("", "core"),
+            ("events.k8s.io", "core"),
+            ("apps", "apps"),
+            ("rbac.authorization.k8s.io", "rbac"),
+        ] {
+            assert_eq!(go_package(group), package);
+        }
+    }
+
+    #[test]
     fn kind_and_version_may_be_left_out() {
         let (value, _) = decode("{\"data\":{\"a\":\"1\"}}", FieldValidation::Warn);
         let value = value.expect("an object");
