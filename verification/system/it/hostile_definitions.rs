@@ -107,9 +107,21 @@ fn hostile() -> Vec<(&'static str, Value, u16, &'static str)> {
         ),
         (
             "chains",
-            with_rule(&format!("true{}", " && true".repeat(5000))),
+            with_rule(&format!("1{} > 0", " + 1".repeat(5000))),
             422,
             too_large,
+        ),
+        (
+            "indexes",
+            with_rule(&format!("self.list{} == ''", "[0]".repeat(5000))),
+            422,
+            too_large,
+        ),
+        (
+            "conjunctions",
+            with_rule(&format!("true{}", " && true".repeat(5000))),
+            200,
+            "",
         ),
         (
             "repetitions",

@@ -53,7 +53,7 @@ fn refused() -> Vec<(&'static str, Value, &'static str, String)> {
     let wrong =
         |place: &str, why: &str| format!("compilation failed: ERROR: <input>:{place}: {why}");
     let deep = format!("{}true{}", "(".repeat(300), ")".repeat(300));
-    let long = format!("'{}' == ''", "a".repeat(20_000));
+    let long = format!("'{}' == ''", "a".repeat(100_000));
     vec![
         (POLICIES, validation("this is no program"), at, wrong("1:6", "Syntax error")),
         (POLICIES, validation("object.x"), at, "must evaluate to bool but got dyn".to_owned()),
@@ -64,7 +64,7 @@ fn refused() -> Vec<(&'static str, Value, &'static str, String)> {
         (POLICIES, validation("object.x.matches('(')"), at, wrong("1:18", "invalid matches argument")),
         (POLICIES, validation("object.x.matches('((a{1,100}){1,100}){1,100}')"), at, wrong("1:18", "invalid matches argument")),
         (POLICIES, validation(&deep), at, "expression is too large".to_owned()),
-        (POLICIES, validation(&long), at, "expression is too large".to_owned()),
+        (POLICIES, validation(&long), at, "expression code point size exceeds limit: size: 100008, limit 100000".to_owned()),
         (POLICIES, validation(" "), at, "expression is not specified".to_owned()),
         (
             POLICIES,
