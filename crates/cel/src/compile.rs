@@ -35,9 +35,9 @@ const OUTSIDE: &[u8] = b"#$;@\\^~";
 /// Bytes of stack for the parser: unoptimised, it takes 35 KB a level.
 const PARSER_STACK_BYTES: usize = 16 << 20;
 
-/// Bytes of stack for each byte of a text: the tree of one with errors may be as deep as it is long, and takes half a
-/// KiB a level. What is not used takes no memory.
-const STACK_BYTES_OF_BYTE: usize = 1 << 10;
+/// Bytes of stack for each character of a text: the tree of one with errors may be as deep as it is long, and takes
+/// half a KiB a level. What is not used takes no memory.
+const STACK_BYTES_OF_CHARACTER: usize = 1 << 10;
 
 /// An expression that can be run.
 #[derive(Debug)]
@@ -105,13 +105,11 @@ pub fn compile_binding(source: &str) -> Result<Program, CompileError> {
 }
 
 fn compile_with(source: &str, binds: bool) -> Result<Program, CompileError> {
-    if source.len() > CHARACTERS_MAX {
-        let size = source.chars().count();
-        if size > CHARACTERS_MAX {
-            return Err(CompileError::Syntax(format!(
-                "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {size}, limit {CHARACTERS_MAX}"
-            )));
-        }
+    let size = source.chars().count();
+    if size > CHARACTERS_MAX {
+        return Err(CompileError::Syntax(format!(
+            "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {size}, limit {CHARACTERS_MAX}"
+        )));
     }
     let spelled = spelling::spell(source);
     if levels(&spelled.text)? > LEVELS_MAX {
@@ -132,7 +130,7 @@ fn compile_with(source: &str, binds: bool) -> Result<Program, CompileError> {
         };
         (parsed, wrong)
     };
-    let stack = PARSER_STACK_BYTES + source.len() * STACK_BYTES_OF_BYTE;
+    let stack = PARSER_STACK_BYTES + size * STACK_BYTES_OF_CHARACTER;
     let expression = match stacker::grow(stack, parse) {
         (Ok(Ok(expression)), wrong) if wrong.is_empty() => expression,
         (Ok(Ok(_)), wrong) => {
@@ -174,8 +172,8 @@ fn describe_syntax_errors(source: &str, spelled: &SpelledSource, errors: &ParseE
     source_errors::describe(source, wrong)
 }
 
-/// Returns a bound of the depth of an expression's tree: open brackets, and operators and indexes that follow each
-/// other. What is between `&&`, `||` and commas stands side by side.
+/// Returns a bound of the depth of an expression's tree: open brackets, and operators, `in` and indexes that follow
+/// each other. What is between `&&`, `||` and commas stands side by side.
 ///
 /// # Errors
 /// [`CompileError::Syntax`] where it is not sure what is quoted: the parser might take for operators what is not
@@ -229,6 +227,13 @@ fn levels(source: &str) -> Result<usize, CompileError> {
                 depth = usize::saturating_sub(depth, run);
                 run = 0;
             }
+            b'i' if is_in(source, at - 1) => {
+                at += 1;
+                // An operand follows it, as any other operator.
+                before = OPERATORS.first();
+                run += 1;
+                depth += 1;
+            }
             letter if OPERATORS.contains(letter) => {
                 let levels = if is_doubled { DOUBLED_LEVELS } else { 1 };
                 run += levels;
@@ -239,6 +244,15 @@ fn levels(source: &str) -> Result<usize, CompileError> {
         deepest = deepest.max(depth);
     }
     Ok(deepest)
+}
+
+/// Returns true if the operator `in` begins there. A number may end right before it.
+fn is_in(source: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).map(|before| source[before]);
+    let after = source.get(at + 2);
+    source[at..].starts_with(b"in")
+        && !before.is_some_and(|it| it.is_ascii_alphabetic() || it == b'_')
+        && !after.is_some_and(|it| it.is_ascii_alphanumeric() || *it == b'_')
 }
 
 /// Returns true for the last letter of what an index may follow, which is the operand of the index.
@@ -315,7 +329,15 @@ mod tests {
             let found = compile(&chain(most + 1)).map(drop);
             assert_eq!(found, Err(CompileError::TooLarge), "{unit}");
         }
-        for unit in ["[0],", "a[0]||", "[a in [0]],", "[],"] {
+        for unit in ["1 in ", "''in", "1in ", "[]in"] {
+            let chain = |count| format!("{}[1]", unit.repeat(count));
+            assert!(compile(&chain(247)).is_ok(), "{unit}");
+            for count in [248, 19_000] {
+                let found = compile(&chain(count)).map(drop);
+                assert_eq!(found, Err(CompileError::TooLarge), "{unit}");
+            }
+        }
+        for unit in ["[0],", "a[0]||", "[a in [0]],", "a in[0]||", "main,", "[],"] {
             let source = format!("[{}true]", unit.repeat(1_000));
             assert!(compile(&source).is_ok(), "{unit}");
         }
