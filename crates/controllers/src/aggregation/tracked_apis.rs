@@ -22,6 +22,10 @@ const RETRY_PERIOD: Duration = Duration::from_millis(250);
 /// Minimum time between two checks of a server, whatever changes.
 const PERIOD_MIN: Duration = Duration::from_millis(100);
 
+/// Minimum time between two checks of a server because of what its APIService tells: two servers of a cluster that find
+/// different things would else write over each other's conditions as fast as they can.
+const TOLD_PERIOD_MIN: Duration = Duration::from_secs(1);
+
 /// An API, and the state of its checks.
 #[derive(Debug)]
 pub(super) struct TrackedApi {
@@ -106,9 +110,11 @@ impl TrackedApis {
             return;
         };
         let is_told = |found: &Availability| found.is_told_in(object);
-        if !tracked.found.as_ref().is_none_or(is_told) {
-            tracked.check_soon(now);
+        if tracked.is_checked || tracked.found.as_ref().is_none_or(is_told) {
+            return;
         }
+        let earliest = tracked.begun.map_or(now, |begun| begun + TOLD_PERIOD_MIN);
+        tracked.due = tracked.due.min(earliest.max(now));
     }
 
     /// Schedules a check of the APIs of a service, whose endpoints may have changed.
@@ -339,14 +345,14 @@ mod tests {
         other["status"] = json!("True");
         for (conditions, next) in [
             (json!([{"type": "A"}, told]), PERIOD),
-            (json!([other]), PERIOD_MIN),
+            (json!([other]), TOLD_PERIOD_MIN),
         ] {
             apis.check_told(&name, &json!({"status": {"conditions": conditions}}), now);
             assert_eq!(apis.next_due(), Some(now + next));
         }
-        look(&mut apis, now + PERIOD_MIN, discovered());
-        apis.check_told(&name, &json!({"status": {}}), now + PERIOD_MIN);
-        assert_eq!(apis.next_due(), Some(now + 2 * PERIOD_MIN));
+        look(&mut apis, now + TOLD_PERIOD_MIN, discovered());
+        apis.check_told(&name, &json!({"status": {}}), now + TOLD_PERIOD_MIN);
+        assert_eq!(apis.next_due(), Some(now + 2 * TOLD_PERIOD_MIN));
     }
 
     #[test]

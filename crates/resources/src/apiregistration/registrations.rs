@@ -246,7 +246,6 @@ impl Availability {
             text(it, "type") == AVAILABLE
                 && text(it, "status") == self.status
                 && text(it, "reason") == self.reason
-                && text(it, "message") == self.message
         })
     }
 
