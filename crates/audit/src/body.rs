@@ -4,6 +4,7 @@ use std::io::Read;
 
 use bytes::Bytes;
 use ringwatch::codec;
+use ringwatch::meta::json_text;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -117,11 +118,11 @@ impl AuditBody {
             return Ok(found);
         }
         if let Ok(value) = serde_json::from_slice::<Value>(in_json) {
-            return raw(value.to_string().into_bytes());
+            return raw(json_text(&value).into_bytes());
         }
         let value = serde_saphyr::from_slice::<Value>(in_json);
         let value = value.unwrap_or_else(|_| String::from_utf8_lossy(in_json).into());
-        raw(value.to_string().into_bytes())
+        raw(json_text(&value).into_bytes())
     }
 
     fn unpacked(&self) -> Result<Vec<u8>, String> {

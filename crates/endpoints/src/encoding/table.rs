@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ringwatch::clock::Clock;
 use ringwatch::codec;
-use ringwatch::meta::Object;
+use ringwatch::meta::{Object, json_text};
 use ringwatch_registry::Store;
 use ringwatch_resources::Printer;
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ impl Tables {
         let version = object.pointer("/metadata/resourceVersion");
         let metadata = version.map_or_else(|| json!({}), |it| json!({"resourceVersion": it}));
         let mut table = self.head(&metadata, with_columns)?;
-        table.extend(self.row_of(object, object.to_string().as_bytes())?);
+        table.extend(self.row_of(object, json_text(object).as_bytes())?);
         table.extend_from_slice(TABLE_END);
         Ok(table)
     }
