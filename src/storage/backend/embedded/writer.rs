@@ -199,6 +199,8 @@ impl Writer {
     pub(super) fn close(&mut self) {
         self.refusal.get_or_insert_with(closed_error);
         self.published.send_modify(|it| it.closed = true);
+        // The recovery ends then.
+        self.is_refusing.send_replace(true);
     }
 
     /// Compacts the history if it takes more memory than it may, but for what this batch adds: watches that have read

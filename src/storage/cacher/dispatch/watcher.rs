@@ -199,6 +199,7 @@ impl CacheWatcher {
     /// Goes on from the end of the window. Later events are sent through the channel; those that came before it was
     /// resumed are read from the window once more.
     pub(super) fn end_of_window(&mut self) {
+        debug_assert!(matches!(self.phase, WatcherPhase::CatchUp { .. }));
         if matches!(self.phase, WatcherPhase::CatchUp { resumed: true }) {
             self.overflowed = None;
             if let Some(place) = &self.place {
