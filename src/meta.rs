@@ -11,8 +11,8 @@ mod status;
 mod watch_event;
 
 pub use encodings::{EncodedBytes, EncodedObject, EncodingKey};
-pub(crate) use json_text::DoubleText;
 pub use json_text::json_text;
+pub(crate) use json_text::{DoubleText, put_json};
 #[cfg(test)]
 pub(crate) use object::OwnedAttributes;
 #[doc(hidden)]

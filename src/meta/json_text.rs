@@ -23,7 +23,7 @@ pub fn json_text(value: &Value) -> String {
 }
 
 /// Appends what has a form in JSON.
-pub(super) fn put_json(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+pub(crate) fn put_json(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     // This cannot fail: trees and texts are JSON, and memory accepts them.
     let _ = value.serialize(&mut Serializer::with_formatter(text, GoNumbers));
 }

@@ -8,7 +8,7 @@ use crate::codec::message::{Arity, FieldType, Message, Shape};
 use crate::codec::unknown_fields::{self, OldMessage};
 use crate::codec::wire::{put_bytes, put_nested, put_number};
 use crate::codec::{duration, time};
-use crate::meta::json_text;
+use crate::meta::put_json;
 
 /// The nanoseconds of a microsecond, the precision of a MicroTime.
 const NANOS_PER_MICRO: i32 = 1000;
@@ -57,7 +57,7 @@ pub(super) fn write(
         }
         Shape::Json => {
             if let Some(value) = value {
-                put_bytes(out, 1, json_text(value).as_bytes());
+                put_nested(out, 1, |out| put_json(out, value));
             }
         }
         Shape::RawExtension => {
