@@ -9,7 +9,7 @@ use imbl::OrdMap;
 use ringwatch_apimachinery::go_text::quoted;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::validation::formats;
-use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_apimachinery::{FieldError, FieldErrorKind, GroupVersion};
 use ringwatch_cel::{CompileError, DeclaredType, Names, RESERVED, Type, check};
 use serde_json::{Value, json};
 
@@ -137,23 +137,22 @@ fn wrong_param_kind(param_kind: &Value) -> Vec<FieldError> {
     let invalid =
         |field: &str, value: &str, why: &str| FieldError::invalid(field, &value.into(), why);
     let [api_version, kind] = ["apiVersion", "kind"].map(|it| text(param_kind, it));
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     if api_version.is_empty() {
         errors.push(FieldError::required(VERSION));
-    } else if version.contains('/') {
-        let why = format!("unexpected GroupVersion string: {api_version}");
-        errors.push(invalid(VERSION, api_version, &why));
-    } else {
-        let wrong = formats::dns_subdomain(group);
+    } else if let Some(GroupVersion { group, version }) = GroupVersion::parse(api_version) {
+        let wrong = formats::dns_subdomain(&group);
         if !group.is_empty() && !wrong.is_empty() {
-            errors.push(invalid(VERSION, group, &wrong.join(",")));
+            errors.push(invalid(VERSION, &group, &wrong.join(",")));
         }
-        let wrong = formats::dns_1035_label(version);
+        let wrong = formats::dns_1035_label(&version);
         if version.is_empty() {
             errors.push(invalid(VERSION, api_version, "version must be specified"));
         } else if !wrong.is_empty() {
-            errors.push(invalid(VERSION, version, &wrong.join(",")));
+            errors.push(invalid(VERSION, &version, &wrong.join(",")));
         }
+    } else {
+        let why = format!("unexpected GroupVersion string: {api_version}");
+        errors.push(invalid(VERSION, api_version, &why));
     }
     let wrong = formats::dns_1035_label(&kind.to_lowercase());
     if kind.is_empty() {

@@ -20,6 +20,21 @@ impl GroupVersion {
             version: version.to_owned(),
         }
     }
+
+    /// Reads an `apiVersion`, as `schema.ParseGroupVersion`: `None` if it has more than one slash.
+    ///
+    /// ```
+    /// use ringwatch_apimachinery::GroupVersion;
+    ///
+    /// assert_eq!(GroupVersion::parse("apps/v1"), Some(GroupVersion::new("apps", "v1")));
+    /// assert_eq!(GroupVersion::parse("v1"), Some(GroupVersion::new("", "v1")));
+    /// assert_eq!(GroupVersion::parse("a/b/c"), None);
+    /// ```
+    #[must_use]
+    pub fn parse(api_version: &str) -> Option<Self> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        (!version.contains('/')).then(|| Self::new(group, version))
+    }
 }
 
 /// Writes `v1` or `apps/v1`, as in `apiVersion`.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringwatch::meta::json_text;
-use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::go_values::go_type;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::validation::{validate_annotations, validate_labels};
+use ringwatch_apimachinery::{FieldError, GroupVersion};
 use ringwatch_offload::{Work, offload};
 use ringwatch_spans as spans;
 use ringwatch_webhook::{AnswerScheme, ClientConfig, WebhookClient, read_review};
@@ -206,7 +206,8 @@ fn checked(original: &Value, converted: Value, version: &str) -> Result<Value, I
 
 /// Checks that a converted object is in the right version, and of the original's kind.
 fn is_of_type(original: &Value, converted: &Value, version: &str) -> Result<(), String> {
-    let found = group_version(text(converted, "apiVersion"));
+    let found = GroupVersion::parse(text(converted, "apiVersion"));
+    let found = found.map_or_else(String::new, |it| it.to_string());
     if found != version {
         return Err(format!(
             "invalid groupVersion (expected {version}, received {found})"
@@ -217,15 +218,6 @@ fn is_of_type(original: &Value, converted: &Value, version: &str) -> Result<(), 
         return Err(format!("invalid kind (expected {kind}, received {found})"));
     }
     Ok(())
-}
-
-/// Returns an apiVersion as Go writes what it has parsed: nothing if it has more than one slash.
-fn group_version(api_version: &str) -> &str {
-    match api_version.split_once('/') {
-        Some((_, version)) if version.contains('/') => "",
-        Some(("", version)) => version,
-        _ => api_version,
-    }
 }
 
 /// Checks that a converted object is the original. Follows `validateConvertedObject`.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use http::{HeaderMap, Response};
-use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::{Error, GroupVersion};
 use ringwatch_apply::Manager;
 use ringwatch_http::{RequestBody, ResponseBody};
 use ringwatch_registry::{RequestContext, UpdateOptions, UpdatedObject};
@@ -103,12 +103,11 @@ fn check_type(config: &Value, expected_version: &str, expected_kind: &str) -> Re
     if version == expected_version && kind == expected_kind {
         return Ok(());
     }
-    // What has more slashes is no version, and then there is no type at all.
-    let (version, kind) = match version.matches('/').count() {
-        0 | 1 => (version, kind),
-        _ => ("", ""),
+    // Without a version that can be read there is no type at all.
+    let (GroupVersion { group, version }, kind) = match GroupVersion::parse(version) {
+        Some(version) => (version, kind),
+        None => (GroupVersion::new("", ""), ""),
     };
-    let (group, version) = version.split_once('/').unwrap_or(("", version));
     Err(Error::BadRequest(format!(
         "invalid object type: {group}/{version}, Kind={kind}"
     )))

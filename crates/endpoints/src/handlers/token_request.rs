@@ -187,10 +187,11 @@ async fn bound(call: &Call<'_>, reference: &Value) -> Result<BoundObject, Failur
         return Ok(BoundObject::Account);
     }
     let name = text(reference, "name");
-    let api_version = text(reference, "apiVersion");
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    // An `apiVersion` that cannot be read is as none, as in `schema.FromAPIVersionAndKind`.
+    let api_version = GroupVersion::parse(text(reference, "apiVersion"))
+        .unwrap_or_else(|| GroupVersion::new("", ""));
     let kind = text(reference, "kind");
-    let (uid, bound) = match (group, kind) {
+    let (uid, bound) = match (api_version.group.as_str(), kind) {
         ("", "Pod") => bound_pod(call, name).await?,
         ("", "Secret") => {
             let secrets = call.routes.needed("", "v1", "secrets")?;
@@ -203,9 +204,10 @@ async fn bound(call: &Call<'_>, reference: &Value) -> Result<BoundObject, Failur
             (node.uid.clone(), BoundObject::Node(node))
         }
         _ => {
-            let kind = format!("{group}/{version}, Kind={kind}");
-            let message = format!("cannot bind token to object of type {kind}");
-            return Err(Failure::bad_request(message));
+            let GroupVersion { group, version } = api_version;
+            return Err(Failure::bad_request(format!(
+                "cannot bind token to object of type {group}/{version}, Kind={kind}"
+            )));
         }
     };
     let meant = text(reference, "uid");

@@ -2,6 +2,7 @@
 //!
 //! Follows pkg/apis/autoscaling/validation/validation.go of Kubernetes 1.36.
 
+use ringwatch_apimachinery::GroupVersion;
 use ringwatch_apimachinery::quantity::Quantity;
 use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
@@ -33,7 +34,7 @@ const PERIOD_SECONDS_MAX: i64 = 1800;
 const REPLICAS_MIN: i64 = 1;
 
 /// The API versions that a reference may name.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum ApiVersions {
     /// Any text.
     Any,
@@ -158,13 +159,15 @@ fn object_reference(at: &Field<'_, '_>, versions: ApiVersions, errors: &mut Erro
 
 /// Returns the error of a reference's API version, if there is one.
 fn wrong_version(version: &str, versions: ApiVersions) -> Option<String> {
-    let slashes = version.matches('/').count();
-    let has_group = version.split_once('/').is_some_and(|it| !it.0.is_empty());
-    match versions {
-        ApiVersions::Any => None,
-        _ if slashes > 1 => Some(format!("unexpected GroupVersion string: {version}")),
-        ApiVersions::OfGroups if !has_group => Some("apiVersion must specify API group".to_owned()),
-        ApiVersions::OfGroups | ApiVersions::WellFormed => None,
+    if versions == ApiVersions::Any {
+        return None;
+    }
+    match GroupVersion::parse(version) {
+        None => Some(format!("unexpected GroupVersion string: {version}")),
+        Some(parsed) if versions == ApiVersions::OfGroups && parsed.group.is_empty() => {
+            Some("apiVersion must specify API group".to_owned())
+        }
+        Some(_) => None,
     }
 }
 
