@@ -99,9 +99,10 @@ impl Handler for Api {
     async fn handle(
         &self,
         request: Request<RequestBody>,
+        info: Arc<RequestInfo>,
         caller: Caller,
     ) -> Response<ResponseBody> {
-        Self::handle(self, request, caller).await
+        Self::handle(self, request, info, caller).await
     }
 }
 
@@ -144,22 +145,21 @@ impl Api {
         self.served.store(Arc::new(served));
     }
 
-    /// Answers a request of an authenticated user. Errors become responses.
+    /// Answers a request of an authenticated user, of which `info` was read. Errors become responses.
     pub async fn handle(
         &self,
         request: Request<RequestBody>,
+        info: Arc<RequestInfo>,
         caller: Caller,
     ) -> Response<ResponseBody> {
         let user = caller.user;
         let started = self.config.clock.now();
         let served = self.served.load_full();
         let (mut parts, body) = request.into_parts();
-        let query_text = parts.uri.query().unwrap_or_default();
-        let info = RequestInfo::new(&parts.method, parts.uri.path(), query_text);
         if info.subresource == "proxy" {
             handlers::name_host(&parts.uri, &mut parts.headers);
         }
-        let query = Query::parse(query_text);
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
         let head = RequestHead {
             method: &parts.method,
             info: &info,

@@ -36,10 +36,14 @@ impl From<User> for Caller {
 /// Answers the requests of authenticated users.
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
-    /// Answers a request of this caller, whom the filters have authenticated, and authorized if
-    /// [`Self::needs_authorization`].
-    async fn handle(&self, request: Request<RequestBody>, caller: Caller)
-    -> Response<ResponseBody>;
+    /// Answers a request, of which `info` was read, of this caller, whom the filters have authenticated, and authorized
+    /// if [`Self::needs_authorization`].
+    async fn handle(
+        &self,
+        request: Request<RequestBody>,
+        info: Arc<RequestInfo>,
+        caller: Caller,
+    ) -> Response<ResponseBody>;
 
     /// Returns true if the filters are to authorize a request. A handler that passes it on to a server which does that
     /// itself returns false.

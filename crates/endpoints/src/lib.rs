@@ -9,6 +9,7 @@
 
 mod aggregated_api;
 mod aggregation;
+mod answered_requests;
 mod api;
 mod api_config;
 pub mod audit_id;

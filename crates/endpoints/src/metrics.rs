@@ -10,6 +10,8 @@ use prometheus_client::registry::Registry;
 use ringwatch_registry::Resource;
 use ringwatch_spans::{Span, TracedHistogram};
 
+use super::answered_requests::AnsweredRequests;
+pub(crate) use super::answered_requests::RequestOutcome;
 use super::event_sizes::{EventSizes, Tally};
 use super::request_info::RequestInfo;
 use super::request_kind::COMPONENT;
@@ -19,44 +21,13 @@ use super::terminations::Terminations;
 /// The counters of the endpoints. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    requests: Family<RequestLabels, Counter>,
-    durations: Family<DurationLabels, TracedHistogram, fn() -> TracedHistogram>,
-    sli_durations: Family<RequestKind, TracedHistogram, fn() -> TracedHistogram>,
+    answered: AnsweredRequests,
     terminations: Terminations,
-    response_sizes: Family<RequestKind, TracedHistogram, fn() -> TracedHistogram>,
     long_running: Family<RequestKind, Gauge<i64, AtomicI64>>,
     watch_events: Family<WatchLabels, Counter>,
     watch_sizes: Family<WatchLabels, EventSizes>,
     watch_lists: Family<WatchListLabels, TracedHistogram, fn() -> TracedHistogram>,
     sheds: Family<ShedLabels, Counter>,
-}
-
-/// The labels of `apiserver_request_total`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    verb: &'static str,
-    dry_run: &'static str,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
-    scope: &'static str,
-    component: &'static str,
-    system_client: &'static str,
-    code: u16,
-}
-
-/// The labels of `apiserver_request_duration_seconds`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DurationLabels {
-    verb: &'static str,
-    dry_run: &'static str,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
-    scope: &'static str,
-    component: &'static str,
 }
 
 /// The labels of `apiserver_watch_events_total`.
@@ -131,31 +102,13 @@ impl ShedLabels {
     }
 }
 
-/// The outcome of a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestOutcome {
-    /// The HTTP status code.
-    pub(crate) code: u16,
-    /// The time in seconds from the request to the head of the response.
-    pub(crate) seconds: f64,
-    /// The part of it that admission webhooks took.
-    pub(crate) webhook_seconds: f64,
-    /// The size of the response in bytes; `None` for watches and streams.
-    pub(crate) response_bytes: Option<u64>,
-    /// True for a dry run, which stores nothing.
-    pub(crate) dry_run: bool,
-}
-
 impl Metrics {
     /// Counters that start at zero.
     #[must_use]
     pub fn new() -> Self {
         let metrics = Self {
-            requests: Family::default(),
-            durations: Family::new_with_constructor(duration_histogram),
-            sli_durations: Family::new_with_constructor(sli_histogram),
+            answered: AnsweredRequests::new(),
             terminations: Terminations::default(),
-            response_sizes: Family::new_with_constructor(size_histogram),
             long_running: Family::default(),
             watch_events: Family::default(),
             watch_sizes: Family::default(),
@@ -171,31 +124,8 @@ impl Metrics {
 
     /// Registers the metrics for `/metrics`. Counters are named without the `_total` that the encoder adds.
     pub fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "apiserver_request",
-            "[STABLE] Counter of apiserver requests broken out for each verb, dry run value, group, \
-             version, resource, scope, component, and HTTP response code.",
-            self.requests.clone(),
-        );
-        registry.register(
-            "apiserver_request_duration_seconds",
-            "[STABLE] Response latency distribution in seconds for each verb, dry run value, group, \
-             version, resource, subresource, scope and component.",
-            self.durations.clone(),
-        );
-        registry.register(
-            "apiserver_request_sli_duration_seconds",
-            "[ALPHA] Response latency distribution (not counting webhook duration and priority & fairness queue \
-             wait times) in seconds for each verb, group, version, resource, subresource, scope and component.",
-            self.sli_durations.clone(),
-        );
+        self.answered.register(registry);
         self.terminations.register(registry);
-        registry.register(
-            "apiserver_response_sizes",
-            "[STABLE] Response size distribution in bytes for each group, version, verb, resource, \
-             subresource, scope and component.",
-            self.response_sizes.clone(),
-        );
         registry.register(
             "apiserver_longrunning_requests",
             "[STABLE] Gauge of all active long-running apiserver requests broken out by verb, \
@@ -227,38 +157,14 @@ impl Metrics {
 
     /// Counts a request that was answered.
     pub(crate) fn observe(&self, kind: &RequestKind, outcome: RequestOutcome) {
-        let dry_run = if outcome.dry_run { "All" } else { "" };
-        let labels = DurationLabels::new(kind, dry_run);
-        self.requests
-            .get_or_create(&RequestLabels::new(&labels, outcome.code))
-            .inc();
-        self.durations
-            .get_or_create(&labels)
-            .observe(outcome.seconds);
-        if !outcome.dry_run {
-            // The wait for a turn is over by then.
-            self.sli_durations
-                .get_or_create(kind)
-                .observe(outcome.seconds - outcome.webhook_seconds);
-        }
-        // As in kube-apiserver, the sizes are those of reads alone.
-        let is_read = matches!(kind.verb, "GET" | "LIST");
-        if let Some(bytes) = outcome.response_bytes.filter(|_| is_read) {
-            #[allow(clippy::cast_precision_loss, reason = "sizes stay far below 2^52")]
-            self.response_sizes
-                .get_or_create(kind)
-                .observe(bytes as f64);
-        }
+        self.answered.observe(kind, outcome);
     }
 
     /// Counts a request that a filter refused for its number (429) or ended at its time limit (504).
     pub fn terminate(&self, info: &RequestInfo, code: u16) {
         let kind = self.terminations.count(info, code);
         // Nothing else counts it: it has not reached its handler, or was dropped there.
-        let labels = DurationLabels::new(&kind, "");
-        self.requests
-            .get_or_create(&RequestLabels::new(&labels, code))
-            .inc();
+        self.answered.count(&kind, code);
     }
 
     /// Counts a request that was refused for want of memory.
@@ -313,39 +219,6 @@ impl Default for Metrics {
     }
 }
 
-impl DurationLabels {
-    fn new(kind: &RequestKind, dry_run: &'static str) -> Self {
-        Self {
-            verb: kind.verb,
-            dry_run,
-            group: kind.group.clone(),
-            version: kind.version.clone(),
-            resource: kind.resource.clone(),
-            subresource: kind.subresource.clone(),
-            scope: kind.scope,
-            component: kind.component,
-        }
-    }
-}
-
-impl RequestLabels {
-    fn new(labels: &DurationLabels, code: u16) -> Self {
-        let labels = labels.clone();
-        Self {
-            verb: labels.verb,
-            dry_run: labels.dry_run,
-            group: labels.group,
-            version: labels.version,
-            resource: labels.resource,
-            subresource: labels.subresource,
-            scope: labels.scope,
-            component: labels.component,
-            system_client: "",
-            code,
-        }
-    }
-}
-
 /// A watch that counts as running until it is dropped.
 #[derive(Debug)]
 pub(crate) struct LongRunning {
@@ -356,27 +229,6 @@ impl Drop for LongRunning {
     fn drop(&mut self) {
         self.gauge.dec();
     }
-}
-
-/// Creates a histogram with kube-apiserver's buckets of durations, in seconds.
-fn duration_histogram() -> TracedHistogram {
-    TracedHistogram::new([
-        0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
-        10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
-    ])
-}
-
-/// Creates a histogram with the buckets of kube-apiserver's service level indicator, in seconds.
-fn sli_histogram() -> TracedHistogram {
-    TracedHistogram::new([
-        0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
-        20.0, 30.0, 45.0, 60.0,
-    ])
-}
-
-/// Creates a histogram with kube-apiserver's buckets of sizes, in bytes: 1 kB and then ten times as much, seven times.
-fn size_histogram() -> TracedHistogram {
-    TracedHistogram::new([1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9])
 }
 
 /// Creates a histogram with kube-apiserver's buckets of initial lists of watches, in seconds.

@@ -41,7 +41,7 @@ pub(super) fn answer<'a>(
         }
         match answer_own(&*own, request, &info.path).await {
             Ok(response) => response,
-            Err(request) => api.handle(request, caller).await,
+            Err(request) => api.handle(request, info, caller).await,
         }
     };
     let answering = Box::pin(answering);

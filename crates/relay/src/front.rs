@@ -245,8 +245,8 @@ impl Front {
     async fn answer(
         &self,
         request: Request<RequestBody>,
+        info: Arc<RequestInfo>,
         caller: Caller,
-        info: &RequestInfo,
         resource: &ResourceType,
     ) -> Response<ResponseBody> {
         let caches = &self.config.caches;
@@ -257,8 +257,8 @@ impl Front {
         let away = caches.away(resource);
         // A watch stays open while a relay that the upstream is has lost its own, or nothing comes through.
         let away = away.max(self.discovery.unanswered(&version)).as_secs();
-        let may_be_old = may_be_old(info, request.uri().query().unwrap_or_default());
-        let mut response = self.config.api.handle(request, caller).await;
+        let may_be_old = may_be_old(&info, request.uri().query().unwrap_or_default());
+        let mut response = self.config.api.handle(request, info, caller).await;
         if away > 0 && may_be_old && response.status().is_success() {
             response.headers_mut().insert(AGE, away.into());
         }
@@ -309,12 +309,14 @@ impl Handler for Front {
     async fn handle(
         &self,
         request: Request<RequestBody>,
+        info: Arc<RequestInfo>,
         caller: Caller,
     ) -> Response<ResponseBody> {
-        let (method, uri) = (request.method(), request.uri());
-        let info = RequestInfo::new(method, uri.path(), uri.query().unwrap_or_default());
         let is_stranger = matches!(caller.credentials, Some(Credentials(None)));
-        if method != Method::GET || is_stranger || !self.may_be_cached(&info, &caller.user) {
+        if request.method() != Method::GET
+            || is_stranger
+            || !self.may_be_cached(&info, &caller.user)
+        {
             return self.pass_on(request, caller).await;
         }
         let version = GroupVersion::new(&info.group, &info.version);
@@ -326,7 +328,7 @@ impl Handler for Front {
                 return self.pass_on(request, caller).await;
             }
         };
-        self.answer(request, caller, &info, &resource).await
+        self.answer(request, info, caller, &resource).await
     }
 
     /// Returns true for what is answered here, health aside, which everybody may ask for.

@@ -22,7 +22,9 @@ use ringwatch_audit::{Auditor, Metrics, Policy};
 use ringwatch_authentication::{Authenticator, Peer, TokenFile, TokenWebhook, TokenWebhookConfig};
 use ringwatch_authorization::Authorizer;
 use ringwatch_endpoints::audit_id::AUDIT_ID;
-use ringwatch_endpoints::{self as endpoints, Caller, Handler, Impersonation, OwnPaths};
+use ringwatch_endpoints::{
+    self as endpoints, Caller, Handler, Impersonation, OwnPaths, RequestInfo,
+};
 use ringwatch_flowcontrol::UserWatches;
 use ringwatch_http::{CancellationFlag, ResponseBody, full};
 use ringwatch_observe::running_requests::RunningRequests;
@@ -53,6 +55,7 @@ impl Handler for Stub {
     async fn handle(
         &self,
         request: Request<RequestBody>,
+        _info: Arc<RequestInfo>,
         caller: Caller,
     ) -> Response<ResponseBody> {
         match request.uri().path() {

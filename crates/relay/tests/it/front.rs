@@ -16,9 +16,10 @@ use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_authorization::Authorizer;
 use ringwatch_endpoints::Handler;
 use ringwatch_endpoints::{
-    Api, ApiConfig, ApiFeatures, EncodingCache, KubeletTls, Kubelets, Metrics, VersionInfo,
+    Api, ApiConfig, ApiFeatures, EncodingCache, KubeletTls, Kubelets, Metrics, RequestInfo,
+    VersionInfo,
 };
-use ringwatch_http::{ResponseBody, full};
+use ringwatch_http::{RequestBody, ResponseBody, full};
 use ringwatch_observe::open_watches::OpenWatches;
 use ringwatch_relay::{Caches, Front, FrontConfig, Upstream};
 use ringwatch_tls::tls_client::{self, Trust};
@@ -76,7 +77,17 @@ impl Fronted {
     pub(crate) async fn answer(&self, path: &str, accept: &str) -> Response<ResponseBody> {
         let request = Request::builder().method(Method::GET).uri(path);
         let request = request.header("accept", accept).body(full(Bytes::new()));
-        self.front.handle(request.unwrap(), admin().into()).await
+        self.handle(request.unwrap()).await
+    }
+
+    /// Returns the answer to a request of an administrator.
+    async fn handle(&self, request: Request<RequestBody>) -> Response<ResponseBody> {
+        let uri = request.uri();
+        let query = uri.query().unwrap_or_default();
+        let info = RequestInfo::new(request.method(), uri.path(), query);
+        self.front
+            .handle(request, Arc::new(info), admin().into())
+            .await
     }
 
     /// Returns the status and the body of such an answer.
@@ -150,7 +161,7 @@ async fn a_user_without_a_token_is_named_by_the_relay_alone() {
         .header("x-remote-user", "root")
         .header("x-remote-extra-a", "b");
     let request = request.body(full(Bytes::new())).unwrap();
-    let answer = fronted.front.handle(request, admin().into()).await;
+    let answer = fronted.handle(request).await;
     assert_eq!(answer.status().as_u16(), 200);
     let heads = upstream.script().heads.clone();
     let has = |text: &str| heads[0].contains(text);
