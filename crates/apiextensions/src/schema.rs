@@ -26,6 +26,8 @@ mod evaluate;
 mod formats;
 mod keyword_checks;
 mod kind;
+#[cfg(test)]
+mod list_rule_tests;
 mod lists;
 mod merge_keywords;
 mod merging;

@@ -7,6 +7,7 @@ use kube_cel::cel::Value as CelValue;
 
 use super::failure::{Failure, ValueResult};
 use super::functions::in_library;
+use super::merged_lists::make_plain;
 use super::meter::{Extent, Meter, PARTS_MAX, size};
 use super::optional;
 use super::scope::Scope;
@@ -24,8 +25,8 @@ pub(super) fn call(
     scope: &Scope,
     meter: &mut Meter,
     name: &str,
-    target: Option<CelValue>,
-    arguments: Vec<CelValue>,
+    mut target: Option<CelValue>,
+    mut arguments: Vec<CelValue>,
 ) -> ValueResult {
     if let Some(made) = optional::call(name, target.as_ref(), &arguments) {
         // Each can hold another one: what is too deep is found here.
@@ -43,6 +44,10 @@ pub(super) fn call(
             authorizer::call(scope.authorizer.as_ref(), meter, name, target, &arguments)
     {
         return made;
+    }
+    // To all other functions sets and lists with keys are lists as others are.
+    if name != "dyn" {
+        target.iter_mut().chain(&mut arguments).for_each(make_plain);
     }
     let values: Vec<&CelValue> = target.iter().chain(&arguments).collect();
     if let Some(failure) = overloads::none_for(name, target.is_some(), &values) {

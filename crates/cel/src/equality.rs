@@ -4,7 +4,7 @@ use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Key, Map};
 
 use super::failure::Failure;
-use super::{optional, wrong_data};
+use super::{merged_lists, optional, wrong_data};
 
 /// The first number that is too large for an integer, as a double.
 pub(super) const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
@@ -13,14 +13,7 @@ pub(super) const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 /// differ.
 pub(super) fn equal(one: &CelValue, other: &CelValue) -> Result<bool, Failure> {
     match (one, other) {
-        (CelValue::List(one), CelValue::List(other)) if one.len() == other.len() => {
-            for (one, other) in one.iter().zip(other.iter()) {
-                if !equal(one, other)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
+        (CelValue::List(one), CelValue::List(other)) => equal_in_order(one, other),
         (CelValue::Map(one), CelValue::Map(other)) if one.map.len() == other.map.len() => {
             for (key, one) in one.map.iter() {
                 match other.get(key) {
@@ -30,8 +23,15 @@ pub(super) fn equal(one: &CelValue, other: &CelValue) -> Result<bool, Failure> {
             }
             Ok(true)
         }
-        (CelValue::List(_), CelValue::List(_)) | (CelValue::Map(_), CelValue::Map(_)) => Ok(false),
+        (CelValue::Map(_), CelValue::Map(_)) => Ok(false),
+        (CelValue::List(one), CelValue::Opaque(_)) => match merged_lists::list_items(other) {
+            Some(other) => equal_in_order(one, other),
+            None => Ok(false),
+        },
         (CelValue::Opaque(_), _) => {
+            if let Some(outcome) = merged_lists::equals(one, other) {
+                return outcome;
+            }
             if let Some(failure) = wrong_data::failure_of(one) {
                 return Err(failure);
             }
@@ -45,13 +45,28 @@ pub(super) fn equal(one: &CelValue, other: &CelValue) -> Result<bool, Failure> {
     }
 }
 
+fn equal_in_order(one: &[CelValue], other: &[CelValue]) -> Result<bool, Failure> {
+    if one.len() != other.len() {
+        return Ok(false);
+    }
+    for (one, other) in one.iter().zip(other) {
+        if !equal(one, other)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Returns true if a list has an item. Items that are wrong data fail, unless another one is equal.
 pub(super) fn contains(items: &[CelValue], item: &CelValue) -> Result<bool, Failure> {
     let mut failure = None;
     for it in items {
-        match equal(it, item) {
+        // That of an item which is a set or has keys compares. Of those that a list in an expression has it is the same.
+        let outcome = merged_lists::equals(item, it).unwrap_or_else(|| equal(it, item));
+        match outcome {
             Ok(true) => return Ok(true),
             Ok(false) => {}
+            Err(failure) if failure.is_final() => return Err(failure),
             Err(found) => failure = failure.or(Some(found)),
         }
     }

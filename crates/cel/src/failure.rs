@@ -27,6 +27,9 @@ pub enum Failure {
         "validation failed due to running out of cost budget, no further validation rules will be run"
     )]
     OutOfBudget,
+    /// An item of a set is of a type by which Go cannot look it up, which ends the evaluation there.
+    #[error("internal error: runtime error: hash of unhashable type {0}")]
+    NoHash(&'static str),
     /// Any other reason, as kube-apiserver words it.
     #[error("{0}")]
     Other(Cow<'static, str>),
@@ -35,7 +38,10 @@ pub enum Failure {
 impl Failure {
     /// Returns true if the failure ends the evaluation at once; others can be overridden, as in `false && failure`.
     pub(super) fn is_final(&self) -> bool {
-        matches!(self, Self::TooLarge | Self::CallLimit | Self::OutOfBudget)
+        matches!(
+            self,
+            Self::TooLarge | Self::CallLimit | Self::OutOfBudget | Self::NoHash(_)
+        )
     }
 }
 

@@ -8,6 +8,7 @@ use kube_cel::cel::objects::Key;
 use ringwatch_apimachinery::go_text::quoted;
 
 use super::failure::Failure;
+use super::merged_lists::list_items;
 use super::{conversions, type_values};
 
 /// Decimal places unless a clause says how many.
@@ -299,7 +300,8 @@ fn scientific(number: f64, width: usize) -> String {
 /// Writes a value as `%s` does. Follows `FormatString`.
 fn text(made: &mut String, value: &CelValue) -> Result<(), String> {
     match value {
-        CelValue::List(_) | CelValue::Map(_) => return part(made, value),
+        CelValue::Map(_) => return part(made, value),
+        list if list_items(list).is_some() => return part(made, value),
         CelValue::Null => made.push_str("null"),
         CelValue::Opaque(_) => match type_values::name_in(value) {
             Some(name) => made.push_str(name),
@@ -320,6 +322,17 @@ fn text(made: &mut String, value: &CelValue) -> Result<(), String> {
 
 /// Writes a value within another one, as an expression has it. Follows `clauseForType` and `quoteForCEL`.
 fn part(made: &mut String, value: &CelValue) -> Result<(), String> {
+    if let Some(items) = list_items(value) {
+        made.push('[');
+        for (place, item) in items.iter().enumerate() {
+            if place > 0 {
+                made.push_str(", ");
+            }
+            part(made, item)?;
+        }
+        made.push(']');
+        return Ok(());
+    }
     match value {
         CelValue::String(it) => made.push_str(&quoted(it)),
         CelValue::Bytes(_) => {
@@ -346,16 +359,6 @@ fn part(made: &mut String, value: &CelValue) -> Result<(), String> {
                 "timestamp"
             };
             let _ = write!(made, "{name}({})", quoted(&inner));
-        }
-        CelValue::List(items) => {
-            made.push('[');
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
-                    made.push_str(", ");
-                }
-                part(made, item)?;
-            }
-            made.push(']');
         }
         CelValue::Map(map) => {
             let mut entries = Vec::with_capacity(map.map.len());

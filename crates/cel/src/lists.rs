@@ -10,6 +10,7 @@ use kube_cel::cel::Value as CelValue;
 
 use super::failure::{Failure, ValueResult};
 use super::macros::SORT_BY_KEYS;
+use super::merged_lists::list_items;
 use super::meter::{Extent, Meter, PARTS_MAX};
 use super::operators::order;
 use super::{arithmetic, equality, wrong_data};
@@ -97,7 +98,10 @@ fn append(
     meter.charge(1 + items.len() as u64 / 10)?;
     for item in items {
         match item {
-            CelValue::List(inner) if depth > 0 => append(meter, inner, depth - 1, made)?,
+            inner if depth > 0 && list_items(inner).is_some() => {
+                let inner = list_items(inner).map_or(&[][..], |items| items.as_slice());
+                append(meter, inner, depth - 1, made)?;
+            }
             _ if made.len() as u64 >= PARTS_MAX => return Err(Failure::TooLarge),
             other => made.push(other.clone()),
         }

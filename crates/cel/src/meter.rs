@@ -8,6 +8,7 @@ use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::Key;
 
 use super::failure::Failure;
+use super::merged_lists::list_items;
 
 /// Maximum cost of one expression.
 pub(super) const CALL_COST_MAX: u64 = 1_000_000;
@@ -132,6 +133,9 @@ impl Extent {
                 if let Some(inner) = super::optional::inside(opaque.as_ref()) {
                     self.add(inner, level + 1)?;
                 }
+                for item in list_items(value).into_iter().flat_map(|it| it.iter()) {
+                    self.add(item, level + 1)?;
+                }
             }
             _ => {}
         }
@@ -149,7 +153,7 @@ pub(super) fn size(value: &CelValue) -> u64 {
         CelValue::Bytes(bytes) => bytes.len(),
         CelValue::List(items) => items.len(),
         CelValue::Map(map) => map.map.len(),
-        _ => 1,
+        other => list_items(other).map_or(1, |items| items.len()),
     };
     size as u64
 }

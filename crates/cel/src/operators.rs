@@ -11,8 +11,9 @@ use kube_cel::cel::objects::Key;
 use ringwatch_apimachinery::go_text;
 
 use super::failure::{Failure, ValueResult};
+use super::merged_lists::list_items;
 use super::meter::{Extent, Meter, size};
-use super::{arithmetic, conversions, equality, optional, type_values, wrong_data};
+use super::{arithmetic, conversions, equality, merged_lists, optional, type_values, wrong_data};
 
 pub(super) fn no_such_key(name: &str) -> Failure {
     Failure::Other(format!("no such key: {name}").into())
@@ -70,7 +71,8 @@ pub(super) fn insert(
 /// Evaluates `left + right`, and names the operator if it is none for the first value.
 pub(super) fn sum(left: CelValue, right: CelValue, meter: &mut Meter) -> ValueResult {
     let first = match &left {
-        CelValue::List(_) | CelValue::Map(_) => CelValue::List(Arc::default()),
+        CelValue::Map(_) => CelValue::List(Arc::default()),
+        other if list_items(other).is_some() => CelValue::List(Arc::default()),
         other => other.clone(),
     };
     let is_map = matches!(left, CelValue::Map(_));
@@ -87,9 +89,9 @@ fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> ValueResult {
         (CelValue::String(_) | CelValue::Bytes(_), _) => {
             meter.charge_text(size(&left) + size(&right))?;
         }
-        (CelValue::List(_), CelValue::List(_)) => {
+        (left, right) if is_list(left) && is_list(right) => {
             meter.charge(1)?;
-            let (left, right) = (meter.charge_value(&left)?, meter.charge_value(&right)?);
+            let (left, right) = (meter.charge_value(left)?, meter.charge_value(right)?);
             if left.parts + right.parts > super::meter::PARTS_MAX {
                 return Err(Failure::TooLarge);
             }
@@ -104,23 +106,26 @@ fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> ValueResult {
             Arc::make_mut(&mut left).push_str(&right);
             CelValue::String(left)
         }
-        (CelValue::List(mut left), CelValue::List(right)) => {
-            Arc::make_mut(&mut left).extend(right.iter().cloned());
-            CelValue::List(left)
-        }
+        (left, right) if is_list(&left) => merged_lists::sum(left, &right)?,
         (left, right) => arithmetic::add(&left, &right)?,
     };
     Extent::measure(&sum)?;
     Ok(sum)
 }
 
+fn is_list(value: &CelValue) -> bool {
+    list_items(value).is_some()
+}
+
 /// Returns the value of an operator; `None` if the function is no operator.
 pub(super) fn operate(name: &str, values: &[CelValue], meter: &mut Meter) -> Option<ValueResult> {
     let outcome = match (name, values) {
         (op::EQUALS, [a, b]) => equal(a, b, meter).map(CelValue::Bool),
-        (op::NOT_EQUALS, [a, b]) => charge_equality(a, b, meter)
+        (op::NOT_EQUALS, [a, b]) => match equal(a, b, meter) {
+            Err(failure) if failure.is_final() => Err(failure),
             // Wrong data in a value makes it another one.
-            .map(|()| CelValue::Bool(equality::equal(a, b) != Ok(true))),
+            outcome => Ok(CelValue::Bool(outcome != Ok(true))),
+        },
         (op::LESS, [a, b]) => compare(a, b, meter, Ordering::is_lt),
         (op::LESS_EQUALS, [a, b]) => compare(a, b, meter, Ordering::is_le),
         (op::GREATER, [a, b]) => compare(a, b, meter, Ordering::is_gt),
@@ -237,14 +242,14 @@ pub(super) fn order(a: &CelValue, b: &CelValue) -> Result<Ordering, Failure> {
 }
 
 fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> ValueResult {
-    let found = match all {
-        CelValue::List(items) => {
+    let found = match (all, list_items(all)) {
+        (_, Some(items)) => {
             meter.charge(items.len() as u64)?;
             let weight = Extent::measure(item)?.units();
             meter.charge(weight.saturating_mul(items.len() as u64) / 10)?;
             equality::contains(items, item)?
         }
-        CelValue::Map(map) => {
+        (CelValue::Map(map), None) => {
             meter.charge(1)?;
             charge_key(item, meter)?;
             equality::lookup(map, item).is_some()
@@ -265,12 +270,12 @@ fn index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> ValueResult {
 
 /// Returns what there is at a place of a list or a map; nothing in values that have no places.
 fn find<'v>(all: &'v CelValue, place: &CelValue) -> Result<Option<&'v CelValue>, Failure> {
-    match all {
-        CelValue::List(items) => {
+    match (all, list_items(all)) {
+        (_, Some(items)) => {
             let index = usize::try_from(index_of(place)?);
             Ok(index.ok().and_then(|index| items.get(index)))
         }
-        CelValue::Map(map) => {
+        (CelValue::Map(map), None) => {
             let is_key = matches!(place, CelValue::Float(_)) || equality::key(place).is_ok();
             is_key
                 .then(|| equality::lookup(map, place))
@@ -304,7 +309,7 @@ fn at(all: &CelValue, place: &CelValue) -> ValueResult {
     }
     let shown = conversions::as_text(place).unwrap_or_default();
     Err(match all {
-        CelValue::List(_) => Failure::Other(format!("index out of bounds: {shown}").into()),
+        all if is_list(all) => Failure::Other(format!("index out of bounds: {shown}").into()),
         _ => no_such_key(&shown),
     })
 }

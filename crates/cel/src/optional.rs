@@ -7,6 +7,7 @@ use kube_cel::cel::objects::{Opaque, OptionalValue};
 
 use super::arithmetic;
 use super::failure::Failure;
+use super::merged_lists::list_items;
 
 /// Returns the optional value without a value.
 pub fn none() -> CelValue {
@@ -71,8 +72,8 @@ pub(super) fn call(
         ("optional.of", None, [value]) => Ok(some(value.clone())),
         ("optional.ofNonZeroValue", None, [value]) if is_zero(value) => Ok(none()),
         ("optional.ofNonZeroValue", None, [value]) => Ok(some(value.clone())),
-        ("first", Some(CelValue::List(items)), []) => Ok(of_item(items.first())),
-        ("last", Some(CelValue::List(items)), []) => Ok(of_item(items.last())),
+        ("first", Some(list), []) => Ok(of_item(list_items(list)?.first())),
+        ("last", Some(list), []) => Ok(of_item(list_items(list)?.last())),
         ("hasValue", Some(target), []) => {
             of_value(target).map(|inside| CelValue::Bool(inside.is_some()))
         }

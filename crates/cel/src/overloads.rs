@@ -4,6 +4,7 @@
 use kube_cel::cel::Value as CelValue;
 
 use super::failure::Failure;
+use super::merged_lists::list_items;
 use super::signatures::FUNCTIONS;
 use super::types::Type;
 use super::{optional, type_values};
@@ -72,9 +73,13 @@ fn fits(of: &Type, value: &CelValue) -> bool {
         | (Type::Duration, CelValue::Duration(_))
         | (Type::Timestamp, CelValue::Timestamp(_))
         | (Type::Map(..), CelValue::Map(_)) => true,
-        // A list of lists may be one of anything.
-        (Type::List(of), CelValue::List(_)) if matches!(**of, Type::List(_)) => true,
-        (Type::List(of), CelValue::List(items)) => items.first().is_none_or(|it| fits(of, it)),
+        (Type::List(of), list) => match list_items(list) {
+            // A list of lists may be one of anything.
+            Some(items) => {
+                matches!(**of, Type::List(_)) || items.first().is_none_or(|it| fits(of, it))
+            }
+            None => false,
+        },
         (Type::Optional(of), CelValue::Opaque(_)) => match optional::of_value(value) {
             Ok(inside) => inside.is_none_or(|it| fits(of, it)),
             Err(_) => false,

@@ -9,6 +9,7 @@ use kube_cel::cel::objects::{Key, Map};
 use serde_json::{Number, Value};
 
 use super::conversions::as_text;
+use super::merged_lists::list_items;
 use super::optional::{inside, is_absent};
 
 /// Returns JSON as a value of an expression. Names of members are kept as they are.
@@ -44,11 +45,7 @@ pub fn to_json(value: &CelValue) -> Option<Value> {
         CelValue::Float(number) => Number::from_f64(*number)?.into(),
         CelValue::String(text) => text.as_str().into(),
         CelValue::Bytes(bytes) => STANDARD.encode(bytes.as_slice()).into(),
-        CelValue::List(items) => items
-            .iter()
-            .map(to_json)
-            .collect::<Option<Vec<_>>>()?
-            .into(),
+        CelValue::List(items) => list_to_json(items)?,
         CelValue::Map(map) => {
             let mut members = serde_json::Map::with_capacity(map.map.len());
             for (name, value) in map.map.iter() {
@@ -59,8 +56,16 @@ pub fn to_json(value: &CelValue) -> Option<Value> {
             }
             Value::Object(members)
         }
-        CelValue::Opaque(opaque) => to_json(inside(opaque.as_ref())?)?,
+        CelValue::Opaque(opaque) => match list_items(value) {
+            Some(items) => list_to_json(items)?,
+            None => to_json(inside(opaque.as_ref())?)?,
+        },
         other @ (CelValue::Timestamp(_) | CelValue::Duration(_)) => as_text(other).ok()?.into(),
         CelValue::Function(..) => return None,
     })
+}
+
+fn list_to_json(items: &[CelValue]) -> Option<Value> {
+    let items: Option<Vec<Value>> = items.iter().map(to_json).collect();
+    items.map(Value::Array)
 }

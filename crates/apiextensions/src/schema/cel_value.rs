@@ -9,12 +9,12 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Key, Map};
 use ringwatch_apimachinery::go_values::go_type;
-use ringwatch_cel::{RESERVED, convert, untyped_float, wrong_data};
+use ringwatch_cel::{RESERVED, convert, keyed_list, plain, set_list, untyped_float, wrong_data};
 use serde_json::{Number, Value};
 
 use super::formats::Format;
 use super::kind::JsonType;
-use super::node::SchemaNode;
+use super::node::{ListType, SchemaNode};
 
 #[cfg(test)]
 thread_local! {
@@ -34,11 +34,7 @@ pub(super) fn to_cel(value: &Value, node: Option<&SchemaNode>) -> CelValue {
         Value::Bool(flag) => CelValue::Bool(*flag),
         Value::Number(number) => number_to_cel(number, node),
         Value::String(text) => text_to_cel(text, node),
-        Value::Array(items) => {
-            let inner = node.and_then(|node| node.items.as_deref());
-            let items: Vec<CelValue> = items.iter().map(|item| to_cel(item, inner)).collect();
-            CelValue::List(Arc::new(items))
-        }
+        Value::Array(items) => list_to_cel(items, node),
         Value::Object(members) => {
             let has_own = node.is_some_and(|node| !node.properties.is_empty());
             // A null that a member may be is the same as none. Follows `unstructuredMap.Find`.
@@ -51,6 +47,25 @@ pub(super) fn to_cel(value: &Value, node: Option<&SchemaNode>) -> CelValue {
             CelValue::Map(Map {
                 map: Arc::new(members.collect()),
             })
+        }
+    }
+}
+
+fn list_to_cel(items: &[Value], node: Option<&SchemaNode>) -> CelValue {
+    let inner = node.and_then(|node| node.items.as_deref());
+    let seen: Vec<CelValue> = items.iter().map(|item| to_cel(item, inner)).collect();
+    match node.map(|node| &node.list) {
+        None | Some(ListType::Atomic) => CelValue::List(Arc::new(seen)),
+        Some(ListType::Set) => {
+            let is_changed = inner.is_some_and(|node| {
+                node.kind == Some(JsonType::Number) || converted_format(node).is_some()
+            });
+            let written = is_changed.then(|| items.iter().map(plain).collect());
+            set_list(seen, written)
+        }
+        // Kubernetes looks for the name that rules have for a key, among names that they have themselves others for.
+        Some(ListType::Map(keys)) => {
+            keyed_list(seen, keys.iter().map(|key| escaped(&escaped(key))))
         }
     }
 }
@@ -97,8 +112,7 @@ fn number_to_cel(number: &Number, node: Option<&SchemaNode>) -> CelValue {
 }
 
 fn text_to_cel(text: &str, node: Option<&SchemaNode>) -> CelValue {
-    let format = node.and_then(|node| node.checks.as_ref()?.format);
-    let converted = match format.map(Format::name) {
+    let converted = match node.and_then(converted_format) {
         Some("byte") => convert("base64.decode", text),
         Some("date") => convert("timestamp", &format!("{text}T00:00:00Z")),
         Some("date-time") => convert("timestamp", text),
@@ -107,6 +121,14 @@ fn text_to_cel(text: &str, node: Option<&SchemaNode>) -> CelValue {
     };
     // What is not of its format has been refused before, or is not the rule's business.
     converted.unwrap_or_else(|| CelValue::String(Arc::new(text.to_owned())))
+}
+
+/// Returns the format of a text that rules do not see as a text.
+fn converted_format(node: &SchemaNode) -> Option<&'static str> {
+    let format = node.checks.as_ref()?.format.map(Format::name)?;
+    ["byte", "date", "date-time", "duration"]
+        .contains(&format)
+        .then_some(format)
 }
 
 /// Returns the key of a member in the form in which rules see an object: names in maps are data, all others

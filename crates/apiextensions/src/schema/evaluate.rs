@@ -188,16 +188,17 @@ impl<'v> Run<'_, 'v> {
             Failure::NoOverload | Failure::NoOverloadOf(_) => format!(
                 "'{failure}': call arguments did not match a supported operator, function or macro signature for rule: {words}"
             ),
-            Failure::Other(why) => format!("{why} evaluating rule: {words}"),
+            Failure::Other(_) | Failure::NoHash(_) => format!("{failure} evaluating rule: {words}"),
             Failure::CallLimit | Failure::TooLarge => format!(
                 "'{failure}': no further validation rules will be run due to call cost exceeds limit for rule: {words}"
             ),
             Failure::OutOfBudget => failure.to_string(),
         });
         match failure {
-            Failure::NoOverload | Failure::NoOverloadOf(_) | Failure::Other(_) => {
-                ControlFlow::Continue(())
-            }
+            Failure::NoOverload
+            | Failure::NoOverloadOf(_)
+            | Failure::NoHash(_)
+            | Failure::Other(_) => ControlFlow::Continue(()),
             Failure::CallLimit | Failure::TooLarge | Failure::OutOfBudget => ControlFlow::Break(()),
         }
     }

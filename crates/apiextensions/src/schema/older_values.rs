@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::Key;
+use ringwatch_cel::list_items;
 use serde_json::Value;
 
 use super::cel_value::{member_key, to_cel};
@@ -48,10 +49,8 @@ impl<'v> OlderValue<'v> {
     /// Returns the item at an index, unless that is null.
     pub(super) fn item(&self, index: usize) -> Option<Self> {
         let item = Self::new(self.value.get(index)?)?;
-        let converted = match &self.converted {
-            Some(CelValue::List(items)) => items.get(index).cloned(),
-            _ => None,
-        };
+        let items = self.converted.as_ref().and_then(list_items);
+        let converted = items.and_then(|items| items.get(index)).cloned();
         Some(Self { converted, ..item })
     }
 }

@@ -5,6 +5,7 @@ use kube_cel::cel::common::ast::ComprehensionExpr;
 
 use super::Interpreter;
 use crate::failure::{Failure, ValueResult};
+use crate::merged_lists::list_items;
 use crate::{optional, type_values};
 
 impl<'r> Interpreter<'r> {
@@ -23,8 +24,8 @@ impl<'r> Interpreter<'r> {
 
     /// Runs a comprehension over a list or a map until its condition fails. Items behind that are not evaluated.
     fn each(&mut self, loops: &'r ComprehensionExpr, range: &CelValue) -> Result<(), Failure> {
-        match range {
-            CelValue::List(items) => {
+        match (range, list_items(range)) {
+            (_, Some(items)) => {
                 for (place, item) in items.iter().enumerate() {
                     let place = CelValue::Int(i64::try_from(place).unwrap_or(i64::MAX));
                     let (first, second) = match &loops.iter_var2 {
@@ -36,7 +37,7 @@ impl<'r> Interpreter<'r> {
                     }
                 }
             }
-            CelValue::Map(map) => {
+            (CelValue::Map(map), None) => {
                 for (key, value) in map.map.iter() {
                     let second = loops.iter_var2.as_deref().map(|name| (name, value));
                     if !self.turn(loops, CelValue::from(key), second)? {
@@ -44,7 +45,7 @@ impl<'r> Interpreter<'r> {
                     }
                 }
             }
-            other => return Err(no_range(other, loops.iter_var2.is_some())),
+            (other, None) => return Err(no_range(other, loops.iter_var2.is_some())),
         }
         Ok(())
     }
