@@ -176,7 +176,14 @@ impl<'v> Run<'_, 'v> {
         value: &Value,
     ) -> ControlFlow<()> {
         let words = rule.message.as_deref().unwrap_or(&rule.text).trim();
-        let failure = match execute(&rule.program, scope, self.meter) {
+        let program = match &rule.program {
+            Ok(program) => program,
+            Err(why) => {
+                self.type_error(node, || format!("rule compile error: {why}"));
+                return ControlFlow::Continue(());
+            }
+        };
+        let failure = match execute(program, scope, self.meter) {
             Ok(CelValue::Bool(true)) => return ControlFlow::Continue(()),
             Ok(_) => {
                 self.broken(rule, scope, node, value);
@@ -205,7 +212,10 @@ impl<'v> Run<'_, 'v> {
 
     /// Says that a rule does not hold.
     fn broken(&mut self, rule: &Rule, scope: &Scope, node: &SchemaNode, value: &Value) {
-        let made = rule.message_program.as_ref();
+        let made = rule
+            .message_program
+            .as_ref()
+            .and_then(|it| it.as_ref().ok());
         let made = made.and_then(|program| message(program, scope, self.meter));
         let text = || match &rule.message {
             Some(message) => message.trim().to_owned(),

@@ -51,12 +51,11 @@ pub(super) fn read(
         it.add(found);
     });
     let wrong = reader.wrong_keywords();
-    let has_rules = wrong.as_ref().is_some_and(|it| reader.has_rules(it));
-    let errors = reader.into_errors(wrong.as_ref());
+    let errors = reader.into_errors();
     if errors.is_empty() {
         return Ok(node);
     }
-    let node = wrong.filter(|_| has_rules).map(|wrong| {
+    let node = wrong.map(|wrong| {
         wrong.forget_rules(&mut node, &mut Path::default());
         Box::new(node)
     });

@@ -1,4 +1,4 @@
-//! A rule of a schema in CEL (`x-kubernetes-validations`), compiled.
+//! A rule of a schema in CEL (`x-kubernetes-validations`), compiled as far as it can be.
 
 use ringwatch_apimachinery::FieldErrorKind;
 use ringwatch_cel::Program;
@@ -8,12 +8,12 @@ use ringwatch_cel::Program;
 pub(super) struct Rule {
     /// The source of the rule, for messages.
     pub(super) text: String,
-    /// The compiled `rule`.
-    pub(super) program: Program,
+    /// The compiled `rule`, or why there is none, as errors tell it.
+    pub(super) program: Result<Program, String>,
     /// The message for objects that violate the rule, as it was given.
     pub(super) message: Option<String>,
     /// The compiled `messageExpression`, whose result is preferred to the message.
-    pub(super) message_program: Option<Program>,
+    pub(super) message_program: Option<Result<Program, String>>,
     /// The source of the `messageExpression`.
     pub(super) message_text: Option<String>,
     /// The kind of the error, `reason`.

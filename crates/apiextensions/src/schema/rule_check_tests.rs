@@ -12,7 +12,7 @@ fn said_of_rules(x: &Value, old: Option<&Value>) -> Vec<String> {
     let spec = json!({"properties": {"x": x}});
     let said = json!({"properties": {"spec": spec}});
     let mut check = RuleCheck::beside(of_old.as_ref());
-    let errors = check.errors("schema", &schema, &said, old == Some(x));
+    let errors = check.errors("schema", schema, &said, old == Some(x));
     let below = |line: String| {
         let line = line.strip_prefix("schema").expect("an error of the schema");
         line.trim_start_matches('.').to_owned()
@@ -256,4 +256,73 @@ fn inner_rules_are_told_before_outer_ones() {
     let said = said_of_rules(&x, None);
     assert_eq!(said.len(), 2);
     assert!(said[0].contains("properties[a]"), "{said:?}");
+}
+
+#[test]
+fn each_rule_is_judged_for_itself() {
+    let item = json!({"type": "string", "x-kubernetes-validations": [
+        {"rule": "self == oldSelf", "messageExpression": "self +"}]});
+    let x = json!({"type": "array", "maxItems": 9, "items": item, "x-kubernetes-validations": [
+        {"rule": "self +"},
+        {"rule": "size(self) > 0", "optionalOldSelf": true},
+        {"rule": "oldSelf +", "messageExpression": "self +", "optionalOldSelf": true},
+        {"rule": "size(self)"}]});
+    let at = "properties[spec].properties[x].";
+    let starts = [
+        (
+            "items.x-kubernetes-validations[0].messageExpression",
+            "messageExpression compilation failed: ",
+        ),
+        (
+            "items.x-kubernetes-validations[0].rule",
+            "oldSelf cannot be used on the uncorrelatable portion",
+        ),
+        ("x-kubernetes-validations[0].rule", "compilation failed: "),
+        (
+            "x-kubernetes-validations[1].optionalOldSelf",
+            "may not be set if oldSelf is not used in rule",
+        ),
+        ("x-kubernetes-validations[2].rule", "compilation failed: "),
+        (
+            "x-kubernetes-validations[2].optionalOldSelf",
+            "may not be set if oldSelf is not used in rule",
+        ),
+        (
+            "x-kubernetes-validations[3].rule",
+            "cel expression must evaluate to a bool",
+        ),
+    ];
+    // What does not compile is told also if it was there before.
+    for (old, told) in [(None, &starts[..]), (Some(&x), &starts[..6])] {
+        let said = said_of_rules(&x, old);
+        assert_eq!(said.len(), told.len(), "{said:?}");
+        for ((field, why), said) in told.iter().zip(&said) {
+            let is_this = said.starts_with(&format!("{at}{field}: ")) && said.contains(why);
+            assert!(is_this, "{field}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_rule_that_does_not_compile_is_broken_by_each_object() {
+    let x = json!({"type": "string", "default": "a", "x-kubernetes-validations": [{"rule": "self +"}, {"rule": "false"}]});
+    let object = json!({"spec": {"x": "a"}});
+    let said = lines(&about_x(x.clone()).validate_rules(&object, None));
+    let start = "spec.x: Invalid value: \"string\": rule compile error: compilation failed: ERROR: <input>:1:";
+    assert!(said.len() == 2 && said[0].starts_with(start), "{said:?}");
+    let of_default = said_of_rules(&x, None);
+    let start =
+        "properties[spec].properties[x].default: Invalid value: \"string\": rule compile error: ";
+    assert!(
+        of_default.len() == 2 && of_default[0].starts_with(start),
+        "{of_default:?}"
+    );
+}
+
+#[test]
+fn a_message_is_made_once_however_many_values_there_are() {
+    let item = json!({"type": "string", "x-kubernetes-validations": [
+        {"rule": "true", "messageExpression": "self + self"}]});
+    let list = json!({"type": "array", "items": {"type": "array", "items": item}});
+    assert_eq!(said_of_rules(&list, None), [""; 0]);
 }

@@ -18,11 +18,11 @@ use super::StructuralSchema;
 use super::cel_value::escaped;
 use super::declare::{declare, items_max, properties_max, values_of_request};
 use super::default_checks;
-use super::node::{ListType, SchemaNode};
+use super::node::{Additional, ListType, SchemaNode};
 use super::outcome::SchemaErrors;
 use super::path::Path;
 use super::rule::Rule;
-use super::rules::shown;
+use super::rules::{of_message, shown};
 
 /// Maximum estimated cost of one rule.
 const RULE_COST_MAX: u64 = 10_000_000;
@@ -62,37 +62,43 @@ impl<'o> RuleCheck<'o> {
     pub fn errors(
         &mut self,
         place: &str,
-        schema: &StructuralSchema,
+        mut schema: StructuralSchema,
         said: &Value,
         is_unchanged: bool,
     ) -> Vec<FieldError> {
-        let root = &schema.root;
+        let root = &mut schema.root;
+        if !root.ruled {
+            return Vec::new();
+        }
         let (mut path, mut found) = (Path::default(), SchemaErrors::default());
         let mark = path.member(place);
-        // What ends the check of the defaults is among the errors.
-        let _ = default_checks::check(root, &mut path, &mut self.meter, &mut found);
-        if found.is_valid() && root.ruled {
-            let mut walk = RuleWalk {
-                known: &self.known,
-                path: &mut path,
-                found: &mut found,
-                is_unchanged,
-                total: 0,
-                costs: Vec::new(),
+        let mut walk = RuleWalk {
+            known: &self.known,
+            path: &mut path,
+            found: &mut found,
+            is_unchanged,
+            total: 0,
+            costs: Vec::new(),
+        };
+        on_large_stack(|| {
+            let declared = declare(root, true);
+            let place = RulePlace {
+                said,
+                count: Some(1),
+                uncorrelatable: None,
             };
-            on_large_stack(|| {
-                let declared = declare(root, true);
-                let place = RulePlace {
-                    said,
-                    count: Some(1),
-                    uncorrelatable: None,
-                };
-                walk.node(root, declared.as_ref(), place);
-            });
-            walk.check_total();
-        }
+            walk.node(root, declared.as_ref(), place);
+        });
+        walk.check_total();
+        let mut of_defaults = SchemaErrors::default();
+        // What ends the check of the defaults is among the errors.
+        let _ = default_checks::check(root, &mut path, &mut self.meter, &mut of_defaults);
         path.leave(mark);
-        found.into_errors()
+        if of_defaults.is_valid() {
+            found.into_errors()
+        } else {
+            of_defaults.into_errors()
+        }
     }
 }
 
@@ -138,14 +144,36 @@ struct RuleExpression<'a> {
     /// The name of the rule's member, for errors.
     member: &'static str,
     text: &'a str,
-    program: &'a Program,
+    program: &'a mut Result<Program, String>,
     gives: Type,
+    /// The number of times that it may be evaluated for one object.
+    times: u64,
     /// The rule as it is written.
     said: Option<&'a Value>,
 }
 
+impl RuleExpression<'_> {
+    /// Returns the maximum cost, or why it cannot be evaluated, as errors tell it.
+    fn cost(&self, names: &Names) -> Result<u64, String> {
+        let program = self.program.as_ref().map_err(String::clone)?;
+        let is_message = self.gives == Type::String;
+        match check_program(self.text, program, names) {
+            Ok(checked) if checked.gives == self.gives => Ok(checked.cost),
+            Ok(_) if is_message => Err("messageExpression must evaluate to a string".to_owned()),
+            Ok(_) => Err("cel expression must evaluate to a bool".to_owned()),
+            Err(error) if is_message => Err(of_message(&error)),
+            Err(error) => Err(error.detail()),
+        }
+    }
+}
+
 impl RuleWalk<'_> {
-    fn node(&mut self, node: &SchemaNode, declared: Option<&DeclaredType>, place: RulePlace<'_>) {
+    fn node(
+        &mut self,
+        node: &mut SchemaNode,
+        declared: Option<&DeclaredType>,
+        place: RulePlace<'_>,
+    ) {
         if !node.ruled {
             return;
         }
@@ -159,11 +187,12 @@ impl RuleWalk<'_> {
             SizedType::List(inside) | SizedType::Map(inside) => Some(inside.as_ref()),
             SizedType::Plain(_) => None,
         });
-        if let Some(values) = node.additional.as_ref().and_then(|it| it.schema()) {
+        let count = times(properties_max(node));
+        if let Some(Additional::Schema(values)) = &mut node.additional {
             let mark = self.path.member("additionalProperties");
             let inner = RulePlace {
                 said: said("additionalProperties"),
-                count: times(properties_max(node)),
+                count,
                 ..place
             };
             self.node(values, inside, inner);
@@ -171,7 +200,7 @@ impl RuleWalk<'_> {
         }
         // Follows `MapIsCorrelatable`, which does not know other words.
         let is_granular = [Value::Null, "granular".into()].contains(said("x-kubernetes-map-type"));
-        for (name, property) in &node.properties {
+        for (name, property) in &mut node.properties {
             let inside = declared.and_then(|it| it.field(&escaped(name)));
             let mark = self.path.member("properties");
             let key = self.path.key(name);
@@ -186,18 +215,19 @@ impl RuleWalk<'_> {
             self.path.leave(key);
             self.path.leave(mark);
         }
-        if let Some(items) = node.items.as_deref() {
+        let count = times(items_max(node));
+        if let Some(items) = node.items.as_deref_mut() {
             let has_keys = matches!(node.list, ListType::Map(_));
             let mark = self.path.member("items");
             let inner = RulePlace {
                 said: said("items"),
-                count: times(items_max(node)),
+                count,
                 uncorrelatable: place.uncorrelatable.or_else(|| here.filter(|_| !has_keys)),
             };
             self.node(items, inside, inner);
             self.path.leave(mark);
         }
-        for (index, rule) in node.rules.iter().enumerate() {
+        for (index, rule) in node.rules.iter_mut().enumerate() {
             let mark = self.path.member("x-kubernetes-validations");
             let inner = self.path.index(index);
             let said = said("x-kubernetes-validations").get(index);
@@ -209,7 +239,7 @@ impl RuleWalk<'_> {
 
     fn rule(
         &mut self,
-        rule: &Rule,
+        rule: &mut Rule,
         said: Option<&Value>,
         declared: Option<&DeclaredType>,
         place: RulePlace<'_>,
@@ -233,12 +263,13 @@ impl RuleWalk<'_> {
         let expression = RuleExpression {
             member: "rule",
             text: &rule.text,
-            program: &rule.program,
+            program: &mut rule.program,
             gives: Type::Bool,
+            times: count,
             said,
         };
-        let is_right = self.expression(&expression, &names, count);
-        if let (Some(text), Some(program)) = (&rule.message_text, &rule.message_program)
+        let is_right = self.expression(expression, &names);
+        if let (Some(text), Some(program)) = (&rule.message_text, &mut rule.message_program)
             && is_right
         {
             let expression = RuleExpression {
@@ -246,9 +277,11 @@ impl RuleWalk<'_> {
                 text,
                 program,
                 gives: Type::String,
+                // However many values may break the rule. Follows `MessageExpressionMaxCost`.
+                times: 1,
                 said,
             };
-            self.expression(&expression, &names, count);
+            self.expression(expression, &names);
         }
         self.older_values(rule, said, is_right, place);
     }
@@ -291,49 +324,26 @@ impl RuleWalk<'_> {
         self.path.leave(mark);
     }
 
-    /// Returns true if an expression can be evaluated.
-    fn expression(&mut self, expression: &RuleExpression<'_>, names: &Names, count: u64) -> bool {
+    /// Returns true if an expression can be evaluated. What is wrong with it takes the place of its program.
+    fn expression(&mut self, expression: RuleExpression<'_>, names: &Names) -> bool {
         let mark = self.path.member(expression.member);
-        let is_right = self.expression_here(expression, names, count);
+        let cost = expression.cost(names);
+        let is_right = cost.is_ok();
+        match cost {
+            Ok(cost) => self.cost(expression.member, cost.saturating_mul(expression.times)),
+            Err(why) if expression.program.is_err() || !self.known.contains(expression.text) => {
+                let path = &*self.path;
+                self.found.push(path, || {
+                    let rule = expression.said.and_then(Value::as_object).map(shown);
+                    let detail = format!("{}: {why}", rule.unwrap_or_default());
+                    FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
+                });
+                *expression.program = Err(why);
+            }
+            Err(_) => {}
+        }
         self.path.leave(mark);
         is_right
-    }
-
-    fn expression_here(
-        &mut self,
-        expression: &RuleExpression<'_>,
-        names: &Names,
-        count: u64,
-    ) -> bool {
-        let RuleExpression {
-            member,
-            text,
-            program,
-            gives,
-            said,
-        } = expression;
-        let is_message = *gives == Type::String;
-        let wrong = match check_program(text, program, names) {
-            Ok(checked) if checked.gives == *gives => {
-                self.cost(member, checked.cost.saturating_mul(count));
-                return true;
-            }
-            Ok(_) if is_message => "messageExpression must evaluate to a string".to_owned(),
-            Ok(_) => "cel expression must evaluate to a bool".to_owned(),
-            Err(error) if is_message => {
-                format!("messageExpression {} failed: {error}", error.step())
-            }
-            Err(error) => error.detail(),
-        };
-        if !self.known.contains(text) {
-            let path = &*self.path;
-            self.found.push(path, || {
-                let rule = said.and_then(Value::as_object).map(shown);
-                let detail = format!("{}: {wrong}", rule.unwrap_or_default());
-                FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
-            });
-        }
-        false
     }
 
     fn cost(&mut self, member: &str, cost: u64) {

@@ -164,7 +164,7 @@ fn integer(rule: Value) -> Value {
 fn refused(rule: Value) -> Vec<String> {
     let whole = json!({"type": "object", "properties": {"x": integer(rule)}});
     match StructuralSchema::read(&whole, false) {
-        Ok(schema) => lines(&RuleCheck::beside([]).errors("", &schema, &whole, false)),
+        Ok(schema) => lines(&RuleCheck::beside([]).errors("", schema, &whole, false)),
         Err(errors) => lines(&errors),
     }
 }

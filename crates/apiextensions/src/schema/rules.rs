@@ -1,12 +1,12 @@
 //! Reads and compiles the rules of a schema (`x-kubernetes-validations`).
 
 use ringwatch_apimachinery::{FieldErrorKind, go_text};
-use ringwatch_cel::{CompileError, Program};
+use ringwatch_cel::{CompileError, compile};
 use serde_json::{Map, Value};
 
 use super::node::SchemaNode;
 use super::rule::Rule;
-use super::schema_reader::{ErrorStage, SchemaReader};
+use super::schema_reader::SchemaReader;
 
 /// Rules that a schema has at most, in all its parts.
 pub(super) const RULES_MAX: usize = 1_000;
@@ -44,7 +44,7 @@ impl SchemaReader {
                 );
                 self.invalid(&Value::from(""), &why);
             } else if let Value::Object(rule) = rule {
-                rules.extend(self.rule(rule, node));
+                rules.extend(read_rule(rule, node));
             } else {
                 self.invalid(rule, "must be a rule");
             }
@@ -56,55 +56,39 @@ impl SchemaReader {
         }
         rules
     }
+}
 
-    fn rule(&mut self, rule: &Map<String, Value>, node: &SchemaNode) -> Option<Rule> {
-        let text = |name: &str| rule.get(name).and_then(Value::as_str);
-        let source = text("rule").unwrap_or_default();
-        if source.trim().is_empty() {
-            return None;
-        }
-        let message = text("message").filter(|message| !message.is_empty());
-        let known = known_reason(text("reason").unwrap_or("FieldValueInvalid"));
-        let program = self.program("rule", source, rule)?;
-        let message_text = text("messageExpression").filter(|it| !it.trim().is_empty());
-        let message_program = match message_text {
-            Some(source) => Some(self.program("messageExpression", source, rule)?),
-            None => None,
-        };
-        let uses_old = program.names("oldSelf");
-        let optional_old = rule.get("optionalOldSelf").and_then(Value::as_bool);
-        Some(Rule {
-            text: source.to_owned(),
-            message: message.map(str::to_owned),
-            reason: known?,
-            field: normalized(text("fieldPath").unwrap_or_default(), node)?,
-            program,
-            message_program,
-            message_text: message_text.map(str::to_owned),
-            uses_old,
-            optional_old,
-        })
+/// Returns a rule; `node` is its schema. None if keywords of it are wrong.
+fn read_rule(rule: &Map<String, Value>, node: &SchemaNode) -> Option<Rule> {
+    let text = |name: &str| rule.get(name).and_then(Value::as_str);
+    let source = text("rule").unwrap_or_default();
+    if source.trim().is_empty() {
+        return None;
     }
+    let message = text("message").filter(|message| !message.is_empty());
+    let known = known_reason(text("reason").unwrap_or("FieldValueInvalid"));
+    let program = compile(source).map_err(|error| error.detail());
+    let message_text = text("messageExpression").filter(|it| !it.trim().is_empty());
+    let message_program =
+        message_text.map(|text| compile(text).map_err(|error| of_message(&error)));
+    let uses_old = program.as_ref().is_ok_and(|it| it.names("oldSelf"));
+    let optional_old = rule.get("optionalOldSelf").and_then(Value::as_bool);
+    Some(Rule {
+        text: source.to_owned(),
+        message: message.map(str::to_owned),
+        reason: known?,
+        field: normalized(text("fieldPath").unwrap_or_default(), node)?,
+        program,
+        message_program,
+        message_text: message_text.map(str::to_owned),
+        uses_old,
+        optional_old,
+    })
+}
 
-    fn program(&mut self, name: &str, source: &str, rule: &Map<String, Value>) -> Option<Program> {
-        let error = match ringwatch_cel::compile(source) {
-            Ok(program) => return Some(program),
-            Err(error) => error,
-        };
-        let shown = match error {
-            CompileError::TooLarge => "\"\"".to_owned(),
-            _ => shown(rule),
-        };
-        let prefix = match name {
-            "messageExpression" => "messageExpression ",
-            _ => "",
-        };
-        let why = format!("{prefix}compilation failed: {error}");
-        self.in_stage(ErrorStage::Rules, |reader| {
-            reader.under(name, |reader| reader.invalid_shown(&shown, &why));
-        });
-        None
-    }
+/// Returns an error of a `messageExpression` as kube-apiserver words it.
+pub(super) fn of_message(error: &CompileError) -> String {
+    format!("messageExpression {} failed: {error}", error.step())
 }
 
 /// Returns a rule as errors show it: kube-apiserver's own type in JSON.

@@ -49,15 +49,13 @@ pub(super) enum ErrorStage {
     Defaults,
     /// Wrong keywords. They are told beside all others.
     Keywords,
-    /// Rules that cannot be compiled. They are told if nothing is wrong but keywords elsewhere.
-    Rules,
 }
 
 /// A walk over a schema.
 #[derive(Default)]
 pub(super) struct SchemaReader {
     /// The errors that were found so far, by their stage.
-    pub(super) found: [SchemaErrors; 5],
+    pub(super) found: [SchemaErrors; 4],
     /// The stage of errors that are added now.
     pub(super) stage: ErrorStage,
     /// True if a schema has members without which there is no structure to look at.
@@ -86,23 +84,16 @@ impl SchemaReader {
 
     /// Returns the places of wrong keywords if nothing else is wrong that forbids to look at rules.
     pub(super) fn wrong_keywords(&self) -> Option<WrongPlaces> {
-        let [limits, structure, defaults, keywords, _] = &self.found;
+        let [limits, structure, defaults, keywords] = &self.found;
         let earlier = [limits, structure, defaults];
         let may_look =
             !self.unreadable && !self.has_dialect && earlier.iter().all(|it| it.is_valid());
         may_look.then(|| WrongPlaces::of(keywords))
     }
 
-    /// Returns true if all rules could be compiled but those at which a keyword is wrong.
-    pub(super) fn has_rules(&self, wrong: &WrongPlaces) -> bool {
-        let mut fields = self.found[ErrorStage::Rules as usize].fields();
-        fields.all(|it| wrong.hide_rule(it))
-    }
-
-    /// Returns the errors that are told, of rules those at which no keyword is wrong. Follows
-    /// `validateCustomResourceDefinitionValidation`.
-    pub(super) fn into_errors(self, wrong: Option<&WrongPlaces>) -> Vec<FieldError> {
-        let [limits, structure, defaults, keywords, rules] = self.found;
+    /// Returns the errors that are told. Follows `validateCustomResourceDefinitionValidation`.
+    pub(super) fn into_errors(self) -> Vec<FieldError> {
+        let [limits, structure, defaults, keywords] = self.found;
         let mut told = limits.into_errors();
         if !self.unreadable {
             let mut structure = structure.into_errors();
@@ -111,17 +102,11 @@ impl SchemaReader {
             told.extend(defaults.into_errors());
         }
         told.extend(keywords.into_errors());
-        if !told.is_empty() {
-            let rules = rules.into_errors().into_iter();
-            let rules = rules.filter(|it| wrong.is_some_and(|wrong| !wrong.hide_rule(&it.field)));
-            told.extend(rules);
-            return told;
-        }
-        if self.has_dialect {
+        if told.is_empty() && self.has_dialect {
             let why = "OpenAPIV3Schema 'schema' is not supported";
-            return vec![FieldError::invalid("", &Value::from(""), why)];
+            told.push(FieldError::invalid("", &Value::from(""), why));
         }
-        rules.into_errors()
+        told
     }
 
     /// Does something whose errors are of a stage.

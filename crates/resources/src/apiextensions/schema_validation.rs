@@ -97,7 +97,7 @@ impl<'o> SchemaCheck<'o> {
         };
         if let (Some(read), Some(rules)) = (with_rules, &mut self.rules) {
             let is_unchanged = self.before.get(version).is_some_and(|it| *it == schema);
-            errors.extend(rules.errors(&path, &read, schema, is_unchanged));
+            errors.extend(rules.errors(&path, *read, schema, is_unchanged));
         }
         errors
     }
