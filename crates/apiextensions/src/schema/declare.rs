@@ -18,8 +18,16 @@ const REQUEST_BYTES_MAX: u64 = 3 << 20;
 /// Bytes of a character at most.
 const CHARACTER_BYTES_MAX: u64 = 4;
 
+/// Returns the type of a whole object, and with it those of all parts that rules see.
+///
+/// Each object in the schema is of a type of its own, even if it has the same members as another one: types are told
+/// apart by their names, which are paths. Follows `MaybeAssignTypeName`.
+pub(super) fn declare(root: &SchemaNode) -> Option<DeclaredType> {
+    declare_part(root, true, "selfType")
+}
+
 /// Returns the type of a value; none if rules cannot see it. A root has kind, apiVersion and metadata besides.
-pub(super) fn declare(node: &SchemaNode, is_root: bool) -> Option<DeclaredType> {
+fn declare_part(node: &SchemaNode, is_root: bool, name: &str) -> Option<DeclaredType> {
     let plain = |of: Type, max: u64, min_bytes: u64| DeclaredType {
         form: SizedType::Plain(of),
         max,
@@ -31,7 +39,7 @@ pub(super) fn declare(node: &SchemaNode, is_root: bool) -> Option<DeclaredType> 
     Some(match node.kind? {
         JsonType::Array => {
             let items = node.items.as_deref()?;
-            let items = declare(items, items.embedded)?;
+            let items = declare_part(items, items.embedded, &format!("{name}.@idx"))?;
             let max = bound(items_max(node)).unwrap_or_else(|| fitting(items.min_bytes + 1));
             DeclaredType {
                 form: SizedType::List(Arc::new(items)),
@@ -41,7 +49,7 @@ pub(super) fn declare(node: &SchemaNode, is_root: bool) -> Option<DeclaredType> 
         }
         JsonType::Object => match &node.additional {
             Some(Additional::Schema(values)) => {
-                let values = declare(values, values.embedded)?;
+                let values = declare_part(values, values.embedded, &format!("{name}.@elem"))?;
                 let max =
                     bound(properties_max(node)).unwrap_or_else(|| fitting(values.min_bytes + 6));
                 DeclaredType {
@@ -50,7 +58,7 @@ pub(super) fn declare(node: &SchemaNode, is_root: bool) -> Option<DeclaredType> 
                     min_bytes: 2,
                 }
             }
-            _ => object(node, is_root),
+            _ => object(node, is_root, name),
         },
         JsonType::String => match format(node) {
             "byte" => plain(
@@ -79,24 +87,26 @@ pub(super) fn values_of_request(bytes: u64) -> u64 {
     REQUEST_BYTES_MAX / (bytes + 1)
 }
 
-fn object(node: &SchemaNode, is_root: bool) -> DeclaredType {
+fn object(node: &SchemaNode, is_root: bool, type_name: &str) -> DeclaredType {
     let mut fields = OrdMap::new();
     let mut min_bytes = 2;
     for (name, property) in &node.properties {
-        let Some(declared) = declare(property, property.embedded) else {
+        let identifier = escaped(name);
+        let part_name = format!("{type_name}.{identifier}");
+        let Some(declared) = declare_part(property, property.embedded, &part_name) else {
             continue;
         };
         if required(node).contains(name) && property.default.is_none() {
             min_bytes += name.len() as u64 + declared.min_bytes + 4;
         }
-        fields.insert(escaped(name), declared);
+        fields.insert(identifier, declared);
     }
     if is_root {
-        add_root_fields(&mut fields);
+        add_root_fields(&mut fields, type_name);
     }
     DeclaredType {
         form: SizedType::Plain(Type::Object(Arc::new(Object {
-            name: "object".to_owned(),
+            name: type_name.to_owned(),
             fields,
             others: None,
         }))),
@@ -105,7 +115,7 @@ fn object(node: &SchemaNode, is_root: bool) -> DeclaredType {
     }
 }
 
-fn add_root_fields(fields: &mut OrdMap<String, DeclaredType>) {
+fn add_root_fields(fields: &mut OrdMap<String, DeclaredType>, root_name: &str) {
     let text = || DeclaredType {
         form: SizedType::Plain(Type::String),
         max: REQUEST_BYTES_MAX - 2,
@@ -116,7 +126,7 @@ fn add_root_fields(fields: &mut OrdMap<String, DeclaredType>) {
     }
     let of_metadata = ["name", "generateName"].map(|name| (name.to_owned(), text()));
     let metadata = Object {
-        name: "object.metadata".to_owned(),
+        name: format!("{root_name}.metadata"),
         fields: of_metadata.into_iter().collect(),
         others: None,
     };

@@ -326,3 +326,39 @@ fn a_message_is_made_once_however_many_values_there_are() {
     let list = json!({"type": "array", "items": {"type": "array", "items": item}});
     assert_eq!(said_of_rules(&list, None), [""; 0]);
 }
+
+#[test]
+fn objects_of_different_members_are_of_different_types() {
+    let part =
+        || json!({"type": "object", "properties": {"k": {"type": "string", "maxLength": 9}}});
+    let said = |rule: &str| {
+        let parts = json!({"type": "array", "maxItems": 9, "items": part()});
+        said_of_rules(
+            &json!({"type": "object", "properties": {"a": part(), "b-c": part(), "l": parts},
+            "x-kubernetes-validations": [{"rule": rule}]}),
+            None,
+        )
+    };
+    for rule in [
+        "self.a == oldSelf.a",
+        "self.l == self.l.filter(x, true)",
+        "self.a.k == self.l[0].k",
+    ] {
+        assert_eq!(said(rule), [""; 0], "{rule}");
+    }
+    for (rule, types) in [
+        (
+            "self.a == self.b__dash__c",
+            "(selfType.spec.x.a, selfType.spec.x.b__dash__c)",
+        ),
+        (
+            "self.a in self.l",
+            "(selfType.spec.x.a, list(selfType.spec.x.l.@idx))",
+        ),
+        ("self == self.a", "(selfType.spec.x, selfType.spec.x.a)"),
+    ] {
+        let said = said(rule);
+        let why = format!("' applied to '{types}'");
+        assert!(said.len() == 1 && said[0].contains(&why), "{said:?}");
+    }
+}

@@ -81,7 +81,7 @@ impl<'o> RuleCheck<'o> {
             costs: Vec::new(),
         };
         on_large_stack(|| {
-            let declared = declare(root, true);
+            let declared = declare(root);
             let place = RulePlace {
                 said,
                 count: Some(1),
