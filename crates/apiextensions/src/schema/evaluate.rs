@@ -13,9 +13,7 @@ use std::ops::ControlFlow;
 use kube_cel::cel::Value as CelValue;
 use ringwatch_apimachinery::go_text::bad_value;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
-use ringwatch_cel::{
-    Failure, Meter, Program, Scope, execute, none_value, on_large_stack, some_value,
-};
+use ringwatch_cel::{Failure, Meter, Scope, execute, none_value, on_large_stack, some_value};
 use serde_json::Value;
 
 use super::cel_value::to_cel;
@@ -52,6 +50,15 @@ pub(super) fn evaluate(
         ControlFlow::Continue(())
     };
     (run.outcome, flow)
+}
+
+/// A value that rules are about.
+struct Subject<'s, 'v> {
+    node: &'v SchemaNode,
+    value: &'s Value,
+    /// The value as the rules see it.
+    seen: CelValue,
+    old: Option<&'s mut OlderValue<'v>>,
 }
 
 struct Run<'r, 'v> {
@@ -151,30 +158,43 @@ impl<'v> Run<'_, 'v> {
         if rules.peek().is_none() {
             return ControlFlow::Continue(());
         }
+        let mut subject = Subject {
+            node,
+            value,
+            seen: to_cel(value, Some(node)),
+            old: old.as_mut(),
+        };
         let mut scope = Scope::default();
-        scope.add("self", to_cel(value, Some(node)));
+        scope.add("self", subject.seen.clone());
         for rule in rules {
-            if rule.optional_old == Some(true) {
-                let old = old.as_mut();
-                let old = old.map(|old| self.older_values.converted(node, old));
-                scope.add("oldSelf", old.map_or_else(none_value, some_value));
-            } else if rule.uses_old
-                && let Some(old) = old
-            {
-                scope.add("oldSelf", self.older_values.converted(node, old));
+            if let Some(older) = self.older(rule, &mut subject) {
+                scope.add("oldSelf", older);
             }
-            self.rule(rule, &scope, node, value)?;
+            self.rule(rule, &scope, &mut subject)?;
         }
         ControlFlow::Continue(())
+    }
+
+    /// Returns `oldSelf` of a rule, if it uses that.
+    fn older(&mut self, rule: &Rule, subject: &mut Subject<'_, 'v>) -> Option<CelValue> {
+        if !rule.uses_old {
+            return None;
+        }
+        let old = subject.old.as_deref_mut();
+        if rule.optional_old == Some(true) {
+            let older = old.map(|old| self.older_values.plain(old));
+            return Some(older.map_or_else(none_value, some_value));
+        }
+        old.map(|old| self.older_values.typed(subject.node, old))
     }
 
     fn rule(
         &mut self,
         rule: &Rule,
         scope: &Scope,
-        node: &SchemaNode,
-        value: &Value,
+        subject: &mut Subject<'_, 'v>,
     ) -> ControlFlow<()> {
+        let node = subject.node;
         let words = rule.message.as_deref().unwrap_or(&rule.text).trim();
         let program = match &rule.program {
             Ok(program) => program,
@@ -186,7 +206,7 @@ impl<'v> Run<'_, 'v> {
         let failure = match execute(program, scope, self.meter) {
             Ok(CelValue::Bool(true)) => return ControlFlow::Continue(()),
             Ok(_) => {
-                self.broken(rule, scope, node, value);
+                self.broken(rule, subject);
                 return ControlFlow::Continue(());
             }
             Err(failure) => failure,
@@ -211,12 +231,8 @@ impl<'v> Run<'_, 'v> {
     }
 
     /// Says that a rule does not hold.
-    fn broken(&mut self, rule: &Rule, scope: &Scope, node: &SchemaNode, value: &Value) {
-        let made = rule
-            .message_program
-            .as_ref()
-            .and_then(|it| it.as_ref().ok());
-        let made = made.and_then(|program| message(program, scope, self.meter));
+    fn broken(&mut self, rule: &Rule, subject: &mut Subject<'_, 'v>) {
+        let made = self.message(rule, subject);
         let text = || match &rule.message {
             Some(message) => message.trim().to_owned(),
             None => format!("failed rule: {}", rule.text.trim()),
@@ -225,9 +241,31 @@ impl<'v> Run<'_, 'v> {
         outcome.push(path, || {
             let text = made.unwrap_or_else(text);
             let field = field_of(path, &rule.field);
-            let detail = detail(rule.reason, node, value, text);
+            let detail = detail(rule.reason, subject.node, subject.value, text);
             FieldError::new(rule.reason, field, detail)
         });
+    }
+
+    /// Returns the message that a rule makes, if it is a good one. It sees an older value if there is one and any rule
+    /// of the node uses that, and never an optional one, whatever its type is.
+    fn message(&mut self, rule: &Rule, subject: &mut Subject<'_, 'v>) -> Option<String> {
+        let Some(Ok(program)) = &rule.message_program else {
+            return None;
+        };
+        let node = subject.node;
+        let mut scope = Scope::default();
+        scope.add("self", subject.seen.clone());
+        if let Some(old) = subject.old.as_deref_mut()
+            && node.rules.iter().any(|rule| rule.uses_old)
+        {
+            scope.add("oldSelf", self.older_values.typed(node, old));
+        }
+        let Ok(CelValue::String(text)) = execute(program, &scope, self.meter) else {
+            return None;
+        };
+        let text = text.trim();
+        let good = !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n');
+        good.then(|| text.to_owned())
     }
 
     /// Adds an error that shows the type instead of the value, as kube-apiserver does.
@@ -261,14 +299,4 @@ fn detail(reason: FieldErrorKind, node: &SchemaNode, value: &Value, text: String
         (FieldErrorKind::Duplicate, true) => String::new(),
         _ => text,
     }
-}
-
-/// Returns a message that a rule makes, if it is a good one.
-fn message(program: &Program, scope: &Scope, meter: &mut Meter) -> Option<String> {
-    let Ok(CelValue::String(text)) = execute(program, scope, meter) else {
-        return None;
-    };
-    let text = text.trim();
-    let good = !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n');
-    good.then(|| text.to_owned())
 }
