@@ -6,7 +6,7 @@ use ringwatch_apimachinery::go_text::quoted;
 use serde_json::{Map, Value, json};
 
 use super::keyword_checks::{KeywordWalk, UNSUPPORTED, below, says, text};
-use super::rules::{REASONS, RULES_MAX};
+use super::rules::{REASONS, RULES_MAX, names_in};
 use super::schema_reader::SCHEMA_LEVELS_MAX;
 
 const RULES: &str = "x-kubernetes-validations";
@@ -92,25 +92,14 @@ fn is_readable(schema: &Map<String, Value>, level: usize) -> bool {
 
 /// Returns true if a path leads to a member that a schema has. Follows `ValidFieldPath`.
 fn leads_somewhere(schema: &Map<String, Value>, path: &str) -> bool {
+    let Some(names) = names_in(path) else {
+        return false;
+    };
     let mut schema = Some(schema);
-    let mut rest = path;
-    while !rest.is_empty() {
-        let name;
-        if let Some(after) = rest.strip_prefix("['") {
-            let Some(split) = after.split_once("']") else {
-                return false;
-            };
-            (name, rest) = split;
-        } else {
-            let Some(after) = rest.strip_prefix('.').filter(|it| !it.is_empty()) else {
-                return false;
-            };
-            let end = after.find(['.', '[', ']']).unwrap_or(after.len());
-            (name, rest) = after.split_at(end);
-        }
+    for name in names {
         let Some(here) = schema else { return false };
         let inner = match here.get("properties") {
-            Some(all) => all.get(name),
+            Some(all) => all.get(&*name),
             None => here.get("additionalProperties").filter(|it| !it.is_null()),
         };
         let Some(inner) = inner else { return false };

@@ -1,5 +1,7 @@
 //! Reads and compiles the rules of a schema (`x-kubernetes-validations`).
 
+use std::borrow::Cow;
+
 use ringwatch_apimachinery::{FieldErrorKind, go_text};
 use ringwatch_cel::{CompileError, compile};
 use serde_json::{Map, Value};
@@ -115,27 +117,89 @@ fn known_reason(reason: &str) -> Option<FieldErrorKind> {
     known.map(|(_, kind)| *kind)
 }
 
-/// Returns the path of the member that a rule is about, as it goes on after the value's own path: follows `.name` and
-/// `['name']` through a schema.
+/// Returns the path of the member that a rule is about, as it goes on after the value's own path.
 fn normalized(given: &str, node: &SchemaNode) -> Option<String> {
     let mut path = String::new();
     let mut node = node;
-    let mut rest = given;
+    for name in names_in(given)? {
+        if node.properties.contains_key(&*name) {
+            path.extend([".", &*name]);
+        } else {
+            path.extend(["[", &*name, "]"]);
+        }
+        node = node.member(&name)?;
+    }
+    Some(path)
+}
+
+/// Returns the names in a path of `.name` and `['name']`; `None` if it is none. Follows `ValidFieldPath`.
+pub(super) fn names_in(path: &str) -> Option<Vec<Cow<'_, str>>> {
+    let mut names = Vec::new();
+    let mut rest = path;
     while !rest.is_empty() {
         let name;
         if let Some(after) = rest.strip_prefix("['") {
-            (name, rest) = after.split_once("']")?;
+            let mut quotes = after.match_indices('\'').map(|(at, _)| at);
+            let end = quotes.find(|at| !after[..*at].ends_with('\\'))?;
+            (name, rest) = (unescaped(&after[..end])?, after[end..].strip_prefix("']")?);
         } else {
-            let after = rest.strip_prefix('.')?;
-            let end = after.find(['.', '[']).unwrap_or(after.len());
-            (name, rest) = after.split_at(end);
+            let after = rest.strip_prefix('.').filter(|it| !it.is_empty())?;
+            let end = after.find(['.', '[', ']']).unwrap_or(after.len());
+            (name, rest) = (after[..end].into(), &after[end..]);
         }
-        if node.properties.contains_key(name) {
-            path.extend([".", name]);
-        } else {
-            path.extend(["[", name, "]"]);
-        }
-        node = node.member(name)?;
+        names.push(name);
     }
-    Some(path)
+    Some(names)
+}
+
+/// Returns a quoted name as it is; `None` if it has an escape that there is not. Follows `unescapeSingleQuote`.
+fn unescaped(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('\\') {
+        return Some(text.into());
+    }
+    let mut name = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        name.push(match letter {
+            '\\' => match letters.next()? {
+                'a' => '\x07',
+                'b' => '\x08',
+                'f' => '\x0c',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'v' => '\x0b',
+                same @ ('\'' | '\\') => same,
+                _ => return None,
+            },
+            other => other,
+        });
+    }
+    Some(name.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_read_as_kube_apiserver_reads_them() {
+        for (path, names) in [
+            ("", Some(vec![])),
+            (".a.b['c.d']['e']", Some(vec!["a", "b", "c.d", "e"])),
+            (r"['a\'b']", Some(vec!["a'b"])),
+            (r"['a\\b\n']", Some(vec!["a\\b\n"])),
+            (r"['\x']", None),
+            ("['a'b']", None),
+            ("['a'", None),
+            (".", None),
+            ("a", None),
+        ] {
+            let found = names_in(path);
+            let found: Option<Vec<&str>> = found
+                .as_ref()
+                .map(|all| all.iter().map(|it| &**it).collect());
+            assert_eq!(found, names, "{path}");
+        }
+    }
 }
