@@ -241,7 +241,7 @@ fn rules_use_older_values_where_there_are_some() {
             list("atomic"),
             Some(format!("{at}.items.properties[{rule}: {why}.{at}")),
         ),
-        (whole, Some(format!("{at}.properties[{rule}: {why}.{at}"))),
+        (whole, None),
     ] {
         assert_eq!(said_of_rules(&x, None), Vec::from_iter(expected), "{x}");
     }
@@ -360,5 +360,29 @@ fn objects_of_different_members_are_of_different_types() {
         let said = said(rule);
         let why = format!("' applied to '{types}'");
         assert!(said.len() == 1 && said[0].contains(&why), "{said:?}");
+    }
+}
+
+#[test]
+fn rules_about_values_without_a_type_are_refused() {
+    let any = json!({"x-kubernetes-preserve-unknown-fields": true});
+    let rules = json!([{"rule": "true"}, {"rule": "true"}]);
+    let mut ruled = any.clone();
+    ruled["x-kubernetes-validations"] = rules.clone();
+    let why = "x-kubernetes-validations: Internal error: internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
+    for (x, place) in [
+        (ruled.clone(), ""),
+        (json!({"type": "array", "items": ruled}), "items."),
+        (
+            json!({"type": "array", "items": any, "x-kubernetes-validations": rules}),
+            "",
+        ),
+        (
+            json!({"type": "object", "additionalProperties": any, "x-kubernetes-validations": rules}),
+            "",
+        ),
+    ] {
+        let line = format!("properties[spec].properties[x].{place}{why}");
+        assert_eq!(said_of_rules(&x, None), [line]);
     }
 }

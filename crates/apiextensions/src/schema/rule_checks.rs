@@ -199,7 +199,8 @@ impl RuleWalk<'_> {
             self.path.leave(mark);
         }
         // Follows `MapIsCorrelatable`, which does not know other words.
-        let is_granular = [Value::Null, "granular".into()].contains(said("x-kubernetes-map-type"));
+        let map_type = said("x-kubernetes-map-type").as_str();
+        let is_correlatable = map_type.is_none_or(|it| ["granular", "atomic"].contains(&it));
         for (name, property) in &mut node.properties {
             let inside = declared.and_then(|it| it.field(&escaped(name)));
             let mark = self.path.member("properties");
@@ -208,7 +209,7 @@ impl RuleWalk<'_> {
                 said: said("properties").get(name).unwrap_or(&Value::Null),
                 uncorrelatable: place
                     .uncorrelatable
-                    .or_else(|| here.filter(|_| !is_granular)),
+                    .or_else(|| here.filter(|_| !is_correlatable)),
                 ..place
             };
             self.node(property, inside, inner);
@@ -227,6 +228,10 @@ impl RuleWalk<'_> {
             self.node(items, inside, inner);
             self.path.leave(mark);
         }
+        let Some(declared) = declared else {
+            self.undeclared(node);
+            return;
+        };
         for (index, rule) in node.rules.iter_mut().enumerate() {
             let mark = self.path.member("x-kubernetes-validations");
             let inner = self.path.index(index);
@@ -237,16 +242,28 @@ impl RuleWalk<'_> {
         }
     }
 
+    /// Says that there is no type of the values that the rules of a schema are about, if it has any.
+    fn undeclared(&mut self, node: &SchemaNode) {
+        if node.rules.is_empty() {
+            return;
+        }
+        let mark = self.path.member("x-kubernetes-validations");
+        let path = &*self.path;
+        self.found.push(path, || {
+            let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
+            FieldError::new(FieldErrorKind::Internal, path.field(), why)
+        });
+        self.path.leave(mark);
+    }
+
     fn rule(
         &mut self,
         rule: &mut Rule,
         said: Option<&Value>,
-        declared: Option<&DeclaredType>,
+        declared: &DeclaredType,
         place: RulePlace<'_>,
     ) {
-        let own = declared
-            .cloned()
-            .unwrap_or_else(|| DeclaredType::unsized_(Type::Dyn));
+        let own = declared.clone();
         let count = place.count;
         let count = count.unwrap_or_else(|| values_of_request(own.min_bytes));
         let mut names = Names::default();
