@@ -4,6 +4,7 @@ use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Key, Map};
 
 use super::failure::Failure;
+use super::merged_lists::equal_in_order;
 use super::{merged_lists, optional, wrong_data};
 
 /// The first number that is too large for an integer, as a double.
@@ -13,11 +14,14 @@ pub(super) const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 /// differ.
 pub(super) fn equal(one: &CelValue, other: &CelValue) -> Result<bool, Failure> {
     match (one, other) {
-        (CelValue::List(one), CelValue::List(other)) => equal_in_order(one, other),
+        (CelValue::List(one), CelValue::List(other)) => equal_in_order(one, other, equal),
         (CelValue::Map(one), CelValue::Map(other)) if one.map.len() == other.map.len() => {
             for (key, one) in one.map.iter() {
-                match other.get(key) {
-                    Some(other) if equal(one, other)? => {}
+                let one = Some(one).filter(|it| !wrong_data::is_no_member(it));
+                let other = other.get(key);
+                match (one, other.filter(|it| !wrong_data::is_no_member(it))) {
+                    (None, None) => {}
+                    (Some(one), Some(other)) if equal(one, other)? => {}
                     _ => return Ok(false),
                 }
             }
@@ -25,11 +29,11 @@ pub(super) fn equal(one: &CelValue, other: &CelValue) -> Result<bool, Failure> {
         }
         (CelValue::Map(_), CelValue::Map(_)) => Ok(false),
         (CelValue::List(one), CelValue::Opaque(_)) => match merged_lists::list_items(other) {
-            Some(other) => equal_in_order(one, other),
+            Some(other) => equal_in_order(one, other, equal),
             None => Ok(false),
         },
         (CelValue::Opaque(_), _) => {
-            if let Some(outcome) = merged_lists::equals(one, other) {
+            if let Some(outcome) = merged_lists::equals(one, other, equal) {
                 return outcome;
             }
             if let Some(failure) = wrong_data::failure_of(one) {
@@ -45,24 +49,12 @@ pub(super) fn equal(one: &CelValue, other: &CelValue) -> Result<bool, Failure> {
     }
 }
 
-fn equal_in_order(one: &[CelValue], other: &[CelValue]) -> Result<bool, Failure> {
-    if one.len() != other.len() {
-        return Ok(false);
-    }
-    for (one, other) in one.iter().zip(other) {
-        if !equal(one, other)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// Returns true if a list has an item. Items that are wrong data fail, unless another one is equal.
 pub(super) fn contains(items: &[CelValue], item: &CelValue) -> Result<bool, Failure> {
     let mut failure = None;
     for it in items {
-        // That of an item which is a set or has keys compares. Of those that a list in an expression has it is the same.
-        let outcome = merged_lists::equals(item, it).unwrap_or_else(|| equal(it, item));
+        // An item that is a set or has keys is on the left, as of a list that the expression writes out.
+        let outcome = merged_lists::equals(item, it, equal).unwrap_or_else(|| equal(it, item));
         match outcome {
             Ok(true) => return Ok(true),
             Ok(false) => {}
@@ -86,10 +78,11 @@ pub(super) fn key(value: &CelValue) -> Result<Key, Failure> {
 
 /// Returns the value of a key; `None` also for values that cannot be keys.
 pub(super) fn lookup<'m>(map: &'m Map, place: &CelValue) -> Option<&'m CelValue> {
-    if let CelValue::Float(number) = place {
-        return map.get(&Key::Int(whole(*number)?));
-    }
-    map.get(&key(place).ok()?)
+    let found = match place {
+        CelValue::Float(number) => map.get(&Key::Int(whole(*number)?)),
+        _ => map.get(&key(place).ok()?),
+    };
+    found.filter(|it| !wrong_data::is_no_member(it))
 }
 
 /// Returns a double as an integer if it is one.

@@ -45,6 +45,11 @@ impl Failure {
     }
 }
 
+/// Returns the failure of a member that is not there.
+pub(super) fn no_such_key(name: &str) -> Failure {
+    Failure::Other(format!("no such key: {name}").into())
+}
+
 impl From<ExecutionError> for Failure {
     fn from(error: ExecutionError) -> Self {
         let why: Cow<'static, str> = match error {

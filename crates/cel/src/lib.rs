@@ -64,13 +64,13 @@ pub use compile::{CompileError, Program, compile, compile_binding};
 pub use execute::{execute, on_large_stack};
 pub use expression::{Expression, Variables};
 pub use failure::Failure;
-pub use merged_lists::{keyed_list, list_items, set_list};
+pub use merged_lists::{keyed_list, list_items, set_list, text_list};
 pub use meter::Meter;
 pub use optional::{none as none_value, some as some_value};
 pub use scope::{Members, Scope};
 pub use types::{DeclaredType, Object, SizedType, Type};
 pub use values::{plain, to_json};
-pub use wrong_data::{untyped_float, wrong_data};
+pub use wrong_data::{no_member, untyped_float, wrong_data};
 
 /// The reserved words of the language, which cannot be names.
 pub const RESERVED: [&str; 21] = [

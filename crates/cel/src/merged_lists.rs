@@ -1,21 +1,25 @@
-//! Lists of data that are sets or have keys: they are equal in any order, and `+` merges them.
+//! Lists of data that are sets or have keys: they are equal in any order, and `+` merges them. And lists of texts that
+//! expressions see as something else.
 //!
-//! Follows `unstructuredSetList` and `unstructuredMapList` of Kubernetes. The left one of two lists decides what they
-//! equal and how they are added. Go looks items up as they are written, and by what they have become on the right: so a
-//! set of numbers with an integer, or of times, does not even equal itself, and items of some types cannot be looked up.
+//! Follows `unstructuredSetList`, `unstructuredMapList` and `unstructuredList` of Kubernetes. The left one of two lists
+//! decides what they equal and how they are added. Go looks items up as they are written, and by what they have become
+//! on the right: so a set of numbers with an integer, or of times, does not even equal itself, and items of some types
+//! cannot be looked up.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use chrono::{DateTime, FixedOffset, TimeDelta};
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Key, Opaque};
 
-use super::conversions::as_text;
-use super::equality::equal;
 use super::failure::Failure;
 use super::wrong_data::wrong_data;
 
-/// A list that is a set or has keys.
+/// The function that tells if two items are equal.
+type Equal = fn(&CelValue, &CelValue) -> Result<bool, Failure>;
+
+/// A list that is no plain one.
 #[derive(Clone, Debug, PartialEq)]
 struct MergedList {
     items: Arc<Vec<CelValue>>,
@@ -28,6 +32,8 @@ enum Kind {
     Set(Arc<Vec<CelValue>>),
     /// A list of maps of which no two have the same values of these members.
     Keyed(Arc<[Key]>),
+    /// A list of texts, such as times.
+    Texts,
 }
 
 impl Eq for MergedList {}
@@ -59,6 +65,13 @@ pub fn keyed_list(items: Vec<CelValue>, keys: impl IntoIterator<Item = String>) 
     MergedList { items, kind }.into_value()
 }
 
+/// Returns a list of texts that expressions see as something else.
+pub fn text_list(items: Vec<CelValue>) -> CelValue {
+    let items = Arc::new(items);
+    let kind = Kind::Texts;
+    MergedList { items, kind }.into_value()
+}
+
 /// Returns the items of any list; `None` for what is no list.
 pub fn list_items(value: &CelValue) -> Option<&Arc<Vec<CelValue>>> {
     match value {
@@ -74,15 +87,19 @@ fn merged(value: &CelValue) -> Option<&MergedList> {
     }
 }
 
-/// Makes a plain list of a list that is a set or has keys.
+/// Makes a plain list of any list.
 pub(super) fn make_plain(value: &mut CelValue) {
     if let Some(list) = merged(value) {
         *value = CelValue::List(list.items.clone());
     }
 }
 
-/// Returns true if a list that is a set or has keys equals another value; `None` if it is none.
-pub(super) fn equals(one: &CelValue, other: &CelValue) -> Option<Result<bool, Failure>> {
+/// Returns true if a list that is no plain one equals another value; `None` if it is none.
+pub(super) fn equals(
+    one: &CelValue,
+    other: &CelValue,
+    equal: Equal,
+) -> Option<Result<bool, Failure>> {
     let one = merged(one)?;
     let Some(others) = list_items(other) else {
         let is_null = matches!(other, CelValue::Null);
@@ -91,8 +108,26 @@ pub(super) fn equals(one: &CelValue, other: &CelValue) -> Option<Result<bool, Fa
     Some(match &one.kind {
         _ if one.items.len() != others.len() => Ok(false),
         Kind::Set(written) => has_all(written, others),
-        Kind::Keyed(keys) => has_equals(&one.items, keys, others),
+        Kind::Keyed(keys) => has_equals(&one.items, keys, others, equal),
+        Kind::Texts => equal_in_order(&one.items, others, equal),
     })
+}
+
+/// Returns true if two lists have equal items in the same order.
+pub(super) fn equal_in_order(
+    one: &[CelValue],
+    other: &[CelValue],
+    equal: Equal,
+) -> Result<bool, Failure> {
+    if one.len() != other.len() {
+        return Ok(false);
+    }
+    for (one, other) in one.iter().zip(other) {
+        if !equal(one, other)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn has_all(written: &[CelValue], others: &[CelValue]) -> Result<bool, Failure> {
@@ -105,7 +140,12 @@ fn has_all(written: &[CelValue], others: &[CelValue]) -> Result<bool, Failure> {
     Ok(true)
 }
 
-fn has_equals(items: &[CelValue], keys: &[Key], others: &[CelValue]) -> Result<bool, Failure> {
+fn has_equals(
+    items: &[CelValue],
+    keys: &[Key],
+    others: &[CelValue],
+    equal: Equal,
+) -> Result<bool, Failure> {
     let places = places(items, keys)?;
     for other in others {
         let place = key_of(other, keys)?.and_then(|key| places.get(&key));
@@ -144,6 +184,7 @@ pub(super) fn sum(left: CelValue, right: &CelValue) -> Result<CelValue, Failure>
                 }
             }
         }
+        Kind::Texts => items.extend(more.iter().map(read_again)),
         Kind::Keyed(keys) => {
             let places = places(items, keys)?;
             for item in more.iter() {
@@ -157,12 +198,13 @@ pub(super) fn sum(left: CelValue, right: &CelValue) -> Result<CelValue, Failure>
     Ok(sum.into_value())
 }
 
-/// Returns an item of one set as another one has it, which reads what it gets by its schema: no times, since those are
-/// texts.
+/// Returns an item of one list as another one has it, which reads what it gets by its schema: no times, since those are
+/// texts there.
 fn read_again(item: &CelValue) -> CelValue {
     let found = match item {
         CelValue::Timestamp(_) => "time.Time",
         CelValue::Duration(_) => "time.Duration",
+        CelValue::Bytes(_) => "[]uint8",
         _ => return item.clone(),
     };
     wrong_data(format!("invalid data, expected string, got {found}"))
@@ -194,9 +236,8 @@ fn key_of(item: &CelValue, keys: &[Key]) -> Result<Option<Vec<Option<Word>>>, Fa
         None => Ok(None),
         // These are looked up as they are written.
         Some(CelValue::Bytes(bytes)) => Ok(Some(Word::Bytes(bytes.clone()))),
-        Some(it @ (CelValue::Timestamp(_) | CelValue::Duration(_))) => {
-            as_text(it).map(|text| Some(Word::Text(Arc::new(text))))
-        }
+        Some(CelValue::Timestamp(time)) => Ok(Some(Word::Time(*time))),
+        Some(CelValue::Duration(duration)) => Ok(Some(Word::Duration(*duration))),
         Some(it) => Word::of(it),
     };
     let key: Result<Vec<_>, Failure> = keys.iter().map(member).collect();
@@ -211,6 +252,8 @@ enum Word {
     Float(u64),
     Text(Arc<String>),
     Bytes(Arc<Vec<u8>>),
+    Time(DateTime<FixedOffset>),
+    Duration(TimeDelta),
 }
 
 impl Word {

@@ -10,14 +10,10 @@ use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::objects::Key;
 use ringwatch_apimachinery::go_text;
 
-use super::failure::{Failure, ValueResult};
+use super::failure::{Failure, ValueResult, no_such_key};
 use super::merged_lists::list_items;
 use super::meter::{Extent, Meter, size};
 use super::{arithmetic, conversions, equality, merged_lists, optional, type_values, wrong_data};
-
-pub(super) fn no_such_key(name: &str) -> Failure {
-    Failure::Other(format!("no such key: {name}").into())
-}
 
 /// Evaluates `operand.name`: a member of a map or a message.
 pub(super) fn member(operand: &CelValue, name: &str) -> ValueResult {
@@ -36,6 +32,7 @@ pub(super) fn member(operand: &CelValue, name: &str) -> ValueResult {
 pub(super) fn has(operand: &CelValue, name: &str) -> Result<bool, Failure> {
     match operand {
         CelValue::Map(map) => match map.map.get(&Key::from(name)) {
+            Some(found) if wrong_data::is_no_member(found) => Ok(false),
             Some(found) => wrong_data::failure_of(found).map_or(Ok(true), Err),
             None => Ok(false),
         },

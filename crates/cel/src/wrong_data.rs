@@ -1,5 +1,5 @@
-//! Data that expressions see without a type: data of another type than its schema has, each use of which fails, and
-//! floats without a schema, which can be compared alone.
+//! Data that expressions see without a type: data of another type than its schema has, each use of which fails, members
+//! that are null, which only count, and floats without a schema, which can be compared alone.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,13 +7,23 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::Opaque;
 
-use super::failure::Failure;
+use super::failure::{Failure, no_such_key};
 
 /// The reason why data has no value.
 #[derive(Debug, PartialEq, Eq)]
 struct WrongData(Cow<'static, str>);
 
 impl Opaque for WrongData {
+    fn runtime_type_name(&self) -> &'static str {
+        "error"
+    }
+}
+
+/// A member that is not there, of this name.
+#[derive(Debug, PartialEq, Eq)]
+struct NoMember(String);
+
+impl Opaque for NoMember {
     fn runtime_type_name(&self) -> &'static str {
         "error"
     }
@@ -34,6 +44,16 @@ pub fn wrong_data(why: impl Into<Cow<'static, str>>) -> CelValue {
     CelValue::Opaque(Arc::new(WrongData(why.into())))
 }
 
+/// Returns a member that counts for the size of its object and otherwise is not there.
+pub fn no_member(name: &str) -> CelValue {
+    CelValue::Opaque(Arc::new(NoMember(name.to_owned())))
+}
+
+/// Returns true for a member that is not there.
+pub(super) fn is_no_member(value: &CelValue) -> bool {
+    matches!(value, CelValue::Opaque(it) if it.downcast_ref::<NoMember>().is_some())
+}
+
 /// Returns a float that equals no integer.
 pub fn untyped_float(number: f64) -> CelValue {
     CelValue::Opaque(Arc::new(UntypedFloat((number + 0.0).to_bits())))
@@ -43,6 +63,9 @@ pub fn untyped_float(number: f64) -> CelValue {
 pub(super) fn failure_of(value: &CelValue) -> Option<Failure> {
     match value {
         CelValue::Opaque(opaque) => {
+            if let Some(NoMember(name)) = opaque.downcast_ref() {
+                return Some(no_such_key(name));
+            }
             let wrong = opaque.downcast_ref::<WrongData>()?;
             Some(Failure::Other(wrong.0.clone()))
         }

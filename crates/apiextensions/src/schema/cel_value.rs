@@ -9,10 +9,12 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Key, Map};
 use ringwatch_apimachinery::go_values::go_type;
-use ringwatch_cel::{RESERVED, convert, keyed_list, plain, set_list, untyped_float, wrong_data};
+use ringwatch_cel::{
+    RESERVED, convert, keyed_list, no_member, plain, set_list, text_list, untyped_float, wrong_data,
+};
 use serde_json::{Number, Value};
 
-use super::formats::Format;
+use super::formats::{Format, nanoseconds};
 use super::kind::JsonType;
 use super::node::{ListType, SchemaNode};
 
@@ -37,12 +39,16 @@ pub(super) fn to_cel(value: &Value, node: Option<&SchemaNode>) -> CelValue {
         Value::Array(items) => list_to_cel(items, node),
         Value::Object(members) => {
             let has_own = node.is_some_and(|node| !node.properties.is_empty());
-            // A null that a member may be is the same as none. Follows `unstructuredMap.Find`.
-            let members = members.iter().filter(|(_, it)| !(has_own && it.is_null()));
-            let members = members.map(|(name, value)| {
+            let members = members.iter().map(|(name, value)| {
                 let key = member_key(node, name);
-                let inner = node.and_then(|node| node.member(name));
-                (Key::String(Arc::new(key)), to_cel(value, inner))
+                let value = if has_own && value.is_null() {
+                    // A null that a member may be is the same as none, except that it counts. Follows
+                    // `unstructuredMap`.
+                    no_member(&key)
+                } else {
+                    to_cel(value, node.and_then(|node| node.member(name)))
+                };
+                (Key::String(Arc::new(key)), value)
             });
             CelValue::Map(Map {
                 map: Arc::new(members.collect()),
@@ -55,7 +61,10 @@ fn list_to_cel(items: &[Value], node: Option<&SchemaNode>) -> CelValue {
     let inner = node.and_then(|node| node.items.as_deref());
     let seen: Vec<CelValue> = items.iter().map(|item| to_cel(item, inner)).collect();
     match node.map(|node| &node.list) {
-        None | Some(ListType::Atomic) => CelValue::List(Arc::new(seen)),
+        None | Some(ListType::Atomic) => match inner.and_then(converted_format) {
+            Some(_) => text_list(seen),
+            None => CelValue::List(Arc::new(seen)),
+        },
         Some(ListType::Set) => {
             let is_changed = inner.is_some_and(|node| {
                 node.kind == Some(JsonType::Number) || converted_format(node).is_some()
@@ -112,15 +121,45 @@ fn number_to_cel(number: &Number, node: Option<&SchemaNode>) -> CelValue {
 }
 
 fn text_to_cel(text: &str, node: Option<&SchemaNode>) -> CelValue {
-    let converted = match node.and_then(converted_format) {
-        Some("byte") => convert("base64.decode", text),
-        Some("date") => convert("timestamp", &format!("{text}T00:00:00Z")),
-        Some("date-time") => convert("timestamp", text),
-        Some("duration") => convert("duration", text),
+    let format = node.and_then(converted_format).unwrap_or_default();
+    let converted = match format {
+        "byte" => convert("base64.decode", text),
+        "date" => convert("timestamp", &format!("{text}T00:00:00Z")),
+        "date-time" => convert("timestamp", text),
+        "duration" => convert("duration", text).or_else(|| {
+            let nanoseconds = nanoseconds(text)?;
+            convert("duration", &format!("{nanoseconds}ns"))
+        }),
         _ => None,
     };
-    // What is not of its format has been refused before, or is not the rule's business.
-    converted.unwrap_or_else(|| CelValue::String(Arc::new(text.to_owned())))
+    converted.unwrap_or_else(|| match format {
+        "date-time" => wrong_data(no_time(text)),
+        // What is not of another format has been refused before, or is not the rule's business.
+        _ => CelValue::String(Arc::new(text.to_owned())),
+    })
+}
+
+/// Returns the words of Go about a text that has the format of a time and that Go cannot read: with a small letter, or
+/// with an offset that there is not.
+fn no_time(text: &str) -> String {
+    let (date, time) = text
+        .split_at_checked("2006-01-02".len())
+        .unwrap_or((text, ""));
+    let why = if time.starts_with('T') {
+        let past_seconds = time.get("T15:04:05".len()..).unwrap_or_default();
+        let digits = past_seconds
+            .strip_prefix('.')
+            .map(|it| it.trim_start_matches(|it: char| it.is_ascii_digit()));
+        format!(": extra text: {:?}", digits.unwrap_or(past_seconds))
+    } else {
+        let (rest, part) = if time.is_empty() {
+            (date, "2006")
+        } else {
+            (time, "T")
+        };
+        format!(" as \"2006-01-02T15:04:05\": cannot parse {rest:?} as {part:?}")
+    };
+    format!("Invalid date-time formatted string {text}: parsing time {text:?}{why}")
 }
 
 /// Returns the format of a text that rules do not see as a text.
@@ -158,6 +197,9 @@ pub(super) fn escaped(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::rule_tests::{about_x, lines};
     use super::*;
 
     #[test]
@@ -175,34 +217,65 @@ mod tests {
     }
 
     #[test]
-    fn a_null_member_of_an_object_is_none_and_a_value_of_a_map() {
-        let node = |schema: Value| {
-            let schema = serde_json::json!({"type": "object", "properties": {"x": schema}});
-            let schema = crate::schema::StructuralSchema::read(&schema, false).expect("a schema");
-            let CelValue::Map(map) =
-                to_cel(&serde_json::json!({"x": {"a": null}}), Some(&schema.root))
-            else {
-                panic!("not a map");
-            };
-            map
+    fn a_null_member_of_an_object_counts_alone_and_is_a_value_of_a_map() {
+        let text = json!({"type": "string", "nullable": true});
+        let o = json!({"type": "object", "properties": {"a": text, "b": text}});
+        let m = json!({"type": "object", "additionalProperties": text});
+        let of = |rule: &str| {
+            let rules = json!([{"rule": rule}]);
+            let x = json!({"type": "object", "properties": {"o": o, "m": m}, "x-kubernetes-validations": rules});
+            let object = |o: Value| json!({"spec": {"x": {"o": o, "m": {"a": null}}}});
+            let (old, new) = (object(json!({})), object(json!({"a": null})));
+            lines(&about_x(x).validate_rules(&new, Some(&old)))
         };
-        let text = || serde_json::json!({"type": "string", "nullable": true});
-        let key = Key::String(Arc::new("x".to_owned()));
-        for (schema, count) in [
-            (
-                serde_json::json!({"type": "object", "properties": {"a": text()}}),
-                0,
-            ),
-            (
-                serde_json::json!({"type": "object", "additionalProperties": text()}),
-                1,
-            ),
+        for rule in [
+            "!has(self.o.a)",
+            "self.?o.?a == optional.none()",
+            "self.o == self.o",
+            "self.o != oldSelf.o",
+            "oldSelf.o != self.o",
+            "has(self.m.a) && self.m.a == null",
+            "!('a' in dyn(self.o))",
         ] {
-            let map = node(schema);
-            let Some(CelValue::Map(x)) = map.map.get(&key) else {
-                panic!("no map");
-            };
-            assert_eq!(x.map.len(), count);
+            assert_eq!(of(rule), [""; 0], "{rule}");
+        }
+        let why = "Invalid value: \"object\": no such key: a evaluating rule";
+        assert_eq!(
+            of("self.o.a == ''"),
+            [format!("spec.x: {why}: self.o.a == ''")]
+        );
+    }
+
+    #[test]
+    fn durations_and_times_are_read_as_the_formats_are() {
+        let said = |format: &str, text: &str, rule: &str| {
+            let x = json!({"type": "string", "format": format, "x-kubernetes-validations": [{"rule": rule}]});
+            lines(&about_x(x).validate_rules(&json!({"spec": {"x": text}}), None))
+        };
+        for (text, duration) in [
+            ("1h30m", "5400s"),
+            ("1 day", "24h"),
+            ("about 2 weeks, 1 DAY", "360h"),
+            ("-1.5s", "-1500ms"),
+        ] {
+            let rule = format!("self == duration('{duration}')");
+            assert_eq!(said("duration", text, &rule), [""; 0], "{text}");
+        }
+        for (text, why) in [
+            (
+                "2020-01-01t00:00:00Z",
+                " as \"2006-01-02T15:04:05\": cannot parse \"t00:00:00Z\" as \"T\"",
+            ),
+            ("2020-01-01T00:00:00.5z", ": extra text: \"z\""),
+        ] {
+            let why =
+                format!("Invalid date-time formatted string {text}: parsing time {text:?}{why}");
+            assert_eq!(
+                said("date-time", text, "self == self"),
+                [format!(
+                    "spec.x: Invalid value: \"string\": {why} evaluating rule: self == self"
+                )]
+            );
         }
     }
 }

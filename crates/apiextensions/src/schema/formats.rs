@@ -193,16 +193,16 @@ static GO_DURATION: LazyLock<Regex> = LazyLock::new(|| {
 static DURATION_PART: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"([0-9]+)[\t\n\f\r ]*([A-Za-zµ]+)"));
 
-/// The units of durations. What begins like the last name of one is that as well: `days`.
-const DURATION_UNITS: [&[&str]; 8] = [
-    &["ns", "nano"],
-    &["us", "µs", "micro"],
-    &["ms", "milli"],
-    &["s", "sec"],
-    &["m", "min"],
-    &["h", "hr", "hour"],
-    &["d", "day"],
-    &["w", "wk", "week"],
+/// The units of durations, with their nanoseconds. What begins like the last name of one is that as well: `days`.
+const DURATION_UNITS: [(&[&str], i64); 8] = [
+    (&["ns", "nano"], 1),
+    (&["us", "µs", "micro"], 1_000),
+    (&["ms", "milli"], 1_000_000),
+    (&["s", "sec"], 1_000_000_000),
+    (&["m", "min"], 60_000_000_000),
+    (&["h", "hr", "hour"], 3_600_000_000_000),
+    (&["d", "day"], 86_400_000_000_000),
+    (&["w", "wk", "week"], 604_800_000_000_000),
 ];
 
 /// Dashes may be left out; the version and the variant may be restricted.
@@ -275,21 +275,25 @@ fn is_date_time(text: &str) -> bool {
 
 /// A duration as Go reads it, or any text with a number and a unit in it. Follows `strfmt.ParseDuration`.
 fn is_duration(text: &str) -> bool {
-    if GO_DURATION.is_match(text) {
-        return true;
-    }
-    let mut has_unit = false;
+    GO_DURATION.is_match(text) || nanoseconds(text).is_some()
+}
+
+/// Returns the sum of all numbers with a unit in a text, which overflows as Go's does; `None` if there is none.
+pub(super) fn nanoseconds(text: &str) -> Option<i64> {
+    let mut sum = None;
     for part in DURATION_PART.captures_iter(text) {
-        if part[1].parse::<i64>().is_err() {
-            return false;
-        }
+        let number: i64 = part[1].parse().ok()?;
         let unit = part[2].to_lowercase();
-        has_unit |= DURATION_UNITS.iter().any(|names| {
+        let found = DURATION_UNITS.iter().find(|(names, _)| {
             let begins = names.last().is_some_and(|last| unit.starts_with(last));
             begins || names.contains(&unit.as_str())
         });
+        if let Some((_, each)) = found {
+            let more = number.wrapping_mul(*each);
+            sum = Some(sum.unwrap_or(0_i64).wrapping_add(more));
+        }
     }
-    has_unit
+    sum
 }
 
 fn is_email(text: &str) -> bool {

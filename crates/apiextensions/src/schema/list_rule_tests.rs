@@ -183,3 +183,20 @@ fn older_sets_are_sets() {
         assert_eq!(lines(&errors), [""; 0], "{rule}");
     }
 }
+
+#[test]
+fn times_that_are_added_to_a_list_of_times_cannot_be_read() {
+    let times = json!({"type": "array", "items": {"type": "string", "format": "date-time"}});
+    let lists = ["2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"].map(|it| json!([it]));
+    let why = "invalid data, expected string, got time.Time";
+    assert_rules(
+        &times,
+        lists,
+        &[
+            ("$a == $a && $a != $b", Ok(true)),
+            ("($a + $b).size() == 2", Ok(true)),
+            ("($a + $b)[1] == $b[0]", Err(why)),
+            ("($a.map(x, x) + $b)[1] == $b[0]", Ok(true)),
+        ],
+    );
+}

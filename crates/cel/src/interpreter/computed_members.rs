@@ -3,8 +3,7 @@
 use kube_cel::cel::Value as CelValue;
 
 use super::Interpreter;
-use crate::failure::{Failure, ValueResult};
-use crate::operators;
+use crate::failure::{Failure, ValueResult, no_such_key};
 
 /// Maximum number of computed members that may be computed for one another.
 const NESTED_MAX: usize = 100;
@@ -22,7 +21,7 @@ impl Interpreter<'_> {
             return if test {
                 Ok(CelValue::Bool(false))
             } else {
-                Err(operators::no_such_key(name))
+                Err(no_such_key(name))
             };
         };
         if test {
