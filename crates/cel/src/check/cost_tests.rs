@@ -122,6 +122,23 @@ fn costs_are_those_of_kube_apiserver() {
     }
 }
 
+#[test]
+fn a_name_of_a_type_costs_the_same_with_points_in_it() {
+    let names = names();
+    for named in [
+        "google.protobuf.Timestamp",
+        ".google.protobuf.Duration",
+        "net.IP",
+    ] {
+        let source = |name: &str| format!("type(self.text) == {name}");
+        assert_eq!(
+            cost(&source(named), &names),
+            cost(&source("int"), &names),
+            "{named}"
+        );
+    }
+}
+
 /// Expressions of type string with the size that they have at most by the sizes of their parts.
 fn texts() -> impl Strategy<Value = (String, u64)> {
     let part = prop_oneof![

@@ -16,6 +16,7 @@ use super::checker::Checker;
 use super::field_path::{FieldPath, PathStep};
 use super::ranges::Range;
 use super::{Names, part_estimate};
+use crate::type_values;
 use crate::types::{DeclaredType, Type};
 
 const LIST_COST: u64 = 10;
@@ -106,6 +107,13 @@ impl<'a> Estimator<'a> {
     }
 
     fn select(&mut self, it: &'a IdedExpr, select: &'a SelectExpr) -> PartEstimate<'a> {
+        // The checker puts the name of a type with points in it in the place of the selections.
+        if let Some((first, name)) = type_values::qualified(select)
+            && !self.locals.iter().any(|(local, _)| *local == first)
+            && type_values::type_of(&name).is_some()
+        {
+            return self.named(it, &name);
+        }
         let operand = self.part(&select.operand);
         if select.test {
             return self.plain(it, operand.cost);
