@@ -7,6 +7,7 @@
 //! Stored expressions were checked when they were written and are only compiled, so that one that an earlier version of
 //! the server accepted goes on working.
 
+mod aggregate;
 mod call;
 mod calls;
 mod checker;
@@ -107,6 +108,11 @@ fn check_types(
     let mut checker = Checker::new(names);
     let gives = checker.check(&program.expression);
     let gives = checker.bindings.resolve_or_dyn(&gives);
+    if checker.errors.is_empty() {
+        let aggregates = checker.aggregates.iter();
+        let mixed = aggregates.flat_map(|it| it.errors(&checker.bindings));
+        checker.wrong_literals.extend(mixed);
+    }
     for errors in [&checker.errors, &checker.wrong_literals] {
         if !errors.is_empty() {
             let why = source_errors::describe_parts(source, errors);

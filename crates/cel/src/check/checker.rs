@@ -7,6 +7,7 @@ use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, SelectExpr,
 };
 
+use super::aggregate::Aggregate;
 use super::unify::Bindings;
 use super::{Names, format_calls, literals};
 use crate::part_error::PartError;
@@ -37,6 +38,8 @@ pub(super) struct Checker<'a> {
     pub(super) in_format: bool,
     /// The type errors that were found, with their positions.
     pub(super) errors: Vec<PartError>,
+    /// The types of the items of each list that is written out, and of the keys and of the values of each map.
+    pub(super) aggregates: Vec<Aggregate>,
     /// The errors in literals, which are told of expressions without other errors.
     pub(super) wrong_literals: Vec<PartError>,
 }
@@ -51,6 +54,7 @@ impl<'a> Checker<'a> {
             calls: HashMap::new(),
             in_format: false,
             errors: Vec::new(),
+            aggregates: Vec::new(),
             wrong_literals: Vec::new(),
         }
     }

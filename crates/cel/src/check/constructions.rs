@@ -2,22 +2,33 @@
 
 use kube_cel::cel::common::ast::{EntryExpr, IdedExpr, ListExpr, MapExpr, StructExpr};
 
+use super::aggregate::Aggregate;
 use super::checker::{Checker, undeclared};
 use super::unify::most_general;
 use crate::part_error::PartError;
 use crate::types::Type;
 
 impl Checker<'_> {
+    /// Adds a list or a part of a map, unless parts of several types may be there.
+    fn add_aggregate(&mut self, parts: Vec<(u64, Type)>, is_list: bool) {
+        if !self.in_format && parts.len() > 1 {
+            self.aggregates.push(Aggregate { parts, is_list });
+        }
+    }
+
     /// Returns the type of a list that is written out.
     pub(super) fn list(&mut self, list: &ListExpr) -> Result<Type, String> {
         let mut of: Option<Type> = None;
+        let mut items = Vec::with_capacity(list.elements.len());
         for (index, element) in list.elements.iter().enumerate() {
             let mut item = self.check(element);
             if list.optional_indices.contains(&index) {
                 item = self.unwrapped(item, element);
             }
+            items.push((element.id, item.clone()));
             of = Some(self.joined(of, item, element));
         }
+        self.add_aggregate(items, true);
         let of = of.unwrap_or_else(|| Type::Variable(self.bindings.fresh(1)));
         Ok(Type::list(of))
     }
@@ -25,18 +36,23 @@ impl Checker<'_> {
     /// Returns the type of a map that is written out.
     pub(super) fn map(&mut self, map: &MapExpr) -> Result<Type, String> {
         let (mut keys, mut values) = (None, None);
+        let (mut all_keys, mut all_values) = (Vec::new(), Vec::new());
         for entry in &map.entries {
             let EntryExpr::MapEntry(entry) = &entry.expr else {
                 continue;
             };
             let key = self.check(&entry.key);
+            all_keys.push((entry.key.id, key.clone()));
             keys = Some(self.joined(keys, key, &entry.key));
             let mut value = self.check(&entry.value);
             if entry.optional {
                 value = self.unwrapped(value, &entry.value);
             }
+            all_values.push((entry.value.id, value.clone()));
             values = Some(self.joined(values, value, &entry.value));
         }
+        self.add_aggregate(all_keys, false);
+        self.add_aggregate(all_values, false);
         let mut known =
             |it: Option<Type>| it.unwrap_or_else(|| Type::Variable(self.bindings.fresh(1)));
         Ok(Type::map(known(keys), known(values)))
