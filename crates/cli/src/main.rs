@@ -1,8 +1,8 @@
 //! The command line: `ringwatch serve`, `ringwatch relay`, `ringwatch store`, `ringwatch load`, `ringwatch top`, and
-//! what helps to install them.
+//! what helps to install them. By the names kube-apiserver and etcd the program is these, for test suites.
 //!
 //! Here belongs what a process has once: subcommands, exit codes, logging, the allocator, profiles. Whatever another
-//! program could use does not, and is in `ringwatch-server`, `ringwatch-store`, `ringwatch-load` or `ringwatch-top`.
+//! program could use does not, and is in the crate of the subcommand, such as `ringwatch-server`.
 //!
 //! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
 //! failure, 0 a regular end.
@@ -21,7 +21,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use ringwatch_envtest::{AssetsFlags, EnvtestError, EtcdCommand, Program};
 use ringwatch_load::LoadFlags;
 use ringwatch_server::config_file;
 use ringwatch_server::flags::{RelayFlags, ServeFlags, with_dashes};
@@ -59,24 +61,34 @@ enum Command {
     Load(Box<LoadFlags>),
     Top(TopFlags),
     CheckConfig(CheckConfigFlags),
+    EnvtestAssets(AssetsFlags),
     Completion(CompletionFlags),
     #[command(hide = true)]
     ManPages(ManPagesFlags),
 }
 
 fn main() -> ExitCode {
-    let line = with_dashes(std::env::args_os()).collect();
-    let (command, matches) = match parse(line) {
+    let mut words = std::env::args_os();
+    let name = words.next();
+    let program = Program::named(name.as_deref());
+    let before: &[&str] = match program {
+        Program::Etcd => return run_etcd(words),
+        Program::KubeApiserver => &["ringwatch", "serve"],
+        Program::Ringwatch => &["ringwatch"],
+    };
+    let line = before.iter().map(OsString::from).chain(words);
+    let (command, matches) = match parse(with_dashes(line).collect()) {
         Ok(parsed) => parsed,
         Err(code) => return code,
     };
     match command {
-        Command::Serve(flags) => run_server(&flags, &matches),
+        Command::Serve(flags) => run_server(*flags, &matches, program),
         Command::Relay(flags) => run_relay(&flags, &matches),
         Command::Store(flags) => run_store(&flags),
         Command::Load(flags) => run_load(&flags),
         Command::Top(flags) => run_top(&flags),
         Command::CheckConfig(flags) => check_config(&flags),
+        Command::EnvtestAssets(flags) => lay_out_assets(&flags),
         Command::Completion(flags) => {
             written(flags.write(CommandLine::command(), std::io::stdout()))
         }
@@ -98,16 +110,56 @@ fn parse(line: Vec<OsString>) -> Result<(Command, ArgMatches), ExitCode> {
     parsed.map_err(|error| wrong_command_line(&error))
 }
 
-fn run_server(flags: &ServeFlags, matches: &ArgMatches) -> ExitCode {
+fn run_server(mut flags: ServeFlags, matches: &ArgMatches, program: Program) -> ExitCode {
     if let Some(version) = flags.version.printed() {
         return print(&version);
     }
-    if let Some(code) = without_server(&ConfiguredFlags::Server(flags), "serve", matches) {
+    if let Some(code) = without_server(&ConfiguredFlags::Server(&flags), "serve", matches) {
         return code;
     }
     let log = logging::start(flags.verbosity, flags.logging_format);
-    match serve::run(flags, Some(Controls::shared(log))) {
+    if program == Program::KubeApiserver {
+        let given = matches.subcommand_matches("serve");
+        let source = given.and_then(|it| it.value_source("data_dir"));
+        let has_data_dir = source != Some(ValueSource::DefaultValue);
+        if let Err(error) = ringwatch_envtest::keep_store_at_etcd(&mut flags, has_data_dir) {
+            return failed(&error.to_string());
+        }
+    }
+    match serve::run(&flags, Some(Controls::shared(log))) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+/// Runs the stand-in for etcd, or prints what its flags ask for.
+fn run_etcd(words: impl Iterator<Item = OsString>) -> ExitCode {
+    let ran = EtcdCommand::parse(words).and_then(|command| match command {
+        EtcdCommand::Print(text) => {
+            print(text.trim_end());
+            Ok(())
+        }
+        EtcdCommand::Run(flags) => ringwatch_envtest::etcd::run(&flags),
+    });
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error @ EnvtestError::Flag(_)) => {
+            say(&format!("{error}; see etcd --help"));
+            ExitCode::from(WRONG_COMMAND_LINE)
+        }
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+/// Runs `envtest-assets`.
+fn lay_out_assets(flags: &AssetsFlags) -> ExitCode {
+    let own = match std::env::current_exe() {
+        Ok(own) => own,
+        Err(error) => return failed(&format!("cannot find this program: {error}")),
+    };
+    let search_path = std::env::var_os("PATH");
+    match ringwatch_envtest::lay_out(flags, &own, search_path.as_deref()) {
+        Ok(said) => print(&said),
         Err(error) => failed(&error.to_string()),
     }
 }

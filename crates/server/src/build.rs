@@ -33,5 +33,6 @@ pub(crate) mod store_snapshot;
 pub(crate) mod tasks;
 pub(crate) mod traced_backend;
 pub(crate) mod tracer;
+pub(crate) mod unsynced_file;
 pub(crate) mod write_guards;
 pub(crate) mod write_path;

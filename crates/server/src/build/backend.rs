@@ -24,6 +24,7 @@ use ringwatch_tls::error::StartError;
 use super::store_snapshot::StoreSnapshots;
 use super::tasks::Tasks;
 use super::traced_backend::TracedBackend;
+use super::unsynced_file::UnsyncedFile;
 use crate::config::flags::{EtcdFlags, ServeFlags, StorageBackend};
 
 /// Maximum time until etcd is reached at start.
@@ -76,7 +77,12 @@ pub(crate) async fn open(
         StorageBackend::Embedded => {
             refuse_unfinished_file(data_dir)?;
             let (path, clock) = (data_dir.join(FILE_NAME), clock.clone());
-            let opened = tokio::task::spawn_blocking(move || Embedded::open(&path, clock)).await;
+            let is_synced = !flags.etcd.unsafe_no_fsync;
+            let opened = tokio::task::spawn_blocking(move || match is_synced {
+                true => Embedded::open(&path, clock),
+                false => Embedded::open_on(&path, UnsyncedFile::open(&path)?, clock),
+            });
+            let opened = opened.await;
             let opened = opened.map_err(|error| {
                 let advice = "look at the log; restore the data directory from a backup";
                 StartError::new("open the database", error, advice)

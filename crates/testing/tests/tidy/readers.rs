@@ -17,7 +17,7 @@ const READS: [&str; 6] = [
 ];
 
 /// Crates that are no part of a server: clients and tests.
-const OTHERS: [&str; 5] = ["cli", "load", "store", "testing", "top"];
+const OTHERS: [&str; 6] = ["cli", "envtest", "load", "store", "testing", "top"];
 
 /// The request has asked to be offloaded, as every one that reads a body or converts an object for its answer has.
 const HAS_OFFLOADED: &[&str] = &[

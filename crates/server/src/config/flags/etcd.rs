@@ -91,6 +91,11 @@ pub struct EtcdFlags {
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub enable_garbage_collector: bool,
+
+    /// True if the embedded store may lose acknowledged writes when the machine fails, though not when the process
+    /// does. No flag says so: it is what a stand-in for etcd was told by its flag of that name.
+    #[arg(skip)]
+    pub unsafe_no_fsync: bool,
 }
 
 impl EtcdFlags {

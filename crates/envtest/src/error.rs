@@ -1,0 +1,85 @@
+//! The errors of this crate: one line each, that says what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+use ringwatch_tls::error::StartError;
+
+/// A failure to lay out the folder, or to run one of its programs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnvtestError {
+    /// A file cannot be written, or a folder not be made.
+    #[error("cannot write {}: {source}; choose another folder, or make this one writable", path.display())]
+    Write {
+        /// The path.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The program that is to be copied cannot be read.
+    #[error("cannot copy {}: {source}; check the path and its permissions", path.display())]
+    Copy {
+        /// The path.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The folder has programs that `envtest-assets` did not put there.
+    #[error(
+        "{} is there and not of ringwatch envtest-assets; choose another folder, or remove it",
+        path.display()
+    )]
+    Foreign {
+        /// The path of such a program.
+        path: PathBuf,
+    },
+    /// The flags of etcd cannot be used.
+    #[error("{0}")]
+    Flag(String),
+    /// An address cannot be listened at.
+    #[error("cannot listen at {url}: {source}; choose a free port in --listen-client-urls")]
+    Listen {
+        /// The URL of the flag.
+        url: String,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The operating system refuses what every program needs: threads, signals, its own path.
+    #[error("cannot {what}: {source}; look at the limits of this process")]
+    System {
+        /// The action.
+        what: &'static str,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// No etcd answers.
+    #[error("no etcd at {url}: {why} (tried for {seconds} s); start it, or check --etcd-servers")]
+    NoEtcd {
+        /// The URL of the flag.
+        url: String,
+        /// The last error.
+        why: String,
+        /// The time.
+        seconds: u64,
+    },
+    /// A stand-in is named together with other servers, which would not get what it has.
+    #[error(
+        "{url} is a stand-in for etcd, which has no other members; leave the others out of --etcd-servers"
+    )]
+    OneOfSeveral {
+        /// The URL of the flag.
+        url: String,
+    },
+    /// A data directory is named beside that of the stand-in.
+    #[error(
+        "{url} is a stand-in for etcd, in whose folder the store is kept; leave --data-dir out"
+    )]
+    SecondFolder {
+        /// The URL of the flag.
+        url: String,
+    },
+    /// The folder of the stand-in cannot be used.
+    #[error("{0}")]
+    Folder(#[from] StartError),
+}
