@@ -26,9 +26,9 @@ use crate::support::server::Server;
 const REFUSAL: &str = "has changed and is invalid";
 
 /// A certificate and its key, in PEM.
-struct Pair {
-    certificate: String,
-    key: String,
+pub(crate) struct Pair {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
 }
 
 /// An authority that signs certificates.
@@ -61,7 +61,7 @@ impl Authority {
         }
     }
 
-    fn server(&self) -> Pair {
+    pub(crate) fn server(&self) -> Pair {
         self.sign("server", ExtendedKeyUsagePurpose::ServerAuth)
     }
 

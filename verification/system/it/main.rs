@@ -30,6 +30,7 @@ mod debug_state;
 mod defaults_on_read;
 mod encryption;
 mod endpoints;
+mod envtest;
 mod events;
 mod fairness;
 mod flags;
