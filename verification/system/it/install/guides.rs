@@ -5,7 +5,13 @@ use std::process::Command;
 use ringwatch_testing::recorded::checkout;
 
 /// The guides that are run here. Those that build something are run by `scripts/test`.
-const RUN: [&str; 4] = ["getting-started", "kubeadm", "load", "relay-managed"];
+const RUN: [&str; 5] = [
+    "getting-started",
+    "kubeadm",
+    "load",
+    "relay-managed",
+    "testing",
+];
 
 /// The output of the runner, which must find nothing wrong.
 fn guides(arguments: &[&str]) -> String {
@@ -49,6 +55,11 @@ fn loading_a_cluster() {
 #[test]
 fn a_relay_in_front_of_a_managed_cluster() {
     run("relay-managed");
+}
+
+#[test]
+fn programs_for_envtest() {
+    run("testing");
 }
 
 #[test]
