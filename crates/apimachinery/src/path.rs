@@ -29,15 +29,27 @@ pub fn get_mut<'a>(object: &'a mut Value, path: &str) -> Option<&'a mut Value> {
 
 /// Calls `change` on an object, which may drop empty lists, and puts those at these paths back.
 pub fn keeping_empty_lists(paths: &[&str], object: &mut Value, change: impl FnOnce(&mut Value)) {
-    let is_empty = |path: &&&str| {
-        let list = get(object, path).and_then(Value::as_array);
-        list.is_some_and(Vec::is_empty)
-    };
-    let empty: Vec<_> = paths.iter().filter(is_empty).collect();
+    let mut empty = empties(paths, object);
+    empty.retain(|(_, value)| value.is_array());
     change(object);
-    for path in empty {
-        set(object, path, Value::Array(Vec::new()));
+    for (path, list) in empty {
+        set(object, path, list);
     }
+}
+
+/// Returns the empty lists and maps that there are at these paths.
+pub fn empties<'a>(paths: &[&'a str], object: &Value) -> Vec<(&'a str, Value)> {
+    let at = |path: &&'a str| Some((*path, get(object, path)?));
+    let is_empty = |value: &Value| match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    let empty = paths
+        .iter()
+        .filter_map(at)
+        .filter(|(_, value)| is_empty(value));
+    empty.map(|(path, value)| (path, value.clone())).collect()
 }
 
 /// Writes a value at a path and makes the objects that lead there. Does nothing if a value on the way is neither an
@@ -99,5 +111,12 @@ mod tests {
         keep(&mut object, &json!({"spec": {"z": 1}}), "spec.z");
         keep(&mut object, &json!({}), "spec.a");
         assert_eq!(object["spec"], json!({"b": {}, "list": [1], "z": 1}));
+    }
+
+    #[test]
+    fn what_is_empty_is_found() {
+        let object = json!({"a": [], "b": {"c": {}, "d": [1]}, "e": null, "f": ""});
+        let found = empties(&["a", "b", "b.c", "b.d", "e", "f", "g"], &object);
+        assert_eq!(found, [("a", json!([])), ("b.c", json!({}))]);
     }
 }

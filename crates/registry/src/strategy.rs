@@ -26,6 +26,12 @@ pub trait Strategy: Any + Send + Sync + Debug {
         &[]
     }
 
+    /// Returns the dotted paths of the lists and maps of which an empty one is not the same as none to the checks of an
+    /// update. To all else it is: nobody manages it, and it is not stored.
+    fn judged_if_empty(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Sets the defaults of absent fields of an object that server-side apply has merged, instead of [`Self::default`].
     /// A null that the schema of a custom resource refuses stays, so that validation refuses it.
     fn default_applied(&self, object: &mut Value) {

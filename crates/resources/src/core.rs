@@ -64,7 +64,12 @@ fn configuration() -> Vec<RowBuilder> {
     vec![
         V1.namespaced("configmaps", "ConfigMap")
             .short(&["cm"])
-            .strategy(Generic::new().names_on_update().hooks(ConfigMaps)),
+            .strategy(
+                Generic::new()
+                    .names_on_update()
+                    .judged_if_empty(&["binaryData"])
+                    .hooks(ConfigMaps),
+            ),
         V1.namespaced("events", "Event")
             .short(&["ev"])
             .fields(events::fields())
@@ -99,6 +104,7 @@ fn configuration() -> Vec<RowBuilder> {
                     .names_on_update()
                     .defaults(defaults::SECRET)
                     .defaults_on_read(stored::secret)
+                    .judged_if_empty(&["data"])
                     .hooks(Secrets),
             ),
         V1.namespaced("serviceaccounts", "ServiceAccount")

@@ -64,6 +64,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
         V1.cluster("servicecidrs", "ServiceCIDR").status().strategy(
             Generic::with_status()
                 .status_metadata(SubresourceMetadata::KeepsAll)
+                .judged_if_empty(&["spec.cidrs"])
                 .check_on_create(addresses::service_cidr)
                 .check_on_update(addresses::service_cidr_update),
         ),

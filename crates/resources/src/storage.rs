@@ -55,6 +55,7 @@ pub(super) fn rows() -> Vec<RowBuilder> {
                     .names_on_update()
                     .returns_deleted_object()
                     .defaults(defaults::STORAGE_CLASS)
+                    .judged_if_empty(&["parameters"])
                     .check(validation::storage_class)
                     .warn_always(node_labels::storage_class)
                     .check_on_update(validation::storage_class_update),

@@ -1,7 +1,10 @@
 //! Prepares and checks every update: kube-apiserver's BeforeUpdate and the steps around it.
 
+use std::borrow::Cow;
+
 use ringwatch::codec;
 use ringwatch_apimachinery::accessor::{copy, integer, is_terminating, text};
+use ringwatch_apimachinery::path::{get, set};
 use ringwatch_apimachinery::validation::{
     validate_names_too, validate_object_meta, validate_object_meta_update,
 };
@@ -66,7 +69,7 @@ impl Store {
     }
 
     /// Prepares, checks and canonicalizes the next content of an object. `of_guard` are the errors that the guard has
-    /// found.
+    /// found, `empty` the empty values in what was sent that are judged.
     ///
     /// # Errors
     /// [`Error::Invalid`] with all that is wrong.
@@ -75,7 +78,7 @@ impl Store {
         context: &RequestContext,
         object: &mut Value,
         old: &Value,
-        of_guard: Vec<FieldError>,
+        (of_guard, empty): (Vec<FieldError>, Vec<(&str, Value)>),
     ) -> Result<(), Error> {
         // Quantities are compared by their values. A status leaves the rest of the object as it is written.
         let is_status = context.subresource == "status";
@@ -101,7 +104,13 @@ impl Store {
         errors.extend(of_guard);
         let rule = strategy.name_rule_on_update();
         errors.extend(validate_names_too(object, rule, &errors));
-        errors.extend(strategy.validate_update(object, old));
+        let mut judged = Cow::Borrowed(&*object);
+        for (path, value) in empty {
+            if get(&judged, path).is_none_or(Value::is_null) {
+                set(judged.to_mut(), path, value);
+            }
+        }
+        errors.extend(strategy.validate_update(&judged, old));
         if !errors.is_empty() {
             return Err(self.invalid(object, errors));
         }

@@ -12,6 +12,7 @@ use ringwatch::storage::{
     self, NextContent, NoCheck, Preconditions, Rejection, StorageError, TryUpdate,
 };
 use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::path::empties;
 use ringwatch_authorization::Attributes;
 use ringwatch_spans::step;
 use serde_json::Value;
@@ -222,6 +223,7 @@ impl<'a> Attempt<'a> {
         };
         let object = self.updated.updated(self.context, Some(&served)).await?;
         let is_applied = self.updated.managed_fields_are_current();
+        let empty = empties(store.strategy().judged_if_empty(), &object);
         let mut object = store.incoming(self.context, object, is_applied)?;
         if !is_applied {
             store.track_fields(self.context, Some(&served), &mut object);
@@ -242,7 +244,7 @@ impl<'a> Attempt<'a> {
         let of_guard = store
             .wrong_for_guard(write, self.name, &object, Some(&old))
             .await?;
-        store.before_update(self.context, &mut object, &old, of_guard)?;
+        store.before_update(self.context, &mut object, &old, (of_guard, empty))?;
         store
             .guard_valid(write, self.name, &object, Some(&old))
             .await?;

@@ -76,9 +76,11 @@ pub(crate) fn storage_class_update(
     old: &Field<'_, '_>,
     errors: &mut Errors,
 ) {
-    object
-        .at("parameters")
-        .must_stay(&old.at("parameters"), errors);
+    let (parameters, before) = (object.at("parameters"), old.at("parameters"));
+    // Null and an empty map are the same, but errors tell them apart.
+    if !(parameters.is_empty() && before.is_empty()) {
+        parameters.must_stay(&before, errors);
+    }
     let provisioner = object.at("provisioner");
     if provisioner.value() != old.at("provisioner").value() {
         errors.push(provisioner.invalid("field is immutable"));

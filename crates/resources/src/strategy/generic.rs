@@ -33,6 +33,8 @@ pub(crate) struct Generic {
     told_if_empty: &'static [&'static str],
     /// True if empty lists at these paths become none once the field manager has been recorded.
     forgets_empty: bool,
+    /// The dotted paths of the lists and maps of which an empty one is not the same as none to the checks of updates.
+    judged_if_empty: &'static [&'static str],
     /// The status of a new object; `None` if the server does not reset and keep the status.
     status: Option<Value>,
     /// The dotted paths whose changes increment `metadata.generation`; empty if the kind has no generation.
@@ -90,6 +92,7 @@ impl Generic {
             warns_on_update: false,
             told_if_empty: &[],
             forgets_empty: false,
+            judged_if_empty: &[],
             hooks: Arc::new(()),
             parts: Vec::new(),
         }
@@ -164,6 +167,13 @@ impl Generic {
     pub(crate) fn managed_if_empty(mut self, paths: &'static [&'static str]) -> Self {
         self.forgets_empty = true;
         self.told_if_empty(paths)
+    }
+
+    /// Sets the dotted paths of the lists and maps of which an empty one is not the same as none to the checks of
+    /// updates, and to nothing else.
+    pub(crate) fn judged_if_empty(mut self, paths: &'static [&'static str]) -> Self {
+        self.judged_if_empty = paths;
+        self
     }
 
     fn forget_empty(&self, object: &mut Value) {
@@ -308,6 +318,10 @@ impl Generic {
 impl Strategy for Generic {
     fn told_if_empty(&self) -> &'static [&'static str] {
         self.told_if_empty
+    }
+
+    fn judged_if_empty(&self) -> &'static [&'static str] {
+        self.judged_if_empty
     }
 
     fn default(&self, object: &mut Value) {

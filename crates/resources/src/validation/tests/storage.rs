@@ -42,6 +42,16 @@ fn classes_that_are_wrong() {
         )),
         ["provisioner: Invalid value: \"p\": field is immutable"]
     );
+    for (parameters, shown) in [(json!({}), "{}"), (json!(null), "null")] {
+        let (mut some, mut none) = (class.clone(), class.clone());
+        set(&mut some, "parameters", json!({"a": "b"}));
+        set(&mut none, "parameters", parameters);
+        let change =
+            |old| found_in_change(crate::storage::validation::storage_class_update, &none, old);
+        let told = format!("parameters: Invalid value: {shown}: field is immutable");
+        assert_eq!(messages(&change(&some)), [told]);
+        assert_eq!(change(&class), []);
+    }
     // The driver of attributes is named as a provisioner is.
     refused(
         crate::storage::validation::attributes_class,
