@@ -1,24 +1,33 @@
-//! Parses YAML into a tree as Go's libraries do, with their words for errors, and reports keys that one map has twice.
+//! Parses YAML into a tree as Go's library does, with its words for errors, and finds keys that one map has twice.
 //!
-//! The last of two wins. Go reports such keys by the lines of their values, so a document with repeated keys is parsed
-//! once more to find the lines.
+//! The parser's events become the tree; what a scalar says is decided here, since Go reads words, numbers and tags as
+//! YAML 1.1 has them. Of two values of one key the last wins.
 
-use std::fmt;
+use std::borrow::Cow;
+use std::collections::HashMap;
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
-use serde_saphyr::{DuplicateKeyPolicy, Spanned};
+use granit_parser::{Event, Parser, ScalarStyle, Span, Tag, YamlVersion};
+use serde_json::map::Entry;
+use serde_json::{Map, Number, Value};
 
+use self::scalar::Word;
+use crate::go_text::{float, quoted};
 use crate::numbers;
+
+mod scalar;
+mod words;
 
 /// Maximum number of duplicate keys that are reported.
 const REPEATED_MAX: usize = 100;
 
+/// Maximum number of levels of a document, as many as of JSON.
+const DEPTH_MAX: usize = 127;
+
 /// Maximum number of aliases of a document; Kubernetes objects have none.
 const ALIASES_MAX: usize = 1000;
 
-/// Maximum number of parser events that all aliases of a document may expand to.
-const ALIAS_EVENTS_MAX: usize = 20_000;
+/// Maximum number of values that are kept for aliases or that these stand for, together.
+const ALIASED_MAX: usize = 20_000;
 
 /// A document, and the keys that its maps have twice.
 #[derive(Debug)]
@@ -36,205 +45,408 @@ pub struct Document {
 /// # Errors
 /// The message of Go's parser, where it is known.
 pub fn read(content: &[u8], nodes_max: usize) -> Result<Document, String> {
-    match tree(content, nodes_max, DuplicateKeyPolicy::Error) {
-        Err(Unreadable::Parsing(serde_saphyr::Error::DuplicateMappingKey { .. })) => Ok(Document {
-            value: value(content, nodes_max)?,
-            repeated: repeated_keys(content, nodes_max),
-        }),
-        read => Ok(Document {
-            value: read.map_err(Unreadable::into_go_words)?,
-            repeated: Vec::new(),
-        }),
+    let text = text_of(content)?;
+    let mut tree = Tree {
+        text: &text,
+        nodes_left: nodes_max,
+        ..Tree::default()
+    };
+    let options = granit_parser::options! {
+        emit_comments: false,
+        emit_unresolved_aliases: true,
+    };
+    for event in Parser::new_from_str_with_options(&text, options) {
+        let (event, span) = event.map_err(|error| words::of(&error, &text))?;
+        tree.take(event, &span)?;
+        if tree.root.is_some() {
+            // What follows is not looked at.
+            break;
+        }
     }
+    let mut value = tree.root.unwrap_or_default();
+    numbers::normalize(&mut value);
+    Ok(Document {
+        value,
+        repeated: tree.repeated,
+    })
 }
 
-/// Reads the first document as [`read`] does, and does not look for keys that one map has twice.
+/// Reads the first document as [`read`] does, without the keys that one map has twice.
 ///
 /// # Errors
 /// The message of Go's parser, where it is known.
 pub fn value(content: &[u8], nodes_max: usize) -> Result<Value, String> {
-    let value = tree(content, nodes_max, DuplicateKeyPolicy::LastWins);
-    value.map_err(Unreadable::into_go_words)
+    read(content, nodes_max).map(|document| document.value)
 }
 
-/// The reason why a document cannot be read.
-enum Unreadable {
-    /// It says that it is of another version of YAML.
-    OtherVersion,
-    Parsing(serde_saphyr::Error),
-}
-
-impl Unreadable {
-    fn into_go_words(self) -> String {
-        match self {
-            Self::OtherVersion => "yaml: found incompatible YAML document".to_owned(),
-            Self::Parsing(error) => in_go_words(&error),
+/// Returns the text of a document in UTF-8, or in UTF-16 with its mark.
+fn text_of(content: &[u8]) -> Result<Cow<'_, str>, String> {
+    let unit: fn([u8; 2]) -> u16 = match content {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => {
+            let text = str::from_utf8(content);
+            return text
+                .map(Cow::Borrowed)
+                .map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned());
         }
+    };
+    let (units, rest) = content.as_chunks();
+    let units: Vec<u16> = units.iter().copied().map(unit).collect();
+    match String::from_utf16(&units) {
+        Ok(text) if rest.is_empty() => Ok(Cow::Owned(text)),
+        _ => Err("yaml: incomplete UTF-16 character".to_owned()),
     }
 }
 
-/// Returns true if a directive before the first document says that it is of another version of YAML than 1.1, which
-/// Go's parser refuses.
-fn is_of_another_version(content: &[u8]) -> bool {
-    let mut lines = content.split(|byte| *byte == b'\n');
-    let directive = lines
-        .by_ref()
-        .take_while(|line| matches!(line.first(), None | Some(b'%' | b'#' | b'\r')))
-        .find_map(|line| line.strip_prefix(b"%YAML "));
-    directive.is_some_and(|version| version.trim_ascii() != b"1.1")
+/// The tree that events become.
+#[derive(Default)]
+struct Tree<'a> {
+    text: &'a str,
+    /// The value of the document, once it is complete.
+    root: Option<Value>,
+    open: Vec<Collection>,
+    /// The values of anchors by the parser's numbers. Those that are not complete are not there yet.
+    anchored: HashMap<usize, AnchorValue>,
+    aliases: usize,
+    /// The number of values that are kept for aliases or that these stand for.
+    aliased: usize,
+    nodes_left: usize,
+    repeated: Vec<String>,
 }
 
-/// Returns an error as Go's libraries begin it: with the line, which stands at the end here. The commonest, a bracket
-/// that is not closed, has their words too.
-fn in_go_words(error: &serde_saphyr::Error) -> String {
-    let text = error.to_string();
-    let (what, place) = text.rsplit_once(" at line ").unwrap_or((&text, ""));
-    let number = what.strip_prefix("non-finite float `");
-    if let Some(number) = number.and_then(|it| it.split('`').next()) {
-        let number = match number.to_ascii_lowercase().trim_start_matches(['+', '-']) {
-            ".nan" => "NaN",
-            _ if number.starts_with('-') => "-Inf",
-            _ => "+Inf",
+/// A list or map that is not complete.
+struct Collection {
+    items: Items,
+    line: usize,
+    /// The line of the last key of a map.
+    key_line: usize,
+    /// The parser's number of its anchor; 0 if it has none.
+    anchor: usize,
+}
+
+enum Items {
+    List(Vec<Value>),
+    Map(Map<String, Value>, Option<Key>),
+}
+
+/// A key whose value comes next.
+enum Key {
+    Name {
+        name: String,
+        /// True for a text, which errors quote.
+        is_text: bool,
+    },
+    /// The members of the value are taken over.
+    Merge,
+}
+
+/// A value that aliases may stand for.
+struct AnchorValue {
+    value: Value,
+    nodes: usize,
+    depth: usize,
+}
+
+impl Tree<'_> {
+    fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), String> {
+        let begin = span.tag_start().unwrap_or(span.start);
+        let line = begin.line();
+        match event {
+            Event::DocumentStart(_, Some(version)) if version != YamlVersion::new(1, 1) => {
+                Err(words::OTHER_VERSION.to_owned())
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                self.count(1)?;
+                self.scalar((text, style, tag.as_deref()), anchor, line)
+            }
+            Event::SequenceStart(_, anchor, _) => self.begin(Items::List(Vec::new()), anchor, line),
+            Event::MappingStart(_, anchor, _) => {
+                self.begin(Items::Map(Map::new(), None), anchor, line)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(),
+            Event::Alias(anchor) => {
+                let name = span.slice(self.text).unwrap_or_default();
+                self.alias(anchor, name.trim_start_matches('*'), line)
+            }
+            Event::UnresolvedAlias(name) => {
+                Err(format!("yaml: unknown anchor '{name}' referenced"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts values of the document.
+    fn count(&mut self, nodes: usize) -> Result<(), String> {
+        let left = self.nodes_left.checked_sub(nodes);
+        self.nodes_left = left.ok_or("yaml: document contains too many values")?;
+        Ok(())
+    }
+
+    fn begin(&mut self, items: Items, anchor: usize, line: usize) -> Result<(), String> {
+        self.count(1)?;
+        if self.awaits_key() {
+            return Err("yaml: invalid map key".to_owned());
+        }
+        self.open.push(Collection {
+            items,
+            line,
+            key_line: line,
+            anchor,
+        });
+        self.check_depth(0)
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        let Some(Collection {
+            items,
+            line,
+            anchor,
+            ..
+        }) = self.open.pop()
+        else {
+            return Ok(());
         };
-        return format!("json: unsupported value: {number}");
+        let value = match items {
+            Items::List(items) => Value::Array(items),
+            Items::Map(members, _) => Value::Object(members),
+        };
+        self.keep(anchor, &value)?;
+        self.put(value, line)
     }
-    let what = match what {
-        "unclosed bracket '{'" => "did not find expected ',' or '}'",
-        "unclosed bracket '['" => "did not find expected ',' or ']'",
-        other if other.starts_with("unexpected character: ") => {
-            "found character that cannot start any token"
+
+    fn scalar(
+        &mut self,
+        (text, style, tag): (Cow<'_, str>, ScalarStyle, Option<&Tag>),
+        anchor: usize,
+        line: usize,
+    ) -> Result<(), String> {
+        let is_plain = style == ScalarStyle::Plain;
+        let tag = tag.map(|tag| [tag.handle(), tag.suffix()].concat());
+        let is_merge = scalar::is_merge(&text, is_plain, tag.as_deref());
+        let word = scalar::read(text, is_plain, tag.as_deref())?;
+        if anchor == 0 && self.awaits_key() {
+            let key = if is_merge { Key::Merge } else { key_of(word)? };
+            self.set_key(key, line);
+            return Ok(());
         }
-        other => other,
-    };
-    let line = place.split(',').next().filter(|line| !line.is_empty());
-    let line = line
-        .map(|line| format!("line {line}: "))
-        .unwrap_or_default();
-    format!("yaml: {line}{what}")
-}
-
-fn options(nodes_max: usize, duplicates: DuplicateKeyPolicy) -> serde_saphyr::Options {
-    serde_saphyr::options! {
-        duplicate_keys: duplicates,
-        with_snippet: false,
-        // Go reads `0400` as YAML 1.1 does.
-        legacy_octal_numbers: true,
-        budget: serde_saphyr::budget! {
-            max_aliases: ALIASES_MAX,
-            max_nodes: nodes_max,
-        },
-        alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: ALIAS_EVENTS_MAX,
-        },
-    }
-}
-
-fn tree(
-    content: &[u8],
-    nodes_max: usize,
-    duplicates: DuplicateKeyPolicy,
-) -> Result<Value, Unreadable> {
-    if is_of_another_version(content) {
-        return Err(Unreadable::OtherVersion);
-    }
-    let mut first = None;
-    let read = serde_saphyr::with_deserializer_from_slice_with_options(
-        content,
-        options(nodes_max, duplicates),
-        |deserializer| {
-            first = Some(Value::deserialize(deserializer)?);
-            Ok(())
-        },
-    );
-    // An error after the first document is one of what is not looked at.
-    let mut value = match (first, read) {
-        (Some(value), _) => value,
-        (None, read) => read.map(|()| Value::Null).map_err(Unreadable::Parsing)?,
-    };
-    numbers::normalize(&mut value);
-    Ok(value)
-}
-
-/// Returns the first keys that a readable document repeats, in its order.
-fn repeated_keys(content: &[u8], nodes_max: usize) -> Vec<String> {
-    let mut repeated = Vec::new();
-    let read = serde_saphyr::with_deserializer_from_slice_with_options(
-        content,
-        options(nodes_max, DuplicateKeyPolicy::LastWins),
-        |deserializer| Node(&mut repeated).deserialize(deserializer),
-    );
-    // It has been parsed before in the same way, so this fails for what follows alone, or because there are enough.
-    drop(read);
-    repeated
-}
-
-/// The seed that collects the complaints about a value's keys; it gives the line of the first key, if the value is a
-/// map.
-struct Node<'a>(&'a mut Vec<String>);
-
-impl<'de> DeserializeSeed<'de> for Node<'_> {
-    type Value = Option<u64>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Node<'_> {
-    type Value = Option<u64>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("any value")
+        let line = match (style, self.open.last()) {
+            // Its place is that of its text, which begins after the mark.
+            (ScalarStyle::Literal | ScalarStyle::Folded, Some(map)) => map.key_line,
+            _ => line,
+        };
+        let value = value_of(word)?;
+        self.keep(anchor, &value)?;
+        self.put(value, line)
     }
 
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
+    fn alias(&mut self, anchor: usize, name: &str, line: usize) -> Result<(), String> {
+        let Some(AnchorValue {
+            value,
+            nodes,
+            depth,
+        }) = self.anchored.get(&anchor)
+        else {
+            return Err(format!("yaml: anchor '{name}' value contains itself"));
+        };
+        let (value, nodes, depth) = (value.clone(), *nodes, *depth);
+        self.aliases += 1;
+        self.count_aliased(nodes)?;
+        self.count(nodes)?;
+        self.check_depth(depth)?;
+        self.put(value, line)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-        while items.next_element_seed(Node(self.0))?.is_some() {}
-        Ok(None)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        let mut first_line = None;
-        let mut seen = std::collections::BTreeSet::new();
-        while let Some(key) = members.next_key::<Spanned<String>>()? {
-            let line = key.referenced.line();
-            first_line.get_or_insert(line);
-            if self.0.len() >= REPEATED_MAX {
-                return Err(serde::de::Error::custom("no more are reported"));
-            }
-            let inner = members.next_value_seed(Node(self.0))?;
-            if seen.contains(&key.value) {
-                let (line, name) = (inner.unwrap_or(line), &key.value);
-                self.0
-                    .push(format!("line {line}: key {name:?} already set in map"));
-            }
-            seen.insert(key.value);
+    /// Keeps a value that has an anchor.
+    fn keep(&mut self, anchor: usize, value: &Value) -> Result<(), String> {
+        if anchor == 0 {
+            return Ok(());
         }
-        Ok(first_line)
+        let (nodes, depth) = size_of(value);
+        self.count_aliased(nodes)?;
+        let value = value.clone();
+        let kept = AnchorValue {
+            value,
+            nodes,
+            depth,
+        };
+        self.anchored.insert(anchor, kept);
+        Ok(())
     }
+
+    /// Counts values that aliases stand for.
+    fn count_aliased(&mut self, nodes: usize) -> Result<(), String> {
+        self.aliased += nodes;
+        if self.aliases > ALIASES_MAX || self.aliased > ALIASED_MAX {
+            return Err("yaml: document contains excessive aliasing".to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_depth(&self, more: usize) -> Result<(), String> {
+        if self.open.len() + more > DEPTH_MAX {
+            return Err(format!("yaml: exceeded max depth of {DEPTH_MAX}"));
+        }
+        Ok(())
+    }
+
+    /// Returns true if the next value is a key.
+    fn awaits_key(&self) -> bool {
+        let last = self.open.last().map(|it| &it.items);
+        matches!(last, Some(Items::Map(_, None)))
+    }
+
+    fn set_key(&mut self, next: Key, line: usize) {
+        let Some(map) = self.open.last_mut() else {
+            return;
+        };
+        map.key_line = line;
+        if let Items::Map(_, key) = &mut map.items {
+            *key = Some(next);
+        }
+    }
+
+    /// Puts a complete value where it belongs; `line` is the one where it begins.
+    fn put(&mut self, value: Value, line: usize) -> Result<(), String> {
+        match self.open.last_mut().map(|it| &mut it.items) {
+            None => self.root = Some(value),
+            Some(Items::List(items)) => items.push(value),
+            Some(Items::Map(members, key)) => match key.take() {
+                None => *key = Some(key_of_value(value)?),
+                Some(Key::Name { name, is_text }) => {
+                    insert(members, (name, is_text), (value, line), &mut self.repeated);
+                }
+                Some(Key::Merge) => {
+                    // What is named first counts, so it comes last.
+                    let merged = match value {
+                        Value::Array(maps) => maps.into_iter().rev().collect(),
+                        value => vec![value],
+                    };
+                    for map in merged {
+                        let Value::Object(map) = map else {
+                            return Err(
+                                "yaml: map merge requires map or sequence of maps as the value"
+                                    .to_owned(),
+                            );
+                        };
+                        for (name, value) in map {
+                            insert(members, (name, true), (value, line), &mut self.repeated);
+                        }
+                    }
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Sets a member of a map, and adds Go's words if the map has it already.
+fn insert(
+    members: &mut Map<String, Value>,
+    (name, is_text): (String, bool),
+    (value, line): (Value, usize),
+    repeated: &mut Vec<String>,
+) {
+    match members.entry(name) {
+        Entry::Vacant(place) => {
+            place.insert(value);
+        }
+        Entry::Occupied(mut place) => {
+            place.insert(value);
+            if repeated.len() < REPEATED_MAX {
+                let name = place.key();
+                let shown = if is_text { quoted(name) } else { name.clone() };
+                repeated.push(format!("line {line}: key {shown} already set in map"));
+            }
+        }
+    }
+}
+
+/// Returns the number of values within a value, with itself, and of its levels.
+fn size_of(value: &Value) -> (usize, usize) {
+    let all = |inner: &mut dyn Iterator<Item = &Value>| {
+        inner.map(size_of).fold((1, 0), |(nodes, depth), inner| {
+            (nodes + inner.0, depth.max(inner.1))
+        })
+    };
+    let (nodes, depth) = match value {
+        Value::Array(items) => all(&mut items.iter()),
+        Value::Object(members) => all(&mut members.values()),
+        _ => return (1, 0),
+    };
+    (nodes, depth + 1)
+}
+
+/// Returns the value of a scalar, which JSON has to have.
+fn value_of(word: Word) -> Result<Value, String> {
+    Ok(match word {
+        Word::Null => Value::Null,
+        Word::Bool(truth) => truth.into(),
+        Word::Int(number) => number.into(),
+        Word::Uint(number) => number.into(),
+        Word::Text(text) => text.into(),
+        Word::Float(number) => {
+            let shown = match number {
+                _ if number.is_nan() => "NaN",
+                _ if number < 0.0 => "-Inf",
+                _ => "+Inf",
+            };
+            let number = Number::from_f64(number);
+            number
+                .ok_or_else(|| format!("json: unsupported value: {shown}"))?
+                .into()
+        }
+    })
+}
+
+/// Returns the key that a scalar is. Go makes texts of numbers and booleans.
+fn key_of(word: Word) -> Result<Key, String> {
+    let name = match word {
+        Word::Text(name) => {
+            return Ok(Key::Name {
+                name,
+                is_text: true,
+            });
+        }
+        Word::Bool(truth) => truth.to_string(),
+        Word::Int(number) => number.to_string(),
+        Word::Float(number) => float_name(number),
+        Word::Null => return Err("unsupported map key of type: %!s(<nil>)".to_owned()),
+        Word::Uint(_) => return Err("unsupported map key of type: uint64".to_owned()),
+    };
+    Ok(Key::Name {
+        name,
+        is_text: false,
+    })
+}
+
+/// Returns the key that a float is: its digits are those of 32 bits.
+#[expect(clippy::cast_possible_truncation, reason = "Go rounds it too")]
+fn float_name(number: f64) -> String {
+    let short = number as f32;
+    if short.is_nan() {
+        return ".nan".to_owned();
+    }
+    if short.is_infinite() {
+        let sign = if short < 0.0 { "-" } else { "" };
+        return format!("{sign}.inf");
+    }
+    float(short.to_string().parse().unwrap_or(number))
+}
+
+/// Returns the key that a value with an anchor or an alias is.
+fn key_of_value(value: Value) -> Result<Key, String> {
+    key_of(match value {
+        Value::Null => Word::Null,
+        Value::Bool(truth) => Word::Bool(truth),
+        Value::String(text) => Word::Text(text),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => Word::Int(number),
+            (None, Some(number)) => Word::Uint(number),
+            (None, None) => Word::Float(number.as_f64().unwrap_or_default()),
+        },
+        Value::Array(_) | Value::Object(_) => return Err("yaml: invalid map key".to_owned()),
+    })
 }
 
 #[cfg(test)]
@@ -270,6 +482,96 @@ mod tests {
         let twice = "a: 1\n".repeat(2 * REPEATED_MAX);
         let decoded = read(twice.as_bytes()).expect("yaml");
         assert_eq!(decoded.repeated.len(), REPEATED_MAX);
+    }
+
+    #[test]
+    fn values_of_repeated_keys_are_told_where_they_begin() {
+        for (text, line) in [
+            ("a: 1\na: |\n\n  x\n", 2),
+            ("a: 1\na: !!str\n  x\n", 2),
+            ("a: 1\na:\n  - x\n", 3),
+            ("a: 1\na: {\n  b: 1}\n", 2),
+            ("b: &b 1\na: 1\na: *b\n", 3),
+        ] {
+            let told = format!("line {line}: key \"a\" already set in map");
+            assert_eq!(
+                read(text.as_bytes()).expect("yaml").repeated,
+                [told],
+                "{text}"
+            );
+        }
+        let decoded = read(b"1: a\n0x1: b\n").expect("yaml");
+        assert_eq!(decoded.repeated, ["line 2: key 1 already set in map"]);
+    }
+
+    #[test]
+    fn keys_are_texts() {
+        let decoded = read(b"yes: 1\n0x10: 2\n.5: 3\n1e6: 4\n.Inf: 5\n0.1234567890123: 6\nx: 7\n");
+        assert_eq!(
+            decoded.expect("yaml").value,
+            serde_json::json!({"true": 1, "16": 2, "0.5": 3, "1e+06": 4, ".inf": 5, "0.12345679": 6, "x": 7})
+        );
+        for text in [
+            "~: 1\n",
+            "? [a]\n: 1\n",
+            "9223372036854775808: 1\n",
+            "a: &a []\n*a : 1\n",
+        ] {
+            assert!(read(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn members_are_taken_over() {
+        for (text, value) in [
+            ("{<<: {a: 1}, a: 2}", serde_json::json!({"a": 2})),
+            ("{a: 2, <<: {a: 1}}", serde_json::json!({"a": 1})),
+            (
+                "{<<: [{a: 1}, {a: 2, b: 2}]}",
+                serde_json::json!({"a": 1, "b": 2}),
+            ),
+            ("{\"<<\": {a: 1}}", serde_json::json!({"<<": {"a": 1}})),
+            (
+                "{b: &b {a: 1}, c: {<<: *b}}",
+                serde_json::json!({"b": {"a": 1}, "c": {"a": 1}}),
+            ),
+        ] {
+            assert_eq!(read(text.as_bytes()).expect("yaml").value, value, "{text}");
+        }
+        let why = "yaml: map merge requires map or sequence of maps as the value";
+        assert_eq!(read(b"{<<: 1}").expect_err("a number"), why);
+    }
+
+    #[test]
+    fn errors_have_the_words_of_go() {
+        for (text, words) in [
+            ("a: *b", "yaml: unknown anchor 'b' referenced"),
+            ("a: &b [*b]", "yaml: anchor 'b' value contains itself"),
+            ("a: .inf", "json: unsupported value: +Inf"),
+            (
+                "a: b: c",
+                "yaml: mapping values are not allowed in this context",
+            ),
+            (
+                "a: 1\n b: 2\n",
+                "yaml: line 2: mapping values are not allowed in this context",
+            ),
+            (
+                "a:\n  b: 1\n c: 2\n",
+                "yaml: line 2: did not find expected key",
+            ),
+            ("a: \"\\z\"", "yaml: found unknown escape character"),
+            ("a: \u{1}", "yaml: control characters are not allowed"),
+        ] {
+            assert_eq!(read(text.as_bytes()).expect_err(text), words, "{text:?}");
+        }
+        let text: Vec<u8> = "a: ä".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let text = [&[0xff, 0xfe], &*text].concat();
+        assert_eq!(
+            read(&text).expect("yaml").value,
+            serde_json::json!({"a": "ä"})
+        );
+        assert!(read(&text[..text.len() - 1]).is_err());
     }
 
     #[test]

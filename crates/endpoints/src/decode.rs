@@ -260,8 +260,8 @@ pub(super) fn typed(
     validation: FieldValidation,
 ) -> Result<TypedObject, Failure> {
     let mut value = decoded.value;
-    if value.is_null() && !expected.custom {
-        // Nothing is decoded into a Go type, which is then of the expected kind.
+    if value.is_null() {
+        // Nothing is decoded into a Go type, which is then of the expected kind. A custom resource has to tell its own.
         value = Map::new().into();
     }
     let unrecognized = |error: &str| unrecognized(content, expected, error);
@@ -639,7 +639,9 @@ mod tests {
         let (value, _) = decode("null", FieldValidation::Strict);
         assert_eq!(value.expect("an object")["kind"], "ConfigMap");
         let (value, _) = decode_kind("null", FieldValidation::Strict, true);
-        assert!(value.is_err());
+        let failure = value.expect_err("no kind");
+        let told = "Object 'Kind' is missing in 'null' (6e756c6c)";
+        assert!(failure.status().message.ends_with(told));
     }
 
     #[test]

@@ -7,8 +7,9 @@
 use super::{is_for_tests, package_folders, read, relative, root, sources, without_tests};
 
 /// Calls that read a whole document, wait for a body, or hold a thread.
-const READS: [&str; 6] = [
+const READS: [&str; 7] = [
     "serde_saphyr::",
+    "Parser::new_from_str",
     "serde_json::from_slice",
     "codec::tree(",
     ".frame()",
