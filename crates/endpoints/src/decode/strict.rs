@@ -94,11 +94,44 @@ fn parsed(content: &[u8]) -> Result<DecodedBody, serde_json::Error> {
     }
     .deserialize(&mut deserializer)?;
     deserializer.end()?;
+    if duplicates.has_negative_zero
+        && let Some(plain) = with_unsigned_zeros(content)
+    {
+        return parsed(&plain);
+    }
     Ok(DecodedBody {
         value,
         complaints: duplicates.reported,
         repeated: Vec::new(),
     })
+}
+
+/// Returns JSON with the integer 0 instead of each `-0`, which the parser takes for a float; `None` if there is none.
+fn with_unsigned_zeros(content: &[u8]) -> Option<Vec<u8>> {
+    let mut plain = None;
+    let mut is_in_text = false;
+    let mut at = 0;
+    while let Some(byte) = content.get(at) {
+        match byte {
+            b'\\' => at += 1,
+            b'"' => is_in_text = !is_in_text,
+            b'-' if !is_in_text && is_integer_zero(content, at) => {
+                plain.get_or_insert_with(|| content.to_vec())[at] = b' ';
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    plain
+}
+
+/// Returns true if a sign at a place, which is not in a text, is that of an integer 0.
+fn is_integer_zero(content: &[u8], sign: usize) -> bool {
+    let is_exponent = sign > 0 && matches!(content[sign - 1], b'e' | b'E');
+    let number = &content[sign + 1..];
+    !is_exponent
+        && number.first() == Some(&b'0')
+        && !matches!(number.get(1), Some(b'.' | b'e' | b'E'))
 }
 
 /// The path of a value in a document, as a list from the value up to the root.
@@ -122,6 +155,8 @@ impl fmt::Display for Path<'_> {
 /// Collects the complaints about duplicate fields while a document is read.
 #[derive(Default)]
 struct Duplicates {
+    /// True if there is a `-0`, or a float that is one.
+    has_negative_zero: bool,
     reported: Vec<String>,
     /// The number of bytes of paths that have been written, those of duplicates that were reported before included.
     path_bytes: usize,
@@ -178,6 +213,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        self.duplicates.has_negative_zero |= value == 0.0 && value.is_sign_negative();
         Number::from_f64(value)
             .map(Value::Number)
             .ok_or_else(|| E::custom("number is not finite"))
@@ -249,6 +285,21 @@ mod tests {
         assert!(read(b"\xff{}").is_err());
         let many = [&b"{\"a\":\""[..], &[0xff; REPLACED_BYTES_MAX], b"\"}"].concat();
         assert!(read(&many).is_err());
+    }
+
+    #[test]
+    fn an_integer_zero_has_no_sign() {
+        let text = r#"{"a":[-0,-0.0,-0e1,1e-0,-0 ,-1,0],"b":"\\\"-0","-0":-0,"c":-0}"#;
+        let Value::Object(members) = json(text.as_bytes()).expect("JSON").value else {
+            panic!("an object");
+        };
+        let written = serde_json::to_string(&members).expect("JSON");
+        assert_eq!(
+            written,
+            r#"{"-0":0,"a":[0,-0.0,-0.0,1.0,0,-1,0],"b":"\\\"-0","c":0}"#
+        );
+        assert_eq!(json(b"-0").expect("JSON").value, serde_json::json!(0));
+        assert!(json(b"[-01]").is_err());
     }
 
     #[test]
