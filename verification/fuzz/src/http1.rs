@@ -11,7 +11,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch_endpoints::{Caller, Handler};
+use ringwatch_endpoints::{Caller, Handler, RequestInfo};
 use ringwatch_filters::testing;
 use ringwatch_http::{Connections, EventStream, Protocol, RequestBody, ResponseBody, full};
 use ringwatch_tls::certificates::Certificates;
@@ -34,7 +34,12 @@ struct Echo;
 
 #[async_trait]
 impl Handler for Echo {
-    async fn handle(&self, request: Request<RequestBody>, _: Caller) -> Response<ResponseBody> {
+    async fn handle(
+        &self,
+        request: Request<RequestBody>,
+        _: Arc<RequestInfo>,
+        _: Caller,
+    ) -> Response<ResponseBody> {
         let is_watch = request.uri().path().ends_with("/watch");
         let read = request.into_body().collect().await;
         let length = read.map_or(0, |body| body.to_bytes().len());
