@@ -21,8 +21,9 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
     let plain = serde_json::from_slice::<Value>(bytes);
     let value = match (read, plain) {
         (Ok(document), Ok(plain)) => {
-            assert_eq!(document.value, plain, "both parsers read the same");
-            plain
+            let is_same = is_same(&document.value, &plain);
+            assert!(is_same, "both parsers read {plain}: {}", document.value);
+            document.value
         }
         (Err(_), Err(_)) => return false,
         (Ok(document), Err(_)) if may_be_mended(bytes) => document.value,
@@ -43,6 +44,28 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
 /// Parses a body as any document.
 pub(crate) fn document(bytes: &[u8]) -> Result<ParsedDocument, String> {
     parsers::document(MEDIA_TYPE, bytes, ("", ""))
+}
+
+/// Returns true if two trees are equal but for the form of zeros: the integer -0 is a float to serde_json.
+pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || (one.as_f64(), other.as_f64()) == (Some(0.0), Some(0.0))
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .zip(other)
+                    .all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let mut members = one.iter();
+            one.len() == other.len()
+                && members.all(|(name, one)| other.get(name).is_some_and(|it| is_same(one, it)))
+        }
+        _ => one == other,
+    }
 }
 
 /// Returns true if a document has bytes that are no UTF-8, or escapes that can be half of a pair.

@@ -25,28 +25,8 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
     let again = json::document(text.as_bytes());
     assert_eq!(again.map(|it| it.value).as_ref(), Ok(&document.value));
     if let Ok(json) = json::document(bytes) {
-        let is_same = is_same(&document.value, &json.value);
+        let is_same = json::is_same(&document.value, &json.value);
         assert!(is_same, "JSON is YAML: {}, {}", document.value, json.value);
     }
     true
-}
-
-/// Returns true if two trees are equal but for the form of numbers: -0 is an integer in YAML, and none in JSON.
-fn is_same(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
-        (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len()
-                && one
-                    .iter()
-                    .zip(other)
-                    .all(|(one, other)| is_same(one, other))
-        }
-        (Value::Object(one), Value::Object(other)) => {
-            let mut members = one.iter();
-            one.len() == other.len()
-                && members.all(|(name, one)| other.get(name).is_some_and(|it| is_same(one, it)))
-        }
-        _ => one == other,
-    }
 }
