@@ -52,15 +52,30 @@ pub(super) fn unknown(content: &[u8]) -> Result<Unknown<'_>, WireError> {
                             unknown.api_version = String::from_utf8_lossy(version);
                         }
                         (2, Content::Bytes(kind)) => unknown.kind = String::from_utf8_lossy(kind),
+                        (1, other) => return Err(wrong_type(other, "APIVersion")),
+                        (2, other) => return Err(wrong_type(other, "Kind")),
                         _ => {}
                     }
                 }
             }
             (2, Content::Bytes(raw)) => unknown.raw = raw,
+            (3 | 4, Content::Bytes(_)) => {}
+            (1, other) => return Err(wrong_type(other, "TypeMeta")),
+            (2, other) => return Err(wrong_type(other, "Raw")),
+            (3, other) => return Err(wrong_type(other, "ContentEncoding")),
+            (4, other) => return Err(wrong_type(other, "ContentType")),
             _ => {}
         }
     }
     Ok(unknown)
+}
+
+/// Returns the error about a field of the envelope that is no bytes.
+fn wrong_type(content: Content<'_>, field: &'static str) -> WireError {
+    WireError::WrongType {
+        wire_type: content.wire_type(),
+        field,
+    }
 }
 
 /// Returns the envelope and the kind of an object within another one.

@@ -152,11 +152,10 @@ impl<'a> Root<'a> {
                     put_bytes(out, 1, key);
                     match (kind, value) {
                         (_, None) => {}
-                        (FieldType::Message(id), Some((2, mut value))) => {
+                        (FieldType::Message(id), Some(mut value)) => {
                             put_bytes(out, 2, &ordered(id.message(), value.run()?, depth)?);
                         }
-                        (_, Some((2, mut value))) => put_bytes(out, 2, value.run()?),
-                        (_, Some((wire_type, _))) => return Err(field.wrong_type(wire_type)),
+                        (_, Some(mut value)) => put_bytes(out, 2, value.run()?),
                     }
                     Ok(())
                 })?;

@@ -6,9 +6,6 @@ use super::tables::kind;
 use super::wire::{Content, Fields, entry_of};
 use crate::meta::Object;
 
-/// The wire type of strings and bytes.
-const BYTES_TYPE: u8 = 2;
-
 /// A message within an object, or the object itself. Paths are the names that lead to a field in JSON, joined by dots;
 /// they include all items of lists.
 ///
@@ -120,8 +117,7 @@ impl<'a> StoredFields<'a> {
                 last = value;
             }
         });
-        let (_, mut value) = last.filter(|(wire_type, _)| *wire_type == BYTES_TYPE)?;
-        value.run().ok()
+        last?.run().ok()
     }
 
     /// Calls `found` with the content of every occurrence of a field that is bytes.

@@ -171,6 +171,34 @@ fn envelopes_may_leave_out_the_type() {
 }
 
 #[test]
+fn a_version_that_is_none_is_left_out() {
+    let content = [&envelope::begin("a/b/c", "ConfigMap")[..], envelope::END].concat();
+    let object = decode(&content, ("v1", "ConfigMap")).expect("a ConfigMap");
+    assert_eq!(object["apiVersion"], "v1");
+    let content = [&envelope::begin("b/c", "ConfigMap")[..], envelope::END].concat();
+    assert!(decode(&content, ("v1", "ConfigMap")).is_err());
+}
+
+#[test]
+fn wire_types_are_looked_at_where_go_does() {
+    let read = |kind: &str, raw: &[u8]| {
+        let mut content = envelope::begin("apps/v1", kind);
+        wire::put_bytes(&mut content, 2, raw);
+        decode(&content, ("", "")).map_err(|error| error.to_string())
+    };
+    // The data of a ControllerRevision, and a label whose key and value say that they are numbers.
+    let refused = read("ControllerRevision", b"\x12\x02\x08\x01").expect_err("a number");
+    assert!(refused.contains("wrong wireType = 0"), "{refused}");
+    let label = b"\x0a\x0a\x5a\x08\x08\x01a\0\0\x10\x01b";
+    let object = read("ControllerRevision", label).expect("an object");
+    assert_eq!(object["metadata"]["labels"], json!({"a": "b"}));
+    let mut content = MAGIC.to_vec();
+    wire::put_number(&mut content, 2, 1);
+    let refused = decode(&content, ("v1", "ConfigMap")).expect_err("a number");
+    assert!(refused.to_string().contains("wrong wireType = 0"));
+}
+
+#[test]
 fn odd_members_are_left_out() {
     let value = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": 7, "generation": 1.0},
         "spec": {"containers": [null, 3, {"name": "c"}], "hostNetwork": "yes", "future": true}});
@@ -363,8 +391,7 @@ fn with_unknown(message: &Message, bytes: &[u8], random: &mut StdRng) -> Vec<u8>
         match (message.field(number).map(|it| (it.arity, it.kind)), content) {
             (Some((Arity::Map, FieldType::Message(id))), Content::Bytes(entry)) => {
                 let (key, value) = wire::entry_of(entry).expect("an entry");
-                let (_, mut value) = value.expect("a value");
-                let value = value.run().expect("a message");
+                let value = value.expect("a value").run().expect("a message");
                 let value = with_unknown(id.message(), value, random);
                 wire::put_nested(&mut out, number, |out| {
                     wire::put_bytes(out, 1, key);

@@ -237,10 +237,7 @@ impl Transcoder {
             json_string::put(&mut self.out, key);
             self.out.push(b':');
             match value {
-                Some((wire_type, mut value)) if wire_type == field.wire_type => {
-                    self.value(field.kind, &mut value, depth + 2)?;
-                }
-                Some((wire_type, _)) => return Err(field.wrong_type(wire_type)),
+                Some(mut value) => self.value(field.kind, &mut value, depth + 2)?,
                 None => self.empty(field.kind, depth + 2)?,
             }
             self.out.push(b',');

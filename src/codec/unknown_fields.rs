@@ -184,7 +184,7 @@ fn contents(occurrences: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Returns the message of a map's entry.
 fn value_of(entry: &[u8]) -> &[u8] {
     match entry_of(entry) {
-        Ok((_, Some((2, mut value)))) => value.run().unwrap_or_default(),
+        Ok((_, Some(mut value))) => value.run().unwrap_or_default(),
         _ => &[],
     }
 }

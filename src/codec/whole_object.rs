@@ -13,7 +13,7 @@ use super::wire::put_nested;
 
 /// Decodes an object to JSON without white space: `kind`, `apiVersion`, `metadata`, then its other fields in the order
 /// of their numbers in protobuf, which differs from the order of names in which this server writes its own JSON. A
-/// version or kind that the envelope lacks is taken from `default`, a version and a kind.
+/// version or kind that the envelope lacks, and a version that is none, is taken from `default`, a version and a kind.
 ///
 /// # Errors
 /// [`DecodeError`] when the bytes are not an object of a known kind.
@@ -31,7 +31,7 @@ pub fn to_json(bytes: &[u8], default: (&str, &str)) -> Result<Vec<u8>, DecodeErr
         return Err(broken("empty body"));
     }
     let mut unknown = unknown(content).map_err(|error| broken(&error.to_string()))?;
-    if unknown.api_version.is_empty() {
+    if unknown.api_version.is_empty() || unknown.api_version.matches('/').count() > 1 {
         unknown.api_version = default.0.into();
     }
     if unknown.kind.is_empty() {

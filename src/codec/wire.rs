@@ -30,8 +30,8 @@ pub enum Content<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a>(&'a [u8]);
 
-/// A map's entry: its key, and the wire type of its value with the bytes that follow it.
-type MapEntry<'a> = (&'a [u8], Option<(u8, Fields<'a>)>);
+/// A map's entry: its key, and the reader at its value. All values are texts, bytes or messages.
+type MapEntry<'a> = (&'a [u8], Option<Fields<'a>>);
 
 impl Content<'_> {
     /// Returns the number of the wire type.
@@ -211,7 +211,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns the key and the value of a map's entry: the value's wire type and the reader at it.
+/// Returns the key and the value of a map's entry. Go does not look at the wire types of the two.
 ///
 /// # Errors
 /// [`WireError`] when the entry is broken.
@@ -220,15 +220,16 @@ pub(super) fn entry_of(entry: &[u8]) -> Result<MapEntry<'_>, WireError> {
     let (mut key, mut value) = (&[][..], None);
     let mut fields = Fields::new(entry);
     while !fields.is_empty() {
-        let (number, wire_type) = fields.tag()?;
-        if (number, wire_type) == (1, 2) {
-            key = fields.run()?;
-            continue;
+        let tag = fields.varint()?;
+        match tag >> 3 {
+            1 => key = fields.run()?,
+            2 => {
+                value = Some(fields);
+                fields.run()?;
+            }
+            // It need not be the number of a field.
+            _ => drop(fields.content((tag & 7) as u8)?),
         }
-        if number == 2 {
-            value = Some((wire_type, fields));
-        }
-        fields.content(wire_type)?;
     }
     Ok((key, value))
 }

@@ -34,13 +34,13 @@ pub(super) fn write(
     let out = &mut transcoder.out;
     match message.shape {
         Shape::Object => transcoder.message(message, bytes, depth)?,
-        Shape::Items => return items(transcoder, bytes),
+        Shape::Items => return items(transcoder, message, bytes),
         Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrTexts => {
             return schema_or(transcoder, message, bytes, depth);
         }
         Shape::Time | Shape::MicroTime if bytes.is_empty() => out.put(b"null"),
         shape => {
-            let parts = CustomFields::read(bytes)?;
+            let parts = CustomFields::read(message, bytes)?;
             let raw = parts.first.unwrap_or_default();
             match shape {
                 Shape::IntOrString if parts.first_number == 0 => {
@@ -68,16 +68,17 @@ pub(super) fn write(
 }
 
 impl<'a> CustomFields<'a> {
-    fn read(bytes: &'a [u8]) -> Result<Self, WireError> {
+    fn read(message: &Message, bytes: &'a [u8]) -> Result<Self, WireError> {
+        let begins_with_number = message.fields.first().is_some_and(|it| it.wire_type == 0);
         let mut parts = Self::default();
         let mut fields = Fields::new(bytes);
         while let Some((number, content)) = fields.next_field()? {
             match (number, content) {
-                (1, Content::Varint(value)) => parts.first_number = value,
+                (1, Content::Varint(value)) if begins_with_number => parts.first_number = value,
                 (2, Content::Varint(value)) => parts.second_number = value,
-                (1, Content::Bytes(value)) => parts.first = Some(value),
+                (1, Content::Bytes(value)) if !begins_with_number => parts.first = Some(value),
                 (3, Content::Bytes(value)) => parts.third = Some(value),
-                _ => {}
+                (number, content) => refuse(message, number, content)?,
             }
         }
         Ok(parts)
@@ -98,8 +99,18 @@ impl<'a> CustomFields<'a> {
     }
 }
 
+/// Refuses content of another wire type than that of the field of this number, if there is one.
+#[cold]
+fn refuse(message: &Message, number: u32, content: Content<'_>) -> Result<(), WireError> {
+    let wire_type = content.wire_type();
+    match message.field(number) {
+        Some(field) if field.wire_type != wire_type => Err(field.wrong_type(wire_type)),
+        _ => Ok(()),
+    }
+}
+
 /// Writes a list of strings, which is a message only on the wire: without strings it is none to Go.
-fn items(transcoder: &mut Transcoder, bytes: &[u8]) -> Result<(), WireError> {
+fn items(transcoder: &mut Transcoder, message: &Message, bytes: &[u8]) -> Result<(), WireError> {
     let start = transcoder.out.len();
     transcoder.out.push(b'[');
     let mut fields = Fields::new(bytes);
@@ -107,6 +118,8 @@ fn items(transcoder: &mut Transcoder, bytes: &[u8]) -> Result<(), WireError> {
         if let (1, Content::Bytes(item)) = (number, content) {
             json_string::put(&mut transcoder.out, item);
             transcoder.out.push(b',');
+        } else {
+            refuse(message, number, content)?;
         }
     }
     if transcoder.out.len() == start + 1 {
@@ -139,7 +152,7 @@ fn schema_or(
             (1 | 2, Content::Bytes(value)) if one.replace(value).is_some() => {
                 return Err(WireError::OutOfOrder);
             }
-            _ => {}
+            _ => refuse(message, number, content)?,
         }
     }
     match (schema, one) {
