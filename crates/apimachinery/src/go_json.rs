@@ -16,9 +16,6 @@ pub fn message(error: &serde_json::Error, content: &[u8]) -> String {
         return "unexpected end of JSON input".to_owned();
     }
     let text = error.to_string();
-    if text.starts_with("recursion limit exceeded") {
-        return "exceeded max depth".to_owned();
-    }
     let where_ = [
         ("expected value", "looking for beginning of value"),
         (
@@ -36,6 +33,7 @@ pub fn message(error: &serde_json::Error, content: &[u8]) -> String {
         ("control character", "in string literal"),
         ("invalid escape", "in string escape code"),
         ("invalid number", "in numeric literal"),
+        ("recursion limit exceeded", "exceeded max depth"),
     ]
     .into_iter()
     .find(|(serde, _)| text.starts_with(serde))
@@ -116,6 +114,14 @@ mod tests {
         ] {
             let error = serde_json::from_str::<Value>(content).expect_err(content);
             assert_eq!(message(&error, content.as_bytes()), expected);
+        }
+        for (begin, bracket) in [("[", '['), ("{\"a\":", '{')] {
+            let content = begin.repeat(200);
+            let error = serde_json::from_str::<Value>(&content).expect_err("deep");
+            assert_eq!(
+                message(&error, content.as_bytes()),
+                format!("invalid character '{bracket}' exceeded max depth")
+            );
         }
     }
 }

@@ -560,6 +560,10 @@ mod tests {
                 "a:\n  b: 1\n c: 2\n",
                 "yaml: line 2: did not find expected key",
             ),
+            (
+                "a: b\n\tc: d\n",
+                "yaml: line 2: found a tab character that violates indentation",
+            ),
             ("a: \"\\z\"", "yaml: found unknown escape character"),
             ("a: \u{1}", "yaml: control characters are not allowed"),
         ] {

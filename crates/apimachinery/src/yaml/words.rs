@@ -27,6 +27,7 @@ pub(super) fn of(error: &ScanError, text: &str) -> String {
         ErrorKind::UndeclaredTagHandle => "found undefined tag handle",
         ErrorKind::SimpleKeyExpected => "could not find expected ':'",
         ErrorKind::UnclosedQuotedScalar => "found unexpected end of stream",
+        ErrorKind::TabInPlainScalar => "found a tab character that violates indentation",
         ErrorKind::UnexpectedCharacter { .. } | ErrorKind::TabInBlockIndentation => {
             "found character that cannot start any token"
         }
@@ -57,7 +58,7 @@ fn line(error: &ScanError, text: &str) -> usize {
         | ErrorKind::MisplacedFlowCollectionEnd
         | ErrorKind::UndeclaredTagHandle
         | ErrorKind::UnexpectedEofImplicitFlowMapping => line - 1,
-        ErrorKind::SimpleKeyExpected => line + 1,
+        ErrorKind::SimpleKeyExpected | ErrorKind::TabInPlainScalar => line + 1,
         ErrorKind::UnclosedFlowCollection { .. }
         | ErrorKind::UnexpectedEofFlowMapping
         | ErrorKind::UnexpectedEofFlowSequence => line,
