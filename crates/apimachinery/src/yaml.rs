@@ -85,10 +85,17 @@ fn text_of(content: &[u8]) -> Result<Cow<'_, str>, String> {
         [0xff, 0xfe, ..] => u16::from_le_bytes,
         [0xfe, 0xff, ..] => u16::from_be_bytes,
         _ => {
-            let text = str::from_utf8(content);
-            return text
-                .map(Cow::Borrowed)
-                .map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned());
+            return str::from_utf8(content).map(Cow::Borrowed).map_err(|error| {
+                let before = String::from_utf8_lossy(&content[..error.valid_up_to()]);
+                let has_control =
+                    before.contains(|it: char| it.is_control() && !it.is_whitespace());
+                let what = if has_control {
+                    words::CONTROL_CHARACTERS
+                } else {
+                    "yaml: invalid leading UTF-8 octet"
+                };
+                what.to_owned()
+            });
         }
     };
     let (units, rest) = content.as_chunks();
@@ -569,6 +576,12 @@ mod tests {
         ] {
             assert_eq!(read(text.as_bytes()).expect_err(text), words, "{text:?}");
         }
+        let not_utf8 = read(b"a: \xff").expect_err("no UTF-8");
+        assert_eq!(not_utf8, "yaml: invalid leading UTF-8 octet");
+        assert_eq!(
+            read(b"a\0\n\xff").expect_err("a zero"),
+            words::CONTROL_CHARACTERS
+        );
         let text: Vec<u8> = "a: ä".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let text = [&[0xff, 0xfe], &*text].concat();
         assert_eq!(

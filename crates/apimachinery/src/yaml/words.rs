@@ -5,13 +5,16 @@ use granit_parser::{ErrorKind, ScanError};
 /// The error about a document that says that it is of another version than 1.1.
 pub(super) const OTHER_VERSION: &str = "yaml: found incompatible YAML document";
 
+/// The error about a control character.
+pub(super) const CONTROL_CHARACTERS: &str = "yaml: control characters are not allowed";
+
 /// Returns an error as Go's library begins it, with the line. What is common has its words too.
 pub(super) fn of(error: &ScanError, text: &str) -> String {
     let own = error.kind().to_string();
     let what = match error.kind() {
         ErrorKind::UnsupportedYamlMajorVersion => return OTHER_VERSION.to_owned(),
         ErrorKind::UnexpectedCharacter { character } if character.is_control() => {
-            return "yaml: control characters are not allowed".to_owned();
+            return CONTROL_CHARACTERS.to_owned();
         }
         ErrorKind::UnclosedFlowCollection { open: '{' } | ErrorKind::UnexpectedEofFlowMapping => {
             "did not find expected ',' or '}'"

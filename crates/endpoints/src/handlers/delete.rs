@@ -85,7 +85,7 @@ fn document(call: &Call<'_>, content: &Bytes) -> Result<Option<Value>, Failure> 
     if content.is_empty() {
         return Ok(None);
     }
-    match decode::document(call.headers, content, ("v1", "DeleteOptions"))? {
+    match decode::document(call.headers, content, ("meta.k8s.io/v1", "DeleteOptions"))? {
         Ok(decoded) if decoded.value.is_object() => {
             let members = decoded.value.as_object();
             let checked = members.map_or(Ok(()), decode::check_type_texts);
