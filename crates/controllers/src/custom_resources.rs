@@ -67,6 +67,8 @@ pub struct CustomResources {
     pub joined_types: oneshot::Receiver<JoinedTypes>,
     /// Publishes which versions of groups are served.
     pub custom_apis: watch::Sender<CustomApis>,
+    /// Publishes the stores of what is served.
+    pub stores: watch::Sender<Vec<Arc<Store>>>,
     /// Set when all stored definitions are served that can be.
     pub synced: Done,
     /// Measures the queue of definitions that are cleaned up.
@@ -239,6 +241,7 @@ impl CustomResources {
                 |store: &Arc<Store>| (Arc::clone(store.resource()), Arc::clone(store.storage()));
             self.types.set_custom(stores.iter().map(served).collect());
             self.api.serve_custom(&stores);
+            self.stores.send_replace(stores);
         }
         self.publish_apis(state);
     }

@@ -57,4 +57,5 @@ mod store;
 mod store_copy;
 mod stored_forms;
 mod support;
+mod test_cluster;
 mod workers;

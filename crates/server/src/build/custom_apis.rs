@@ -8,6 +8,7 @@ use ringwatch_controllers::api_services::ApiServices;
 use ringwatch_controllers::custom_resources::CustomResources;
 use ringwatch_controllers::custom_resources::joined_types::{JoinedTypes, join_stored};
 use ringwatch_endpoints::Api;
+use ringwatch_registry::Store;
 use tokio::sync::{oneshot, watch};
 
 use super::inputs::ServerInputs;
@@ -46,18 +47,20 @@ pub(crate) fn fill_caches(
     (joined_types, tasks)
 }
 
-/// Returns the tasks that serve custom resources and publish their APIServices.
+/// Returns the receiver of the stores of custom resources as they come and go, and the tasks that serve these and
+/// publish their APIServices.
 pub(crate) fn custom_resources(
     inputs: &ServerInputs<'_>,
     resources: &Resources,
     joined_types: oneshot::Receiver<JoinedTypes>,
     api: &Arc<Api>,
     hooks: &PostStartHooks,
-) -> Tasks {
+) -> (watch::Receiver<Vec<Arc<Store>>>, Tasks) {
     let mut tasks = Tasks::default();
+    let (stores, served_stores) = watch::channel(Vec::new());
     let (group, plural) = DEFINITIONS;
     let Some(definitions) = resources.stores.get(group, plural) else {
-        return tasks;
+        return (served_stores, tasks);
     };
     let (custom_apis, served_apis) = watch::channel(None);
     let custom = CustomResources {
@@ -71,6 +74,7 @@ pub(crate) fn custom_resources(
         types: Arc::clone(&resources.types),
         api: Arc::clone(api),
         custom_apis,
+        stores,
         synced: hooks.definitions_synced.clone(),
         queues: resources.queues.clone(),
         clock: inputs.clock.clone(),
@@ -86,7 +90,7 @@ pub(crate) fn custom_resources(
         };
         tasks.background("APIServices", services.run());
     }
-    tasks
+    (served_stores, tasks)
 }
 
 /// Returns the task that proxies the APIs of other servers.

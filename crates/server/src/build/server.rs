@@ -18,6 +18,7 @@ use ringwatch_endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_endpoints::{Api, ApiConfig, Kubelets};
 use ringwatch_filters::Filters;
 use ringwatch_http::Connections;
+use ringwatch_test_cluster::{ServedStores, TestCluster};
 
 use super::api_endpoints::api_endpoints;
 use super::audit::{AuditBackends, auditor};
@@ -113,7 +114,12 @@ pub(crate) fn build(
     };
     let api = api(inputs, parts, &requests);
     let (joined, proxy) = (objects.joined_types, security.proxy);
-    tasks.append(custom_resources(inputs, resources, joined, &api, hooks));
+    let (custom, more) = custom_resources(inputs, resources, joined, &api, hooks);
+    tasks.append(more);
+    if flags.cluster.test_cluster {
+        let stores = ServedStores::new(resources.stores.clone(), custom);
+        tasks.append(test_cluster(inputs, stores, credentials, hooks));
+    }
     tasks.background("files of trust", security.files.follow(clock.clone()));
     tasks.append(aggregated_apis(inputs, resources, proxy, &api, hooks));
     tasks.append(published_credentials(inputs, resources, credentials));
@@ -258,6 +264,28 @@ fn published_credentials(
         let publishing = extension_authentication::run(config_maps, credentials.clone(), clock);
         tasks.background("extension-apiserver-authentication", publishing);
     }
+    tasks
+}
+
+/// Returns the task of the controllers of a test cluster, which begin when the first objects are there.
+fn test_cluster(
+    inputs: &ServerInputs<'_>,
+    stores: ServedStores,
+    credentials: &CurrentCredentials,
+    hooks: &PostStartHooks,
+) -> Tasks {
+    let credentials = credentials.clone();
+    let cluster = TestCluster {
+        stores,
+        authority: Arc::new(move || credentials.borrow().authority.clone()),
+        clock: inputs.clock.clone(),
+    };
+    let bootstrapped = hooks.bootstrapped.clone();
+    let mut tasks = Tasks::default();
+    tasks.background("test cluster", async move {
+        bootstrapped.wait().await;
+        cluster.run().await;
+    });
     tasks
 }
 

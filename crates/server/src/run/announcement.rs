@@ -1,5 +1,4 @@
-//! The five lines that a server or relay prints once it serves: what runs, how to talk to it, and what is not
-//! protected.
+//! The lines that a server or relay prints once it serves: what runs, how to talk to it, and what is not protected.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -18,9 +17,13 @@ pub(crate) fn of_server(
     kubeconfig: &Path,
 ) -> String {
     let kubeconfig = kubeconfig.display();
+    let controllers = match flags.cluster.test_cluster {
+        true => "controllers  those of a test cluster (--test-cluster), not for production\n  ",
+        false => "",
+    };
     format!(
         "ringwatch {VERSION} serves the Kubernetes API at {url}\n  \
-         store        {}\n  \
+         store        {}\n  {controllers}\
          kubeconfig   {kubeconfig}, whose owner may do everything\n  \
          unprotected  {}\n  \
          try          kubectl --kubeconfig {kubeconfig} get namespaces",
@@ -144,6 +147,16 @@ mod tests {
             "{unprotected}"
         );
         assert!(attempt.ends_with("kubectl --kubeconfig /data/kubeconfig get namespaces"));
+    }
+
+    #[test]
+    fn a_test_cluster_is_no_secret() {
+        let text = announced(&["--test-cluster"]);
+        let controllers = text.lines().find(|it| it.trim().starts_with("controllers"));
+        assert!(
+            controllers.is_some_and(|it| it.contains("not for production")),
+            "{text}"
+        );
     }
 
     #[test]

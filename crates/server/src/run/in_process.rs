@@ -36,8 +36,8 @@ const FLAGS: [&str; 4] = [
     "--secure-port=0",
 ];
 
-/// The admission plugin that refuses pods without an account. Nobody creates accounts here, so it is disabled unless a
-/// flag names it.
+/// The admission plugin that refuses pods without an account. Only the controllers of a test cluster create accounts;
+/// without these it is disabled unless a flag names it.
 const SERVICE_ACCOUNT: &str = "ServiceAccount";
 
 /// Linux' file system in memory.
@@ -48,7 +48,8 @@ const FILES_IN_MEMORY: &str = "/dev/shm";
 /// It keeps its objects in memory and runs on threads of its own, unless its [`Builder`] sets otherwise, and ends when
 /// it is dropped. One process can have several. No controllers of workloads run: deployments create no pods, and
 /// dependents of deleted objects stay, as with envtest. The admission plugin ServiceAccount is disabled, since no
-/// controller creates accounts; `--enable-admission-plugins=ServiceAccount` enables it.
+/// controller creates accounts; `--enable-admission-plugins=ServiceAccount` enables it. With `--test-cluster`
+/// namespaces and dependents go, namespaces have accounts, and the plugin is enabled.
 ///
 /// The certificates and the kubeconfig are files in a temporary folder, which is deleted at the end. `--data-dir` sets
 /// another folder; use it with a store on disk.
@@ -249,7 +250,8 @@ impl Builder {
             *signing_key = Some(write_signing_key(folder)?);
         }
         let plugins = &mut flags.admission;
-        if plugins.admission_control.is_empty()
+        if !flags.cluster.test_cluster
+            && plugins.admission_control.is_empty()
             && !plugins.enable_admission_plugins.contains(&SERVICE_ACCOUNT)
             && !plugins.disable_admission_plugins.contains(&SERVICE_ACCOUNT)
         {

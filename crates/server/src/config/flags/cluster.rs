@@ -3,10 +3,10 @@
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use ringwatch_apimachinery::duration;
 
-use super::ServingFlags;
+use super::{ServingFlags, parse_bool};
 
 /// Flags of the place of a server in its cluster: how others find it, and when it counts as alive.
 #[derive(Args, Clone, Debug)]
@@ -24,6 +24,13 @@ pub struct ClusterFlags {
     /// Time after the start during which /livez does not fail for steps of the start that are not done.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
     pub livez_grace_period: Duration,
+
+    /// Run the controllers of a cluster that tests need: namespaces go when they are deleted, dependents go with their
+    /// owners, namespaces have a ServiceAccount and the authority of the API, and finished Jobs go. Not beside
+    /// kube-controller-manager, and not for production.
+    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
+    pub test_cluster: bool,
 }
 
 /// The way in which the addresses of the Service `kubernetes` are kept.

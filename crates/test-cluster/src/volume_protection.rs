@@ -1,0 +1,200 @@
+//! Lets go of volumes and claims that are being deleted once nobody uses them.
+//!
+//! Admission gives each a finalizer when it is created. A claim keeps its own while a pod with a node uses it, a volume
+//! while it is bound (`pkg/controller/volume/pvcprotection` and `pvprotection` of kube-controller-manager 1.36).
+
+use async_trait::async_trait;
+use ringwatch::clock::Clock;
+use ringwatch::storage::{GetOptions, ListOptions};
+use ringwatch_apimachinery::accessor::{self, finalizers, is_terminating};
+use ringwatch_apimachinery::{Error, path};
+use ringwatch_registry::informer::InformerChange;
+use ringwatch_registry::{FunctionUpdate, ListWatch, Store, UpdateOptions};
+use serde_json::Value;
+
+use crate::ServedStores;
+use crate::account::context;
+use crate::controller::{self, Controller, Next, found, object_of};
+
+/// The service accounts of the controllers of claims and of volumes.
+const CLAIMS_ACCOUNT: &str = "pvc-protection-controller";
+const VOLUMES_ACCOUNT: &str = "pv-protection-controller";
+
+/// The finalizers of claims and of volumes.
+const CLAIM: &str = "kubernetes.io/pvc-protection";
+const VOLUME: &str = "kubernetes.io/pv-protection";
+
+/// The controllers of volumes and claims in use.
+#[derive(Debug)]
+pub(crate) struct VolumeProtection<'a> {
+    claims: &'a Store,
+    volumes: &'a Store,
+    pods: &'a Store,
+    clock: &'a Clock,
+}
+
+/// The kind of objects in a store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum VolumeSource {
+    Claims,
+    Volumes,
+    Pods,
+}
+
+/// A claim by namespace and name, or a volume by name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum ProtectedObject {
+    Claim(String, String),
+    Volume(String),
+}
+
+impl VolumeProtection<'_> {
+    /// Runs the controllers until they are dropped.
+    pub(crate) async fn run(stores: &ServedStores, clock: &Clock) {
+        let store = |plural| stores.built_in("", plural);
+        let (Some(claims), Some(volumes), Some(pods)) = (
+            store("persistentvolumeclaims"),
+            store("persistentvolumes"),
+            store("pods"),
+        ) else {
+            return;
+        };
+        let controller = VolumeProtection {
+            claims,
+            volumes,
+            pods,
+            clock,
+        };
+        let sources = [
+            (VolumeSource::Claims, claims),
+            (VolumeSource::Volumes, volumes),
+            (VolumeSource::Pods, pods),
+        ];
+        let sources = sources.map(|(source, store)| (source, store.as_ref() as &dyn ListWatch));
+        controller::run(&controller, "volumes in use", sources.into(), clock).await;
+    }
+
+    /// Returns true if a pod that has a node uses a claim.
+    async fn is_used(&self, namespace: &str, claim: &str) -> Result<bool, Error> {
+        let pods = self.pods.list(namespace, ListOptions::default()).await?;
+        for pod in pods.items {
+            let pod = self.pods.served_value(&pod)?;
+            if has_node(&pod) && claims_of(&pod).iter().any(|it| it == claim) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn let_go(
+        &self,
+        store: &Store,
+        (namespace, name): (&str, &str),
+        (account, finalizer): (&str, &str),
+    ) -> Result<(), Error> {
+        let mut change = FunctionUpdate::new(|object| {
+            if is_terminating(object) {
+                let left = finalizers(object).into_iter();
+                let left = left.filter(|it| *it != finalizer).map(str::to_owned);
+                let left = left.collect();
+                accessor::set_finalizers(object, left);
+            }
+            Ok(())
+        });
+        let (context, options) = (context(account, self.clock), UpdateOptions::default());
+        let updated = store.update(&context, namespace, name, &mut change, &options);
+        found(updated.await.map(|(object, _)| object)).map(drop)
+    }
+}
+
+#[async_trait]
+impl Controller for VolumeProtection<'_> {
+    type Source = VolumeSource;
+    type Key = ProtectedObject;
+
+    fn keys(&self, source: VolumeSource, change: &InformerChange) -> Vec<ProtectedObject> {
+        let object = object_of(change);
+        match source {
+            VolumeSource::Claims => {
+                let (namespace, name) = (object.namespace(), object.name());
+                vec![ProtectedObject::Claim(
+                    namespace.to_owned(),
+                    name.to_owned(),
+                )]
+            }
+            VolumeSource::Volumes => vec![ProtectedObject::Volume(object.name().to_owned())],
+            VolumeSource::Pods => {
+                // One that cannot be read uses nothing that could be told.
+                let pod = self.pods.served_value(object).unwrap_or_default();
+                let claims = claims_of(&pod).into_iter();
+                let namespace = object.namespace();
+                let claims = claims.map(|name| ProtectedObject::Claim(namespace.to_owned(), name));
+                claims.collect()
+            }
+        }
+    }
+
+    async fn reconcile(&self, key: &ProtectedObject) -> Result<Next, Error> {
+        let (store, namespace, name, account, finalizer) = match key {
+            ProtectedObject::Claim(namespace, name) => {
+                (self.claims, &**namespace, name, CLAIMS_ACCOUNT, CLAIM)
+            }
+            ProtectedObject::Volume(name) => (self.volumes, "", name, VOLUMES_ACCOUNT, VOLUME),
+        };
+        let object = found(store.get(namespace, name, GetOptions::default()).await)?;
+        let object = object.map(|it| store.served_value(&it)).transpose()?;
+        let held =
+            |object: &Value| is_terminating(object) && finalizers(object).contains(&finalizer);
+        let Some(object) = object.filter(held) else {
+            return Ok(Next::Done);
+        };
+        let is_used = match key {
+            ProtectedObject::Claim(..) => self.is_used(namespace, name).await?,
+            ProtectedObject::Volume(_) => path::text(&object, "status.phase") == "Bound",
+        };
+        if !is_used {
+            self.let_go(store, (namespace, name), (account, finalizer))
+                .await?;
+        }
+        Ok(Next::Done)
+    }
+}
+
+fn has_node(pod: &Value) -> bool {
+    !path::text(pod, "spec.nodeName").is_empty()
+}
+
+/// Returns the names of the claims that a pod uses, those that are made for its ephemeral volumes among them.
+fn claims_of(pod: &Value) -> Vec<String> {
+    let pod_name = accessor::text(pod, "name");
+    let volumes = path::list(pod, "spec.volumes").iter();
+    let claims = volumes.filter_map(|volume| {
+        if volume["ephemeral"].is_object() {
+            let volume = volume["name"].as_str().unwrap_or_default();
+            return Some(format!("{pod_name}-{volume}"));
+        }
+        let claim = path::text(volume, "persistentVolumeClaim.claimName");
+        (!claim.is_empty()).then(|| claim.to_owned())
+    });
+    claims.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pods_use_the_claims_that_they_name_and_those_of_ephemeral_volumes() {
+        let pod = json!({
+            "metadata": {"name": "p"},
+            "spec": {"volumes": [
+                {"name": "a", "persistentVolumeClaim": {"claimName": "c"}},
+                {"name": "b", "ephemeral": {"volumeClaimTemplate": {}}},
+                {"name": "d", "emptyDir": {}},
+            ]},
+        });
+        assert_eq!(claims_of(&pod), ["c", "p-b"]);
+    }
+}
