@@ -29,6 +29,9 @@ const ALIASES_MAX: usize = 1000;
 /// Maximum number of values that are kept for aliases or that these stand for, together.
 const ALIASED_MAX: usize = 20_000;
 
+/// Maximum number of bytes of the texts of these values, with keys.
+const ALIASED_BYTES_MAX: usize = 8 << 20;
+
 /// A document, and the keys that its maps have twice.
 #[derive(Debug)]
 pub struct Document {
@@ -116,8 +119,8 @@ struct Tree<'a> {
     /// The values of anchors by the parser's numbers. Those that are not complete are not there yet.
     anchored: HashMap<usize, AnchorValue>,
     aliases: usize,
-    /// The number of values that are kept for aliases or that these stand for.
-    aliased: usize,
+    /// The size of all values that are kept for aliases or that these stand for.
+    aliased: Size,
     nodes_left: usize,
     repeated: Vec<String>,
 }
@@ -151,7 +154,17 @@ enum Key {
 /// A value that aliases may stand for.
 struct AnchorValue {
     value: Value,
+    size: Size,
+}
+
+/// The size of a value with all that is in it.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    /// The number of values.
     nodes: usize,
+    /// The number of bytes of texts and keys.
+    bytes: usize,
+    /// The number of levels of lists and maps.
     depth: usize,
 }
 
@@ -248,19 +261,13 @@ impl Tree<'_> {
     }
 
     fn alias(&mut self, anchor: usize, name: &str, line: usize) -> Result<(), String> {
-        let Some(AnchorValue {
-            value,
-            nodes,
-            depth,
-        }) = self.anchored.get(&anchor)
-        else {
-            return Err(format!("yaml: anchor '{name}' value contains itself"));
-        };
-        let (value, nodes, depth) = (value.clone(), *nodes, *depth);
+        let size = self.anchored.get(&anchor).map(|it| it.size);
+        let size = size.ok_or_else(|| format!("yaml: anchor '{name}' value contains itself"))?;
         self.aliases += 1;
-        self.count_aliased(nodes)?;
-        self.count(nodes)?;
-        self.check_depth(depth)?;
+        self.count_aliased(size)?;
+        self.count(size.nodes)?;
+        self.check_depth(size.depth)?;
+        let value = self.anchored[&anchor].value.clone();
         self.put(value, line)
     }
 
@@ -269,22 +276,21 @@ impl Tree<'_> {
         if anchor == 0 {
             return Ok(());
         }
-        let (nodes, depth) = size_of(value);
-        self.count_aliased(nodes)?;
+        let size = size_of(value);
+        self.count_aliased(size)?;
         let value = value.clone();
-        let kept = AnchorValue {
-            value,
-            nodes,
-            depth,
-        };
-        self.anchored.insert(anchor, kept);
+        self.anchored.insert(anchor, AnchorValue { value, size });
         Ok(())
     }
 
-    /// Counts values that aliases stand for.
-    fn count_aliased(&mut self, nodes: usize) -> Result<(), String> {
-        self.aliased += nodes;
-        if self.aliases > ALIASES_MAX || self.aliased > ALIASED_MAX {
+    /// Counts values that are kept for aliases or that these stand for, before they are copied.
+    fn count_aliased(&mut self, more: Size) -> Result<(), String> {
+        self.aliased.nodes += more.nodes;
+        self.aliased.bytes += more.bytes;
+        if self.aliases > ALIASES_MAX
+            || self.aliased.nodes > ALIASED_MAX
+            || self.aliased.bytes > ALIASED_BYTES_MAX
+        {
             return Err("yaml: document contains excessive aliasing".to_owned());
         }
         Ok(())
@@ -369,19 +375,32 @@ fn insert(
     }
 }
 
-/// Returns the number of values within a value, with itself, and of its levels.
-fn size_of(value: &Value) -> (usize, usize) {
-    let all = |inner: &mut dyn Iterator<Item = &Value>| {
-        inner.map(size_of).fold((1, 0), |(nodes, depth), inner| {
-            (nodes + inner.0, depth.max(inner.1))
-        })
+/// Returns the size of a value.
+fn size_of(value: &Value) -> Size {
+    let mut size = Size {
+        nodes: 1,
+        ..Size::default()
     };
-    let (nodes, depth) = match value {
-        Value::Array(items) => all(&mut items.iter()),
-        Value::Object(members) => all(&mut members.values()),
-        _ => return (1, 0),
+    let mut add = |inner: &Value| {
+        let inner = size_of(inner);
+        size.nodes += inner.nodes;
+        size.bytes += inner.bytes;
+        size.depth = size.depth.max(inner.depth);
     };
-    (nodes, depth + 1)
+    match value {
+        Value::Array(items) => items.iter().for_each(add),
+        Value::Object(members) => {
+            members.values().for_each(&mut add);
+            size.bytes += members.keys().map(String::len).sum::<usize>();
+        }
+        Value::String(text) => {
+            size.bytes = text.len();
+            return size;
+        }
+        _ => return size,
+    }
+    size.depth += 1;
+    size
 }
 
 /// Returns the value of a scalar, which JSON has to have.
@@ -647,5 +666,23 @@ mod tests {
         }
         assert!(read(bomb.as_bytes()).is_err());
         assert!(read("[".repeat(100_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn copies_of_long_texts_are_refused() {
+        let long = "x".repeat(ALIASED_BYTES_MAX / 100);
+        let with = |text: &str, aliases: usize| {
+            let aliases = vec!["*a"; aliases].join(",");
+            read(format!("a: &a {text}\nb: [{aliases}]\n").as_bytes())
+        };
+        assert!(with(&long, 90).is_ok());
+        for text in [
+            long.clone(),
+            format!("[{long}]"),
+            format!("{{\n  ? {long}\n  : 1}}"),
+        ] {
+            let why = with(&text, 110).expect_err("too many copies");
+            assert_eq!(why, "yaml: document contains excessive aliasing");
+        }
     }
 }
