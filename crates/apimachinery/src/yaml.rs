@@ -11,10 +11,12 @@ use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 use self::scalar::Word;
+use self::size::Size;
 use crate::go_text::{float, quoted};
 use crate::numbers;
 
 mod scalar;
+mod size;
 mod words;
 
 /// Maximum number of duplicate keys that are reported.
@@ -31,6 +33,9 @@ const ALIASED_MAX: usize = 20_000;
 
 /// Maximum number of bytes of the texts of these values, with keys.
 const ALIASED_BYTES_MAX: usize = 8 << 20;
+
+/// The error about a value whose members cannot be taken over.
+const NO_MERGE: &str = "yaml: map merge requires map or sequence of maps as the value";
 
 /// A document, and the keys that its maps have twice.
 #[derive(Debug)]
@@ -157,17 +162,6 @@ struct AnchorValue {
     size: Size,
 }
 
-/// The size of a value with all that is in it.
-#[derive(Clone, Copy, Default)]
-struct Size {
-    /// The number of values.
-    nodes: usize,
-    /// The number of bytes of texts and keys.
-    bytes: usize,
-    /// The number of levels of lists and maps.
-    depth: usize,
-}
-
 impl Tree<'_> {
     fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), String> {
         let begin = span.tag_start().unwrap_or(span.start);
@@ -176,8 +170,13 @@ impl Tree<'_> {
             Event::DocumentStart(_, Some(version)) if version != YamlVersion::new(1, 1) => {
                 Err(words::OTHER_VERSION.to_owned())
             }
-            Event::Scalar(text, style, anchor, tag) => {
+            Event::Scalar(mut text, style, anchor, tag) => {
                 self.count(1)?;
+                if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded)
+                    && self.ends_within_line(span)
+                {
+                    text = text.strip_suffix('\n').unwrap_or(&text).to_owned().into();
+                }
                 self.scalar((text, style, tag.as_deref()), anchor, line)
             }
             Event::SequenceStart(_, anchor, _) => self.begin(Items::List(Vec::new()), anchor, line),
@@ -194,6 +193,14 @@ impl Tree<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns true if the last line of a block is the last of the document, and has no end: to Go the text has none
+    /// then.
+    fn ends_within_line(&self, block: &Span) -> bool {
+        let lines = block.slice(self.text).unwrap_or_default();
+        let last = lines.rsplit(['\n', '\r']).next().unwrap_or_default();
+        block.end.byte_offset() == Some(self.text.len()) && !last.trim_matches(' ').is_empty()
     }
 
     /// Counts values of the document.
@@ -245,8 +252,13 @@ impl Tree<'_> {
         let tag = tag.map(|tag| [tag.handle(), tag.suffix()].concat());
         let is_merge = scalar::is_merge(&text, is_plain, tag.as_deref());
         let word = scalar::read(text, is_plain, tag.as_deref())?;
-        if anchor == 0 && self.awaits_key() {
-            let key = if is_merge { Key::Merge } else { key_of(word)? };
+        if self.awaits_key() && (is_merge || anchor == 0) {
+            let key = if is_merge {
+                self.keep(anchor, &"<<".into())?;
+                Key::Merge
+            } else {
+                key_of(word)?
+            };
             self.set_key(key, line);
             return Ok(());
         }
@@ -267,8 +279,12 @@ impl Tree<'_> {
         self.count_aliased(size)?;
         self.count(size.nodes)?;
         self.check_depth(size.depth)?;
-        let value = self.anchored[&anchor].value.clone();
-        self.put(value, line)
+        let value = &self.anchored[&anchor].value;
+        if self.awaits_merge() && !value.is_object() {
+            // A list must be written out.
+            return Err(NO_MERGE.to_owned());
+        }
+        self.put(value.clone(), line)
     }
 
     /// Keeps a value that has an anchor.
@@ -276,7 +292,7 @@ impl Tree<'_> {
         if anchor == 0 {
             return Ok(());
         }
-        let size = size_of(value);
+        let size = Size::of(value);
         self.count_aliased(size)?;
         let value = value.clone();
         self.anchored.insert(anchor, AnchorValue { value, size });
@@ -309,6 +325,12 @@ impl Tree<'_> {
         matches!(last, Some(Items::Map(_, None)))
     }
 
+    /// Returns true if the members of the next value are taken over.
+    fn awaits_merge(&self) -> bool {
+        let last = self.open.last().map(|it| &it.items);
+        matches!(last, Some(Items::Map(_, Some(Key::Merge))))
+    }
+
     fn set_key(&mut self, next: Key, line: usize) {
         let Some(map) = self.open.last_mut() else {
             return;
@@ -337,10 +359,7 @@ impl Tree<'_> {
                     };
                     for map in merged {
                         let Value::Object(map) = map else {
-                            return Err(
-                                "yaml: map merge requires map or sequence of maps as the value"
-                                    .to_owned(),
-                            );
+                            return Err(NO_MERGE.to_owned());
                         };
                         for (name, value) in map {
                             insert(members, (name, true), (value, line), &mut self.repeated);
@@ -373,34 +392,6 @@ fn insert(
             }
         }
     }
-}
-
-/// Returns the size of a value.
-fn size_of(value: &Value) -> Size {
-    let mut size = Size {
-        nodes: 1,
-        ..Size::default()
-    };
-    let mut add = |inner: &Value| {
-        let inner = size_of(inner);
-        size.nodes += inner.nodes;
-        size.bytes += inner.bytes;
-        size.depth = size.depth.max(inner.depth);
-    };
-    match value {
-        Value::Array(items) => items.iter().for_each(add),
-        Value::Object(members) => {
-            members.values().for_each(&mut add);
-            size.bytes += members.keys().map(String::len).sum::<usize>();
-        }
-        Value::String(text) => {
-            size.bytes = text.len();
-            return size;
-        }
-        _ => return size,
-    }
-    size.depth += 1;
-    size
 }
 
 /// Returns the value of a scalar, which JSON has to have.
@@ -556,6 +547,10 @@ mod tests {
                 "{<<: [{a: 1}, {a: 2, b: 2}]}",
                 serde_json::json!({"a": 1, "b": 2}),
             ),
+            (
+                "{&x <<: {a: 1}, b: *x}",
+                serde_json::json!({"a": 1, "b": "<<"}),
+            ),
             ("{\"<<\": {a: 1}}", serde_json::json!({"<<": {"a": 1}})),
             (
                 "{b: &b {a: 1}, c: {<<: *b}}",
@@ -564,8 +559,14 @@ mod tests {
         ] {
             assert_eq!(read(text.as_bytes()).expect("yaml").value, value, "{text}");
         }
-        let why = "yaml: map merge requires map or sequence of maps as the value";
-        assert_eq!(read(b"{<<: 1}").expect_err("a number"), why);
+        for text in [
+            "{<<: 1}",
+            "{<<: [[{a: 1}]]}",
+            "{b: &b [{a: 1}], c: {<<: *b}}",
+            "{&a <<: 1}",
+        ] {
+            assert_eq!(read(text.as_bytes()).expect_err(text), NO_MERGE);
+        }
     }
 
     #[test]
@@ -628,6 +629,25 @@ mod tests {
         for empty in ["---\n---\na: 1\n", "null\n---\na: 1\n"] {
             let decoded = read(empty.as_bytes()).expect("yaml");
             assert_eq!(decoded.value, Value::Null, "{empty:?}");
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_block_ends_with_its_last_line() {
+        for (text, value) in [
+            ("a: |\n  x\n  y", "x\ny"),
+            ("a: |\n  x\n  y\n", "x\ny\n"),
+            ("a: >\n  x\n  y", "x y"),
+            ("a: |+\n  x\n\n  y", "x\n\ny"),
+            ("a: |+\n  x\n\n", "x\n\n"),
+            ("a: |-\n  x", "x"),
+            ("a: |\n  x\n ", "x\n"),
+            ("a: |\n  x\n  ", "x\n"),
+            ("a: |\n  x\n# c", "x\n"),
+            ("a: |", ""),
+        ] {
+            let decoded = read(text.as_bytes()).expect("yaml");
+            assert_eq!(decoded.value, serde_json::json!({"a": value}), "{text:?}");
         }
     }
 
