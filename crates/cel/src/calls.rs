@@ -79,6 +79,9 @@ fn of_values(
             ],
         ) => {
             meter.charge(1)?;
+            if let CelValue::String(text) = it {
+                meter.charge_bytes(text.len())?;
+            }
             Ok(CelValue::Int(i64::try_from(size(it)).unwrap_or(i64::MAX)))
         }
         ("bool" | "string", [CelValue::Bool(_)]) | ("bool", [CelValue::String(_)]) => {
@@ -120,7 +123,7 @@ fn of_values(
         _ if !is_function(name) => Err(Failure::Other(format!("no such function: {name}").into())),
         _ => {
             charge(meter, name, &values)?;
-            let made = by_us(name, &values);
+            let made = by_us(name, &values, meter);
             let result =
                 made.unwrap_or_else(|| by_library(name, target.cloned(), arguments.to_vec()))?;
             meter.charge_value(&result)?;
@@ -147,9 +150,13 @@ fn charge(meter: &mut Meter, name: &str, values: &[&CelValue]) -> Result<(), Fai
         ("indexOf" | "lastIndexOf", [CelValue::String(_), part, ..]) => {
             text.saturating_mul(size(part).div_ceil(10).max(1))
         }
-        ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", _) => {
-            all.parts + all.bytes / 10
+        ("indexOf" | "lastIndexOf", [CelValue::List(items), item]) => {
+            let looks = Extent::measure(item)?
+                .units()
+                .saturating_mul(items.len() as u64);
+            (all.parts + all.bytes / 10).max(looks / 10)
         }
+        ("isSorted" | "sum" | "max" | "min", _) => all.parts + all.bytes / 10,
         (
             "replace",
             [
@@ -215,13 +222,13 @@ fn precisions(format: &str) -> u64 {
 }
 
 /// Calls a function that we have; `None` if it is the library's.
-fn by_us(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
+fn by_us(name: &str, values: &[&CelValue], meter: &mut Meter) -> Option<ValueResult> {
     strings::call(name, values)
         .or_else(|| conversions::call(name, values))
         .or_else(|| times::call(name, values))
         .or_else(|| quantities::call(name, values))
-        .or_else(|| sets::call(name, values))
-        .or_else(|| lists::of_items(name, values))
+        .or_else(|| sets::call(name, values, meter))
+        .or_else(|| lists::of_items(name, values, meter))
         .or_else(|| urls::call(name, values))
         .or_else(|| formats::call(name, values))
 }
@@ -240,7 +247,7 @@ fn by_library(name: &str, target: Option<CelValue>, arguments: Vec<CelValue>) ->
 /// Converts a string by a conversion function; `None` if it cannot be converted.
 pub fn convert(name: &str, text: &str) -> Option<CelValue> {
     let text = CelValue::from(text);
-    let made = by_us(name, &[&text]);
+    let made = by_us(name, &[&text], &mut Meter::new());
     let made = made.unwrap_or_else(|| by_library(name, None, vec![text.clone()]));
     made.ok()
 }

@@ -5,6 +5,7 @@ use kube_cel::cel::objects::{Key, Map};
 
 use super::failure::Failure;
 use super::merged_lists::equal_in_order;
+use super::meter::{Extent, Meter};
 use super::{merged_lists, optional, wrong_data};
 
 /// The first number that is too large for an integer, as a double.
@@ -12,16 +13,18 @@ pub(super) const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 /// Returns true if two values are equal. Parts of the first one that are wrong data fail, unless parts before them
 /// differ.
-pub(super) fn equal(one: &CelValue, other: &CelValue) -> Result<bool, Failure> {
+pub(super) fn equal(one: &CelValue, other: &CelValue, meter: &mut Meter) -> Result<bool, Failure> {
     match (one, other) {
-        (CelValue::List(one), CelValue::List(other)) => equal_in_order(one, other, equal),
+        (CelValue::List(one), CelValue::List(other)) => {
+            equal_in_order(one, other, &mut |one, other| equal(one, other, meter))
+        }
         (CelValue::Map(one), CelValue::Map(other)) if one.map.len() == other.map.len() => {
             for (key, one) in one.map.iter() {
                 let one = Some(one).filter(|it| !wrong_data::is_no_member(it));
                 let other = other.get(key);
                 match (one, other.filter(|it| !wrong_data::is_no_member(it))) {
                     (None, None) => {}
-                    (Some(one), Some(other)) if equal(one, other)? => {}
+                    (Some(one), Some(other)) if equal(one, other, meter)? => {}
                     _ => return Ok(false),
                 }
             }
@@ -29,18 +32,18 @@ pub(super) fn equal(one: &CelValue, other: &CelValue) -> Result<bool, Failure> {
         }
         (CelValue::Map(_), CelValue::Map(_)) => Ok(false),
         (CelValue::List(one), CelValue::Opaque(_)) => match merged_lists::list_items(other) {
-            Some(other) => equal_in_order(one, other, equal),
+            Some(other) => equal_in_order(one, other, &mut |one, other| equal(one, other, meter)),
             None => Ok(false),
         },
         (CelValue::Opaque(_), _) => {
-            if let Some(outcome) = merged_lists::equals(one, other, equal) {
+            if let Some(outcome) = equal_merged(one, other, meter) {
                 return outcome;
             }
             if let Some(failure) = wrong_data::failure_of(one) {
                 return Err(failure);
             }
             match (optional::of_value(one), optional::of_value(other)) {
-                (Ok(Some(one)), Ok(Some(other))) => equal(one, other),
+                (Ok(Some(one)), Ok(Some(other))) => equal(one, other, meter),
                 (Ok(one), Ok(other)) => Ok(one.is_none() && other.is_none()),
                 _ => Ok(one == other),
             }
@@ -49,12 +52,36 @@ pub(super) fn equal(one: &CelValue, other: &CelValue) -> Result<bool, Failure> {
     }
 }
 
+/// Returns true if a list that is no plain one equals another value; `None` if it is none. The smaller one of the
+/// values was charged before; where items are looked up, the larger one is walked through too.
+fn equal_merged(
+    one: &CelValue,
+    other: &CelValue,
+    meter: &mut Meter,
+) -> Option<Result<bool, Failure>> {
+    if merged_lists::are_looked_up(one, other)
+        && let Err(failure) = charge_larger(one, other, meter)
+    {
+        return Some(Err(failure));
+    }
+    merged_lists::equals(one, other, &mut |one, other| equal(one, other, meter))
+}
+
+fn charge_larger(one: &CelValue, other: &CelValue, meter: &mut Meter) -> Result<(), Failure> {
+    let [one, other] = [one, other].map(|it| Extent::measure(it).map(Extent::units));
+    meter.charge(one?.abs_diff(other?) / 10)
+}
+
 /// Returns true if a list has an item. Items that are wrong data fail, unless another one is equal.
-pub(super) fn contains(items: &[CelValue], item: &CelValue) -> Result<bool, Failure> {
+pub(super) fn contains(
+    items: &[CelValue],
+    item: &CelValue,
+    meter: &mut Meter,
+) -> Result<bool, Failure> {
     let mut failure = None;
     for it in items {
         // An item that is a set or has keys is on the left, as of a list that the expression writes out.
-        let outcome = merged_lists::equals(item, it, equal).unwrap_or_else(|| equal(it, item));
+        let outcome = equal_merged(item, it, meter).unwrap_or_else(|| equal(it, item, meter));
         match outcome {
             Ok(true) => return Ok(true),
             Ok(false) => {}

@@ -58,7 +58,7 @@ impl<'r> Interpreter<'r> {
     /// Returns the value of an expression, which may be wrong data.
     fn any_value(&mut self, expression: &'r IdedExpr) -> ValueResult {
         match &expression.expr {
-            Expr::Literal(literal) => Ok(constant(literal)),
+            Expr::Literal(literal) => self.constant(literal),
             Expr::Ident(name) => self.named(name),
             Expr::Select(select) => self.select(select),
             Expr::Call(call) => self.call(call),
@@ -70,10 +70,22 @@ impl<'r> Interpreter<'r> {
         }
     }
 
+    /// Returns a constant, whose copy is charged.
+    fn constant(&mut self, literal: &LiteralValue) -> ValueResult {
+        self.meter.charge_bytes(match literal {
+            LiteralValue::String(it) => it.inner().len(),
+            LiteralValue::Bytes(it) => it.inner().len(),
+            _ => 0,
+        })?;
+        Ok(constant(literal))
+    }
+
     fn named(&mut self, name: &str) -> ValueResult {
+        self.meter.charge_bytes(name.len())?;
         if let Some((_, value)) = self.local(name) {
             let value = value.clone();
             self.meter.charge(1)?;
+            charge_failure(self.meter, &value)?;
             return value;
         }
         let known = self.scope.value(name);
@@ -94,6 +106,7 @@ impl<'r> Interpreter<'r> {
     }
 
     fn select(&mut self, select: &'r SelectExpr) -> ValueResult {
+        self.meter.charge_bytes(select.field.len())?;
         if let Expr::Ident(name) = &select.operand.expr
             && self.local(name).is_none()
         {
@@ -227,7 +240,8 @@ impl<'r> Interpreter<'r> {
                 self.meter.charge_value(value)?;
                 operators::insert(members, equality::key(key)?, value.clone())?;
             }
-            [CelValue::Map(more)] => {
+            [all @ CelValue::Map(more)] => {
+                self.meter.charge_value(all)?;
                 for (key, value) in more.map.iter() {
                     operators::insert(members, key.clone(), value.clone())?;
                 }
@@ -321,7 +335,7 @@ impl<'r> Interpreter<'r> {
         let mut items = Vec::with_capacity(list.elements.len());
         for (index, element) in list.elements.iter().enumerate() {
             let value = self.value(element)?;
-            if list.optional_indices.contains(&index) {
+            if list.optional_indices.binary_search(&index).is_ok() {
                 items.extend(optional::of_value(&value)?.cloned());
             } else {
                 items.push(value);
@@ -388,6 +402,14 @@ impl<'r> Interpreter<'r> {
     fn made(&mut self, value: CelValue) -> ValueResult {
         self.meter.charge_value(&value)?;
         Ok(value)
+    }
+}
+
+/// Charges the copy of a failure, whose words may be as long as a text of the data.
+fn charge_failure(meter: &mut Meter, outcome: &ValueResult) -> Result<(), Failure> {
+    match outcome {
+        Err(Failure::Other(why) | Failure::NoOverloadOf(why)) => meter.charge_bytes(why.len()),
+        _ => Ok(()),
     }
 }
 

@@ -131,7 +131,7 @@ fn distinct(meter: &mut Meter, items: &[CelValue]) -> BuiltList {
     charge_comparisons(meter, items)?;
     let mut made: Vec<CelValue> = Vec::new();
     for item in items {
-        if !equality::contains(&made, item).unwrap_or_default() {
+        if !equality::contains(&made, item, meter).unwrap_or_default() {
             made.push(item.clone());
         }
     }
@@ -196,7 +196,7 @@ fn is_comparable(value: &CelValue) -> bool {
 
 /// Calls a function of Kubernetes' own about the items of a list; `None` if it is none of them. Follows
 /// `library/lists.go`.
-pub(super) fn of_items(name: &str, values: &[&CelValue]) -> Option<ValueResult> {
+pub(super) fn of_items(name: &str, values: &[&CelValue], meter: &mut Meter) -> Option<ValueResult> {
     let [CelValue::List(items), rest @ ..] = values else {
         return None;
     };
@@ -204,7 +204,7 @@ pub(super) fn of_items(name: &str, values: &[&CelValue]) -> Option<ValueResult> 
         let found = found.and_then(|it| i64::try_from(it).ok());
         Ok(CelValue::Int(found.unwrap_or(-1)))
     };
-    let is_item = |it: &CelValue, item: &CelValue| equality::equal(it, item) == Ok(true);
+    let mut is_item = |it: &CelValue, item: &CelValue| equality::equal(it, item, meter) == Ok(true);
     let outcome = match (name, rest) {
         ("isSorted", []) => is_sorted(items),
         ("sum", []) => sum(items),

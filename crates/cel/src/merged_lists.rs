@@ -17,7 +17,7 @@ use super::failure::Failure;
 use super::wrong_data::wrong_data;
 
 /// The function that tells if two items are equal.
-type Equal = fn(&CelValue, &CelValue) -> Result<bool, Failure>;
+type Equal<'e> = &'e mut dyn FnMut(&CelValue, &CelValue) -> Result<bool, Failure>;
 
 /// A list that is no plain one.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,11 +94,31 @@ pub(super) fn make_plain(value: &mut CelValue) {
     }
 }
 
+/// Returns true if the items of two lists are looked up in one another to find out if they are equal: then even items
+/// are walked through that do not equal any.
+pub(super) fn are_looked_up(one: &CelValue, other: &CelValue) -> bool {
+    let (one, others) = (merged(one), list_items(other));
+    one.zip(others).is_some_and(|(one, others)| {
+        one.items.len() == others.len() && !matches!(one.kind, Kind::Texts)
+    })
+}
+
+/// Returns how often members are looked up to add a list to a list with keys: items of other lists may have none of
+/// them.
+pub(super) fn lookups_of_sum(left: &CelValue, right: &CelValue) -> u64 {
+    let (left, more) = (merged(left), list_items(right));
+    let lookups = left.zip(more).map_or(0, |(left, more)| match &left.kind {
+        Kind::Keyed(keys) => (left.items.len() + more.len()).saturating_mul(keys.len()),
+        Kind::Set(_) | Kind::Texts => 0,
+    });
+    lookups as u64
+}
+
 /// Returns true if a list that is no plain one equals another value; `None` if it is none.
 pub(super) fn equals(
     one: &CelValue,
     other: &CelValue,
-    equal: Equal,
+    equal: Equal<'_>,
 ) -> Option<Result<bool, Failure>> {
     let one = merged(one)?;
     let Some(others) = list_items(other) else {
@@ -117,7 +137,7 @@ pub(super) fn equals(
 pub(super) fn equal_in_order(
     one: &[CelValue],
     other: &[CelValue],
-    equal: Equal,
+    equal: Equal<'_>,
 ) -> Result<bool, Failure> {
     if one.len() != other.len() {
         return Ok(false);
@@ -144,7 +164,7 @@ fn has_equals(
     items: &[CelValue],
     keys: &[Key],
     others: &[CelValue],
-    equal: Equal,
+    equal: Equal<'_>,
 ) -> Result<bool, Failure> {
     let places = places(items, keys)?;
     for other in others {

@@ -81,12 +81,23 @@ impl Meter {
         self.charge(length.div_ceil(10))
     }
 
+    /// Charges the reading or copying of a text of this many bytes, as that of any value of its size.
+    pub(super) fn charge_bytes(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.charge(bytes as u64 / UNIT_BYTES / 10)
+    }
+
     /// Charges the traversal of a value, or its inclusion in another value.
     pub(super) fn charge_value(&mut self, value: &CelValue) -> Result<Extent, Failure> {
         let extent = Extent::measure(value)?;
         self.charge(extent.units() / 10)?;
         Ok(extent)
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The number of parts of values that were walked through.
+    pub(super) static WALKED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 /// The size of a value, with all of its parts.
@@ -103,22 +114,50 @@ impl Extent {
     /// [`Failure::TooLarge`] if it has more parts than any value may have.
     pub(super) fn measure(value: &CelValue) -> Result<Self, Failure> {
         let mut extent = Self::default();
-        extent.add(value, 0)?;
+        extent.add(value, 0, u64::MAX)?;
         Ok(extent)
+    }
+
+    /// Returns the units of the smaller one of two values. It walks through the other one only as far.
+    ///
+    /// # Errors
+    /// [`Failure::TooLarge`] if both have more parts than any value may have.
+    pub(super) fn smaller_units(one: &CelValue, other: &CelValue) -> Result<u64, Failure> {
+        let mut most = 64;
+        loop {
+            let units = [one, other].map(|it| Self::units_up_to(it, most));
+            let [one, other] = units;
+            if let Some(smaller) = one?.into_iter().chain(other?).min() {
+                return Ok(smaller);
+            }
+            most *= 2;
+        }
+    }
+
+    /// Returns the units of a value; `None` if they are more than so many.
+    fn units_up_to(value: &CelValue, most: u64) -> Result<Option<u64>, Failure> {
+        let mut extent = Self::default();
+        match extent.add(value, 0, most) {
+            Ok(()) => Ok(Some(extent.units())),
+            Err(_) if extent.units() > most => Ok(None),
+            Err(failure) => Err(failure),
+        }
     }
 
     pub(super) fn units(self) -> u64 {
         self.parts + self.bytes / UNIT_BYTES
     }
 
-    fn add(&mut self, value: &CelValue, level: u32) -> Result<(), Failure> {
+    fn add(&mut self, value: &CelValue, level: u32, most: u64) -> Result<(), Failure> {
+        #[cfg(test)]
+        WALKED.with(|count| count.set(count.get() + 1));
         self.parts += 1;
         match value {
             CelValue::String(text) => self.bytes += text.len() as u64,
             CelValue::Bytes(bytes) => self.bytes += bytes.len() as u64,
             CelValue::List(items) => {
                 for item in items.iter() {
-                    self.add(item, level + 1)?;
+                    self.add(item, level + 1, most)?;
                 }
             }
             CelValue::Map(map) => {
@@ -126,20 +165,24 @@ impl Extent {
                     if let Key::String(text) = key {
                         self.bytes += text.len() as u64;
                     }
-                    self.add(value, level + 1)?;
+                    self.add(value, level + 1, most)?;
                 }
             }
             CelValue::Opaque(opaque) => {
                 if let Some(inner) = super::optional::inside(opaque.as_ref()) {
-                    self.add(inner, level + 1)?;
+                    self.add(inner, level + 1, most)?;
                 }
                 for item in list_items(value).into_iter().flat_map(|it| it.iter()) {
-                    self.add(item, level + 1)?;
+                    self.add(item, level + 1, most)?;
                 }
             }
             _ => {}
         }
-        if self.parts > PARTS_MAX || self.bytes > TEXT_BYTES_MAX || level > LEVELS_MAX {
+        if self.parts > PARTS_MAX
+            || self.bytes > TEXT_BYTES_MAX
+            || level > LEVELS_MAX
+            || self.units() > most
+        {
             return Err(Failure::TooLarge);
         }
         Ok(())

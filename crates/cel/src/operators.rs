@@ -87,7 +87,7 @@ fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> ValueResult {
             meter.charge_text(size(&left) + size(&right))?;
         }
         (left, right) if is_list(left) && is_list(right) => {
-            meter.charge(1)?;
+            meter.charge(1 + merged_lists::lookups_of_sum(left, right) / 10)?;
             let (left, right) = (meter.charge_value(left)?, meter.charge_value(right)?);
             if left.parts + right.parts > super::meter::PARTS_MAX {
                 return Err(Failure::TooLarge);
@@ -169,7 +169,7 @@ fn no_operator(name: &str, first: &CelValue) -> Failure {
 
 fn equal(a: &CelValue, b: &CelValue, meter: &mut Meter) -> Result<bool, Failure> {
     charge_equality(a, b, meter)?;
-    equality::equal(a, b)
+    equality::equal(a, b, meter)
 }
 
 /// Charges a comparison: of strings by the shorter one, of lists and maps by all parts of the smaller one.
@@ -179,8 +179,7 @@ fn charge_equality(a: &CelValue, b: &CelValue, meter: &mut Meter) -> Result<(), 
         a,
         CelValue::List(_) | CelValue::Map(_) | CelValue::Opaque(_)
     ) {
-        let smaller = Extent::measure(a)?.units().min(Extent::measure(b)?.units());
-        meter.charge(smaller / 10)?;
+        meter.charge(Extent::smaller_units(a, b)? / 10)?;
     }
     Ok(())
 }
@@ -193,6 +192,10 @@ fn charge_shorter(a: &CelValue, b: &CelValue, meter: &mut Meter) -> Result<(), F
             let most = a.len().min(b.len());
             let count = |text: &str| text.chars().take(most).count();
             count(a).min(count(b)) as u64
+        }
+        (CelValue::String(text), other) | (other, CelValue::String(text)) => {
+            let most = usize::try_from(size(other)).unwrap_or(usize::MAX);
+            text.chars().take(most).count() as u64
         }
         _ => size(a).min(size(b)),
     };
@@ -240,11 +243,13 @@ pub(super) fn order(a: &CelValue, b: &CelValue) -> Result<Ordering, Failure> {
 
 fn contains(item: &CelValue, all: &CelValue, meter: &mut Meter) -> ValueResult {
     let found = match (all, list_items(all)) {
+        // What is looked for is not looked at.
+        (_, Some(items)) if items.is_empty() => false,
         (_, Some(items)) => {
             meter.charge(items.len() as u64)?;
             let weight = Extent::measure(item)?.units();
             meter.charge(weight.saturating_mul(items.len() as u64) / 10)?;
-            equality::contains(items, item)?
+            equality::contains(items, item, meter)?
         }
         (CelValue::Map(map), None) => {
             meter.charge(1)?;

@@ -402,6 +402,80 @@ fn costs_are_those_of_kube_apiserver() {
 }
 
 #[test]
+fn what_is_compared_is_walked_through_as_far_as_it_costs() {
+    let this = json!({"numbers": vec![0; 100_000]});
+    for source in [
+        "[] == self.numbers",
+        "self.numbers != [[0]]",
+        "{} == dyn(self.numbers)",
+        "self.numbers in []",
+    ] {
+        meter::WALKED.set(0);
+        let _ = run(source, &this);
+        assert!(meter::WALKED.get() < 1000, "{source}");
+    }
+}
+
+#[test]
+fn what_takes_long_costs_something() {
+    let long = "x".repeat(640_000);
+    let members: serde_json::Map<String, Value> = (0..1000)
+        .map(|number| (format!("k{number}"), Value::Null))
+        .collect();
+    let this = json!({"text": long, "members": members, "map": {}});
+    let literal = &long[..64_000];
+    for (source, least) in [
+        ("size(self.text) > 0".to_owned(), 1000),
+        (format!("'{literal}' != ''"), 100),
+        (format!("has(self.map.{literal})"), 100),
+        (
+            "{'a': 1}.transformMapEntry(k, v, self.members).size() > 0".to_owned(),
+            100,
+        ),
+        // The failure has the text in its words, and is copied with each of the items behind it.
+        (
+            "[0, 1, 2].exists(n, n == 0 && self.map[self.text] == 1) || true".to_owned(),
+            3000,
+        ),
+    ] {
+        let cost = cost(&this, &source);
+        assert!(cost >= least, "{cost}: {source:.60}");
+    }
+    assert!(cost(&this, "self.text != dyn(1)") < 10);
+}
+
+#[test]
+fn looking_items_up_is_charged_by_the_larger_list() {
+    let long = CelValue::from("x".repeat(640_000));
+    let keys: Vec<String> = (0..10_000).map(|number| format!("k{number}")).collect();
+    let members: serde_json::Map<String, Value> =
+        keys.iter().map(|key| (key.clone(), json!(0))).collect();
+    let mut scope = Scope::default();
+    scope.add("set", set_list(vec![CelValue::Int(0)], None));
+    scope.add("long", set_list(vec![long], None));
+    scope.add("keyed", keyed_list(vec![plain(&members.into())], keys));
+    scope.add("many", plain(&json!(vec![json!({}); 1000])));
+    for (source, least) in [
+        ("set == long", 1000),
+        ("long == set", 1000),
+        ("[long] == [['']]", 1000),
+        ("set in [long]", 1000),
+        ("[long].indexOf(set) == -1", 1000),
+        ("keyed == [{}]", 1000),
+        ("dyn({'a': keyed}) == {'a': [{}]}", 1000),
+        ("size(keyed + many) > 0", 1_000_000),
+    ] {
+        let program = compile(source).expect("an expression");
+        let mut meter = Meter::new();
+        let outcome = on_large_stack(|| execute(&program, &scope, &mut meter));
+        let cost = meter::CALL_COST_MAX - meter.left();
+        let ended = outcome.is_err();
+        assert!(cost >= least || ended, "{cost}: {source}");
+        assert_eq!(ended, least == 1_000_000, "{source}: {outcome:?}");
+    }
+}
+
+#[test]
 fn each_list_that_flatten_comes_to_is_charged() {
     const LISTS: u64 = 1000;
     let lists = |inner: Value| json!(vec![inner; 1000]);

@@ -22,7 +22,7 @@ impl Checker<'_> {
         let mut items = Vec::with_capacity(list.elements.len());
         for (index, element) in list.elements.iter().enumerate() {
             let mut item = self.check(element);
-            if list.optional_indices.contains(&index) {
+            if list.optional_indices.binary_search(&index).is_ok() {
                 item = self.unwrapped(item, element);
             }
             items.push((element.id, item.clone()));

@@ -35,6 +35,7 @@ impl Interpreter<'_> {
     fn compute(&mut self, position: usize) -> ValueResult {
         let scope = self.scope;
         if let Some(known) = scope.known(position) {
+            super::charge_failure(self.meter, &known)?;
             return known;
         }
         let (name, program) = scope.member(position);
