@@ -11,7 +11,7 @@
 use std::ops::ControlFlow;
 
 use kube_cel::cel::Value as CelValue;
-use ringwatch_apimachinery::go_text::bad_value;
+use ringwatch_apimachinery::go_text::{bad_value, quoted};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_cel::{Failure, Meter, Scope, execute, none_value, on_large_stack, some_value};
 use serde_json::Value;
@@ -205,10 +205,7 @@ impl<'v> Run<'_, 'v> {
         };
         let failure = match execute(program, scope, self.meter) {
             Ok(CelValue::Bool(true)) => return ControlFlow::Continue(()),
-            Ok(_) => {
-                self.broken(rule, subject);
-                return ControlFlow::Continue(());
-            }
+            Ok(_) => return self.broken(rule, subject),
             Err(failure) => failure,
         };
         self.type_error(node, || match &failure {
@@ -231,8 +228,14 @@ impl<'v> Run<'_, 'v> {
     }
 
     /// Says that a rule does not hold.
-    fn broken(&mut self, rule: &Rule, subject: &mut Subject<'_, 'v>) {
-        let made = self.message(rule, subject);
+    fn broken(&mut self, rule: &Rule, subject: &mut Subject<'_, 'v>) -> ControlFlow<()> {
+        let made = match self.message(rule, subject) {
+            Ok(made) => made,
+            Err(why) => {
+                self.error_of_type(subject.node, &rule.field, || why);
+                return ControlFlow::Break(());
+            }
+        };
         let text = || match &rule.message {
             Some(message) => message.trim().to_owned(),
             None => format!("failed rule: {}", rule.text.trim()),
@@ -244,13 +247,21 @@ impl<'v> Run<'_, 'v> {
             let detail = detail(rule.reason, subject.node, subject.value, text);
             FieldError::new(rule.reason, field, detail)
         });
+        ControlFlow::Continue(())
     }
 
     /// Returns the message that a rule makes, if it is a good one. It sees an older value if there is one and any rule
     /// of the node uses that, and never an optional one, whatever its type is.
-    fn message(&mut self, rule: &Rule, subject: &mut Subject<'_, 'v>) -> Option<String> {
+    ///
+    /// # Errors
+    /// Why no further rules are run: it costs too much.
+    fn message(
+        &mut self,
+        rule: &Rule,
+        subject: &mut Subject<'_, 'v>,
+    ) -> Result<Option<String>, String> {
         let Some(Ok(program)) = &rule.message_program else {
-            return None;
+            return Ok(None);
         };
         let node = subject.node;
         let mut scope = Scope::default();
@@ -260,23 +271,45 @@ impl<'v> Run<'_, 'v> {
         {
             scope.add("oldSelf", self.older_values.typed(node, old));
         }
-        let Ok(CelValue::String(text)) = execute(program, &scope, self.meter) else {
-            return None;
+        let text = match execute(program, &scope, self.meter) {
+            Ok(CelValue::String(text)) => text,
+            Err(failure @ (Failure::CallLimit | Failure::TooLarge | Failure::OutOfBudget)) => {
+                return Err(too_costly_message(rule, &failure));
+            }
+            _ => return Ok(None),
         };
         let text = text.trim();
         let good = !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n');
-        good.then(|| text.to_owned())
+        Ok(good.then(|| text.to_owned()))
     }
 
     /// Adds an error that shows the type instead of the value, as kube-apiserver does.
     fn type_error(&mut self, node: &SchemaNode, why: impl FnOnce() -> String) {
+        self.error_of_type(node, "", why);
+    }
+
+    /// Adds such an error about a member of the value, or about that itself.
+    fn error_of_type(&mut self, node: &SchemaNode, member: &str, why: impl FnOnce() -> String) {
         let (path, outcome) = (&*self.path, &mut self.outcome);
         outcome.push(path, || {
             let kind = node.kind.map_or("", JsonType::name);
             let detail = format!("{kind:?}: {}", why());
-            FieldError::new(FieldErrorKind::Invalid, path.field(), detail)
+            FieldError::new(FieldErrorKind::Invalid, field_of(path, member), detail)
         });
     }
+}
+
+/// Returns the words about a `messageExpression` that costs too much.
+fn too_costly_message(rule: &Rule, failure: &Failure) -> String {
+    if *failure == Failure::OutOfBudget {
+        return "messageExpression evaluation failed due to running out of cost budget, \
+                no further validation rules will be run"
+            .to_owned();
+    }
+    let text = quoted(rule.message_text.as_deref().unwrap_or_default());
+    format!(
+        "no further validation rules will be run due to call cost exceeds limit for messageExpression: {text}"
+    )
 }
 
 /// Returns the path of a member of what is at a place, or of that itself.

@@ -559,6 +559,49 @@ fn rules_stop_when_their_budget_is_used_up() {
 }
 
 #[test]
+fn rules_stop_when_a_message_costs_too_much() {
+    let cubic = "self.all(a, self.all(b, self.all(c, a == b))) ? 'a' : \"b\"";
+    let square = "self.all(a, self.all(b, a == b)) ? 'a' : 'b'";
+    let list = |message: &str| {
+        json!({
+            "type": "array",
+            "items": {"type": "string"},
+            "x-kubernetes-validations": [
+                {"rule": "size(self) == 0", "message": "m", "messageExpression": message}, {"rule": "false"}
+            ]
+        })
+    };
+    let stops = "no further validation rules will be run";
+    assert_eq!(
+        said(list(cubic), json!(vec!["a"; 2_000]), None),
+        [format!(
+            r#"spec.x: Invalid value: "array": {stops} due to call cost exceeds limit for messageExpression: {}"#,
+            json!(cubic)
+        )]
+    );
+    let lists = json!(vec![vec!["a"; 400]; 50]);
+    let errors = said(json!({"type": "array", "items": list(square)}), lists, None);
+    let why = format!(
+        r#"Invalid value: "array": messageExpression evaluation failed due to running out of cost budget, {stops}"#
+    );
+    assert!(
+        errors.last().is_some_and(|it| it.ends_with(&why)),
+        "{errors:?}"
+    );
+    let x = json!({
+        "type": "object",
+        "properties": {"l": {"type": "array", "items": {"type": "string"}}},
+        "x-kubernetes-validations": [{"rule": "false", "fieldPath": ".l", "messageExpression":
+            "self.l.all(a, self.l.all(b, self.l.all(c, a == b))) ? 'a' : 'b'"}]
+    });
+    let said = said(x, json!({"l": vec!["a"; 2_000]}), None);
+    assert!(
+        said.len() == 1 && said[0].starts_with("spec.x.l: Invalid value: \"object\": no further"),
+        "{said:?}"
+    );
+}
+
+#[test]
 fn a_number_may_not_be_written_with_millions_of_digits() {
     let x = json!({
         "type": "string",
