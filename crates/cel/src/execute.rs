@@ -27,5 +27,7 @@ pub fn execute(program: &Program, scope: &Scope, meter: &mut Meter) -> Result<Ce
         return Err(Failure::OutOfBudget);
     }
     meter.begin();
-    Interpreter::new(scope, meter).value(&program.expression)
+    let outcome = Interpreter::new(scope, meter).value(&program.expression);
+    meter.end()?;
+    outcome
 }

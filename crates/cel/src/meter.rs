@@ -55,6 +55,17 @@ impl Meter {
         self.call = CALL_COST_MAX;
     }
 
+    /// Ends an expression. A constant costs nothing, but may be run for each of a million items.
+    ///
+    /// # Errors
+    /// [`Failure::OutOfBudget`] if nothing is left for it.
+    pub(super) fn end(&mut self) -> Result<(), Failure> {
+        match self.call {
+            CALL_COST_MAX => self.spend(1),
+            _ => Ok(()),
+        }
+    }
+
     /// Spends cost outside of expressions.
     ///
     /// # Errors

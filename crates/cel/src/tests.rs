@@ -445,6 +445,20 @@ fn what_takes_long_costs_something() {
 }
 
 #[test]
+fn constants_are_not_run_without_end() {
+    let program = compile("true").expect("an expression");
+    let mut meter = Meter::new();
+    meter.spend(9_999_000).expect("a budget");
+    let mut runs = 0;
+    while execute(&program, &Scope::default(), &mut meter).is_ok() {
+        runs += 1;
+        assert!(runs <= 1000, "{runs}");
+    }
+    assert_eq!(runs, 1000);
+    assert_eq!(cost(&Value::Null, "true"), 0);
+}
+
+#[test]
 fn looking_items_up_is_charged_by_the_larger_list() {
     let long = CelValue::from("x".repeat(640_000));
     let keys: Vec<String> = (0..10_000).map(|number| format!("k{number}")).collect();
