@@ -3,6 +3,7 @@
 //! Where a schema bounds nothing, the size of a request does: so many items fit as each takes the fewest
 //! bytes that its own schema allows.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -14,6 +15,9 @@ use super::node::{Additional, Checks, SchemaNode};
 
 /// Bytes of a request at most.
 const REQUEST_BYTES_MAX: u64 = 3 << 20;
+
+/// Bytes of the name of a type at most.
+const NAME_BYTES_MAX: usize = 1024;
 
 /// Bytes of a character at most.
 const CHARACTER_BYTES_MAX: u64 = 4;
@@ -39,7 +43,7 @@ fn declare_part(node: &SchemaNode, is_root: bool, name: &str) -> Option<Declared
     Some(match node.kind? {
         JsonType::Array => {
             let items = node.items.as_deref()?;
-            let items = declare_part(items, items.embedded, &format!("{name}.@idx"))?;
+            let items = declare_part(items, items.embedded, &name_of_part(name, "@idx"))?;
             let max = bound(items_max(node)).unwrap_or_else(|| fitting(items.min_bytes + 1));
             DeclaredType {
                 form: SizedType::List(Arc::new(items)),
@@ -49,7 +53,7 @@ fn declare_part(node: &SchemaNode, is_root: bool, name: &str) -> Option<Declared
         }
         JsonType::Object => match &node.additional {
             Some(Additional::Schema(values)) => {
-                let values = declare_part(values, values.embedded, &format!("{name}.@elem"))?;
+                let values = declare_part(values, values.embedded, &name_of_part(name, "@elem"))?;
                 let max =
                     bound(properties_max(node)).unwrap_or_else(|| fitting(values.min_bytes + 6));
                 DeclaredType {
@@ -87,12 +91,24 @@ pub(super) fn values_of_request(bytes: u64) -> u64 {
     REQUEST_BYTES_MAX / (bytes + 1)
 }
 
+/// Returns the name of the type of a part. What is too long is told apart by its hash: each of ten thousand objects has
+/// the path of all that is around it in its name.
+fn name_of_part(of_whole: &str, part: &str) -> String {
+    let name = format!("{of_whole}.{part}");
+    if name.len() <= NAME_BYTES_MAX {
+        return name;
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    format!("selfType.@{:016x}", hasher.finish())
+}
+
 fn object(node: &SchemaNode, is_root: bool, type_name: &str) -> DeclaredType {
     let mut fields = OrdMap::new();
     let mut min_bytes = 2;
     for (name, property) in &node.properties {
         let identifier = escaped(name);
-        let part_name = format!("{type_name}.{identifier}");
+        let part_name = name_of_part(type_name, &identifier);
         let Some(declared) = declare_part(property, property.embedded, &part_name) else {
             continue;
         };
@@ -180,4 +196,40 @@ pub(super) fn items_max(node: &SchemaNode) -> Option<i64> {
 /// Returns the most members of a map.
 pub(super) fn properties_max(node: &SchemaNode) -> Option<i64> {
     checks(node)?.sizes.properties_max
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::rule_tests::about_x;
+    use super::*;
+
+    #[test]
+    fn names_of_types_are_short_and_differ() {
+        let object = json!({"type": "object"});
+        let mut x = json!({"type": "object", "properties": {"a": object, "b": object}});
+        let long = "n".repeat(NAME_BYTES_MAX / 2);
+        for _ in 0..5 {
+            x = json!({"type": "object", "properties": {&long: x}});
+        }
+        let declared = declare(&about_x(x).root).expect("a type");
+        let mut inner = declared.field("spec").and_then(|it| it.field("x"));
+        let mut names = Vec::new();
+        let name = |of: Option<&DeclaredType>| match &of.expect("a part").form {
+            SizedType::Plain(Type::Object(object)) => object.name.clone(),
+            other => panic!("{other:?}"),
+        };
+        for _ in 0..5 {
+            names.push(name(inner));
+            inner = inner.and_then(|it| it.field(&long));
+        }
+        let parts = ["a", "b"].map(|part| name(inner.and_then(|it| it.field(part))));
+        names.extend(parts);
+        assert_eq!(names[1], format!("selfType.spec.x.{long}"));
+        assert!(names.iter().all(|it| it.len() <= NAME_BYTES_MAX));
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 7);
+    }
 }
