@@ -3,8 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use ringwatch_tls::error::StartError;
-
 /// A failure to lay out the folder, or to run one of its programs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -79,7 +77,4 @@ pub enum EnvtestError {
         /// The URL of the flag.
         url: String,
     },
-    /// The folder of the stand-in cannot be used.
-    #[error("{0}")]
-    Folder(#[from] StartError),
 }
