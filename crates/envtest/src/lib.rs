@@ -11,6 +11,7 @@ mod assets;
 mod error;
 pub mod etcd;
 mod etcd_flags;
+mod etcd_servers;
 mod kube_apiserver;
 mod program;
 
