@@ -26,8 +26,8 @@ use super::etcd_flags::{EtcdFlags, ListenUrl};
 
 /// Maximum number of connections; others wait until one ends.
 const CONNECTIONS_MAX: usize = 64;
-/// Maximum time for which a connection is kept.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum time for which a connection is kept. Each is for one request, so that none is held without one.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause after a connection could not be accepted, such as for want of files.
 const ACCEPT_RETRY_PERIOD: Duration = Duration::from_millis(50);
 
@@ -130,12 +130,72 @@ async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)
     select_all(all).await.0
 }
 
-/// Answers the requests of a connection, within its time.
+/// Answers the request of a connection, within its time.
 async fn converse(stream: TcpStream, client: SocketAddr, place: &StorePlace, clock: &Clock) {
     let is_loopback = client.ip().to_canonical().is_loopback();
     let service =
         service_fn(async |request| Ok::<_, Infallible>(answer(&request, is_loopback, place)));
-    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let mut builder = http1::Builder::new();
+    let connection = builder
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
     // A client that breaks off has nobody to be told.
     let _ = clock.timeout(CONNECTION_TIMEOUT, connection).await;
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests bound what they wait for")]
+mod tests {
+    use ringwatch_testing::eventually::DEADLINE;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// Number of connections of clients that send nothing: more than two times those that are kept.
+    const IDLE: usize = 2 * CONNECTIONS_MAX + 22;
+
+    async fn health(address: SocketAddr) -> io::Result<String> {
+        let mut stream = TcpStream::connect(address).await?;
+        // Without `Connection: close`, as clients that keep connections ask.
+        let request = "GET /health HTTP/1.1\r\nHost: etcd\r\n\r\n";
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    #[tokio::test]
+    async fn clients_that_send_nothing_do_not_block_others() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let place = StorePlace {
+            folder: "/data".into(),
+            unsafe_no_fsync: true,
+        };
+        let clock = Clock::manual(jiff::Timestamp::UNIX_EPOCH);
+        let asked = async {
+            let mut idle = Vec::new();
+            for _ in 0..IDLE {
+                idle.push(TcpStream::connect(address).await.expect("a connection"));
+            }
+            health(address).await.expect("an answer")
+        };
+        let time = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                clock.advance(CONNECTION_TIMEOUT / 2);
+            }
+        };
+        let listeners = [listener];
+        let answer = tokio::select! {
+            answer = tokio::time::timeout(DEADLINE, asked) => answer.expect("in time"),
+            () = serve(&listeners, &place, &clock) => unreachable!("it serves for ever"),
+            () = time => unreachable!("it goes on for ever"),
+        };
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        assert!(
+            answer.to_ascii_lowercase().contains("connection: close"),
+            "{answer}"
+        );
+    }
 }
