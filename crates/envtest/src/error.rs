@@ -7,7 +7,24 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvtestError {
-    /// A file cannot be written, or a folder not be made.
+    /// A folder cannot be made.
+    #[error("cannot make the folder {}: {source}; choose another one", path.display())]
+    Folder {
+        /// The path.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The data folder of the stand-in is that of a real etcd.
+    #[error(
+        "{} has the data of a real etcd, which a stand-in cannot serve; choose another --data-dir, or start that etcd",
+        path.display()
+    )]
+    OfEtcd {
+        /// The path of the folder.
+        path: PathBuf,
+    },
+    /// A file cannot be written.
     #[error("cannot write {}: {source}; choose another folder, or make this one writable", path.display())]
     Write {
         /// The path.

@@ -7,7 +7,6 @@ use std::fs::DirBuilder;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -28,6 +27,8 @@ use super::etcd_flags::{EtcdFlags, ListenUrl};
 const CONNECTIONS_MAX: usize = 64;
 /// Maximum time for which a connection is kept. Each is for one request, so that none is held without one.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
+/// The folder of an etcd's own files in its data folder.
+const MEMBER: &str = "member";
 /// Pause after a connection could not be accepted, such as for want of files.
 const ACCEPT_RETRY_PERIOD: Duration = Duration::from_millis(50);
 
@@ -45,14 +46,7 @@ pub fn run(flags: &EtcdFlags) -> Result<(), EnvtestError> {
             handler(SignalKind::terminate())?,
             handler(SignalKind::interrupt())?,
         ];
-        let place = StorePlace {
-            folder: folder(flags)?,
-            unsafe_no_fsync: flags.unsafe_no_fsync,
-        };
-        let mut listeners = Vec::new();
-        for url in &flags.listen {
-            listeners.push(listen(url).await?);
-        }
+        let (place, listeners) = prepare(flags).await?;
         announce(flags, &place, &listeners);
         let clock = Clock::real();
         let [terminate, interrupt] = &mut signals;
@@ -73,16 +67,30 @@ fn system(what: &'static str, source: io::Error) -> EnvtestError {
     EnvtestError::System { what, source }
 }
 
-/// Creates the data folder, for its owner alone as etcd does, and returns its absolute path.
-fn folder(flags: &EtcdFlags) -> Result<PathBuf, EnvtestError> {
-    let failed = |source| EnvtestError::Write {
+/// Listens and then creates the data folder, for its owner alone as etcd does: one that cannot listen leaves none.
+async fn prepare(flags: &EtcdFlags) -> Result<(StorePlace, Vec<TcpListener>), EnvtestError> {
+    let failed = |source| EnvtestError::Folder {
         path: flags.data_dir.clone(),
         source,
     };
-    let path = std::path::absolute(&flags.data_dir).map_err(failed)?;
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+    let folder = std::path::absolute(&flags.data_dir).map_err(failed)?;
+    if folder.join(MEMBER).symlink_metadata().is_ok() {
+        let path = flags.data_dir.clone();
+        return Err(EnvtestError::OfEtcd { path });
+    }
+    let mut listeners = Vec::new();
+    for url in &flags.listen {
+        listeners.push(listen(url).await?);
+    }
+    let mut builder = DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(&folder);
     made.map_err(failed)?;
-    Ok(path)
+    let unsafe_no_fsync = flags.unsafe_no_fsync;
+    let place = StorePlace {
+        folder,
+        unsafe_no_fsync,
+    };
+    Ok((place, listeners))
 }
 
 async fn listen(url: &ListenUrl) -> Result<TcpListener, EnvtestError> {
@@ -150,9 +158,17 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+    use crate::EtcdCommand;
 
     /// Number of connections of clients that send nothing: more than two times those that are kept.
     const IDLE: usize = 2 * CONNECTIONS_MAX + 22;
+
+    fn flags(words: &[String]) -> EtcdFlags {
+        match EtcdCommand::parse(words.iter().map(Into::into)).expect("flags") {
+            EtcdCommand::Run(flags) => flags,
+            EtcdCommand::Print(text) => panic!("{text}"),
+        }
+    }
 
     async fn health(address: SocketAddr) -> io::Result<String> {
         let mut stream = TcpStream::connect(address).await?;
@@ -197,5 +213,29 @@ mod tests {
             answer.to_ascii_lowercase().contains("connection: close"),
             "{answer}"
         );
+    }
+
+    #[tokio::test]
+    async fn one_that_cannot_start_leaves_no_folder_and_uses_no_etcds() {
+        let taken = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", taken.local_addr().expect("its address"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path().join("data");
+        let words = [
+            format!("--data-dir={}", data.display()),
+            format!("--listen-client-urls={url}"),
+        ];
+        let error = prepare(&flags(&words))
+            .await
+            .expect_err("the port is taken");
+        assert!(matches!(error, EnvtestError::Listen { .. }), "{error}");
+        assert!(!data.exists());
+        drop(taken);
+        std::fs::create_dir_all(data.join(MEMBER)).expect("a folder");
+        let error = prepare(&flags(&words)).await.expect_err("an etcd's");
+        assert!(matches!(error, EnvtestError::OfEtcd { .. }), "{error}");
+        std::fs::remove_dir(data.join(MEMBER)).expect("removed");
+        prepare(&flags(&words)).await.expect("prepared");
+        assert_eq!(std::fs::read_dir(&data).expect("a folder").count(), 0);
     }
 }
