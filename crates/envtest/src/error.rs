@@ -53,7 +53,7 @@ pub enum EnvtestError {
     #[error("{0}")]
     Flag(String),
     /// An address cannot be listened at.
-    #[error("cannot listen at {url}: {source}; choose a free port in --listen-client-urls")]
+    #[error("cannot listen at {url}: {source}; {} in --listen-client-urls", advice(.source))]
     Listen {
         /// The URL of the flag.
         url: String,
@@ -94,4 +94,13 @@ pub enum EnvtestError {
         /// The URL of the flag.
         url: String,
     },
+}
+
+/// Returns what to do where an address cannot be listened at.
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => "choose a free port",
+        io::ErrorKind::PermissionDenied => "choose a port above 1023",
+        _ => "choose an address of this machine",
+    }
 }

@@ -16,7 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use ringwatch::clock::Clock;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::answers::{StorePlace, answer};
@@ -93,12 +93,20 @@ async fn prepare(flags: &EtcdFlags) -> Result<(StorePlace, Vec<TcpListener>), En
     Ok((place, listeners))
 }
 
+/// Listens at one address of the host, that of IPv4 if it has one: a name such as `localhost` is it for Go's programs.
 async fn listen(url: &ListenUrl) -> Result<TcpListener, EnvtestError> {
-    let bound = TcpListener::bind((url.host.as_str(), url.port)).await;
-    bound.map_err(|source| EnvtestError::Listen {
+    let failed = |source| EnvtestError::Listen {
         url: url.url.clone(),
         source,
-    })
+    };
+    let found = lookup_host((url.host.as_str(), url.port)).await;
+    let address = preferred(found.map_err(failed)?);
+    let address = address.ok_or_else(|| failed(io::ErrorKind::AddrNotAvailable.into()))?;
+    TcpListener::bind(address).await.map_err(failed)
+}
+
+fn preferred(addresses: impl IntoIterator<Item = SocketAddr>) -> Option<SocketAddr> {
+    addresses.into_iter().min_by_key(SocketAddr::is_ipv6)
 }
 
 /// Prints where the stand-in listens. An error of standard output is ignored.
@@ -228,7 +236,8 @@ mod tests {
         let error = prepare(&flags(&words))
             .await
             .expect_err("the port is taken");
-        assert!(matches!(error, EnvtestError::Listen { .. }), "{error}");
+        let said = error.to_string();
+        assert!(said.contains("choose a free port"), "{said}");
         assert!(!data.exists());
         drop(taken);
         std::fs::create_dir_all(data.join(MEMBER)).expect("a folder");
@@ -237,5 +246,28 @@ mod tests {
         std::fs::remove_dir(data.join(MEMBER)).expect("removed");
         prepare(&flags(&words)).await.expect("prepared");
         assert_eq!(std::fs::read_dir(&data).expect("a folder").count(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_error_of_an_address_says_what_to_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path().join("data");
+        // An address of documentation is none of this machine.
+        let words = [
+            format!("--data-dir={}", data.display()),
+            "--listen-client-urls=http://192.0.2.1:0".to_owned(),
+        ];
+        let error = prepare(&flags(&words)).await.expect_err("not here");
+        let said = error.to_string();
+        assert!(said.contains("choose an address of this machine"), "{said}");
+    }
+
+    #[test]
+    fn a_name_of_both_families_is_its_address_of_ipv4() {
+        let addresses = ["[::1]:1", "127.0.0.1:1", "127.0.0.2:1"];
+        let addresses = addresses.map(|it| it.parse().expect("an address"));
+        assert_eq!(preferred(addresses), Some(addresses[1]));
+        assert_eq!(preferred([addresses[0]]), Some(addresses[0]));
+        assert_eq!(preferred([]), None);
     }
 }
