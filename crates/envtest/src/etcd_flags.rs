@@ -14,14 +14,9 @@ use super::error::EnvtestError;
 /// Maximum number of URLs of `--listen-client-urls`.
 const LISTEN_URLS_MAX: usize = 16;
 
-/// Flags that have etcd speak TLS with its clients, or know them.
-const TLS_FLAGS: [&str; 5] = [
-    "auto-tls",
-    "cert-file",
-    "client-cert-auth",
-    "key-file",
-    "trusted-ca-file",
-];
+/// Flags that have etcd speak TLS with its clients, or know them: those that are true or false, and those of files.
+const TLS_SWITCHES: [&str; 2] = ["auto-tls", "client-cert-auth"];
+const TLS_FILES: [&str; 3] = ["cert-file", "key-file", "trusted-ca-file"];
 
 /// The text of `--help`. envtest looks for `--unsafe-no-fsync` at the beginning of a line.
 const HELP: &str = "\
@@ -131,7 +126,7 @@ impl GivenFlags {
                     "--config-file is not read by this stand-in for etcd; give its settings as flags",
                 ));
             }
-            _ if TLS_FLAGS.contains(&name) && !matches!(value.as_deref(), Some("" | "false")) => {
+            _ if asks_for_tls(name, value.as_deref())? => {
                 return Err(wrong(format!(
                     "--{name} cannot be used: this stand-in for etcd speaks plain HTTP; leave it out, or use etcd"
                 )));
@@ -145,7 +140,7 @@ impl GivenFlags {
 
     fn flags(self) -> Result<EtcdFlags, EnvtestError> {
         let listen = self.listen.as_deref().unwrap_or("http://localhost:2379");
-        let listen: Vec<_> = listen.split(',').collect();
+        let listen: Vec<_> = listen.split(',').map(str::trim).collect();
         if listen.len() > LISTEN_URLS_MAX {
             return Err(wrong(format!(
                 "--listen-client-urls has more than {LISTEN_URLS_MAX} addresses"
@@ -185,6 +180,14 @@ impl ListenUrl {
             _ => Err(refused("it needs a host and a port")),
         }
     }
+}
+
+/// Returns true if a flag asks for TLS.
+fn asks_for_tls(name: &str, value: Option<&str>) -> Result<bool, EnvtestError> {
+    if TLS_SWITCHES.contains(&name) {
+        return is_true(name, value);
+    }
+    Ok(TLS_FILES.contains(&name) && value != Some(""))
 }
 
 /// Reads a boolean in any of the forms that Go takes. Without a value it is true.
@@ -249,7 +252,7 @@ mod tests {
             "/d",
             "-unsafe-no-fsync",
             "--listen-client-urls",
-            "http://[::1]:0,http://localhost:1",
+            "http://[::1]:0, http://localhost:1 ",
             "--enable-pprof",
             "--data-dir=/e",
         ]);
@@ -280,13 +283,18 @@ mod tests {
             (&["--listen-client-urls"], "needs an argument"),
             (&["--cert-file", "a"], "plain HTTP"),
             (&["--client-cert-auth"], "plain HTTP"),
+            (&["--auto-tls=1"], "plain HTTP"),
+            (&["--auto-tls=no"], "true or false"),
             (&["--config-file=a"], "as flags"),
             (&["--unsafe-no-fsync=maybe"], "true or false"),
         ] {
             let error = parse(words).expect_err(why);
             assert!(error.contains(why), "{words:?}: {error}");
         }
-        parse(&["--client-cert-auth=false", "--cert-file="]).expect("nothing is asked for");
+        for no in ["0", "f", "F", "false", "False", "FALSE"] {
+            let word = format!("--client-cert-auth={no}");
+            parse(&[&word, "--cert-file="]).expect("nothing is asked for");
+        }
         let many = vec!["http://127.0.0.1:0"; LISTEN_URLS_MAX + 1].join(",");
         parse(&["--listen-client-urls", &many]).expect_err("too many");
     }
