@@ -23,10 +23,10 @@ pub(crate) struct StorePlace {
     pub(crate) unsafe_no_fsync: bool,
 }
 
-/// Returns the answer to a request. The place is told over loopback alone.
+/// Returns the answer to a request. The place is told to clients of this machine alone.
 pub(crate) fn answer<B>(
     request: &Request<B>,
-    is_loopback: bool,
+    is_here: bool,
     place: &StorePlace,
 ) -> Response<Full<Bytes>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -41,7 +41,7 @@ pub(crate) fn answer<B>(
         "/version" => json(format!(
             r#"{{"etcdserver":"{ETCD_VERSION}","etcdcluster":"{ETCD_VERSION}","storage":"{ETCD_VERSION}"}}"#
         )),
-        PLACE_PATH if is_loopback => match serde_json::to_vec(place) {
+        PLACE_PATH if is_here => match serde_json::to_vec(place) {
             Ok(document) => json(document),
             // A path that is no text.
             Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
@@ -67,13 +67,13 @@ fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
 mod tests {
     use super::*;
 
-    fn status(method: Method, path: &str, is_loopback: bool) -> StatusCode {
+    fn status(method: Method, path: &str, is_here: bool) -> StatusCode {
         let request = Request::builder().method(method).uri(path).body(());
         let place = StorePlace {
             folder: "/data".into(),
             unsafe_no_fsync: true,
         };
-        answer(&request.expect("a request"), is_loopback, &place).status()
+        answer(&request.expect("a request"), is_here, &place).status()
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::convert::Infallible;
 use std::fs::DirBuilder;
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
 use std::time::Duration;
 
@@ -148,15 +148,20 @@ async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)
 
 /// Answers the request of a connection, within its time.
 async fn converse(stream: TcpStream, client: SocketAddr, place: &StorePlace, clock: &Clock) {
-    let is_loopback = client.ip().to_canonical().is_loopback();
-    let service =
-        service_fn(async |request| Ok::<_, Infallible>(answer(&request, is_loopback, place)));
+    let is_here = (stream.local_addr()).is_ok_and(|own| is_of_this_machine(client.ip(), own.ip()));
+    let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, is_here, place)));
     let mut builder = http1::Builder::new();
     let connection = builder
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
     // A client that breaks off has nobody to be told.
     let _ = clock.timeout(CONNECTION_TIMEOUT, connection).await;
+}
+
+/// Returns true if a client is a process of this machine: it uses loopback, or the address that it has connected to.
+fn is_of_this_machine(client: IpAddr, own: IpAddr) -> bool {
+    let client = client.to_canonical();
+    client.is_loopback() || client == own.to_canonical()
 }
 
 #[cfg(test)]
@@ -269,5 +274,24 @@ mod tests {
         assert_eq!(preferred(addresses), Some(addresses[1]));
         assert_eq!(preferred([addresses[0]]), Some(addresses[0]));
         assert_eq!(preferred([]), None);
+    }
+
+    #[test]
+    fn clients_of_this_machine_are_known_by_their_address() {
+        for (client, own, is_here) in [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("127.0.0.1", "127.0.0.2", true),
+            ("::ffff:127.0.0.1", "::ffff:127.0.0.1", true),
+            ("192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "::ffff:192.0.2.1", true),
+            ("192.0.2.2", "192.0.2.1", false),
+        ] {
+            let [client, own] = [client, own].map(|it| it.parse().expect("an address"));
+            assert_eq!(
+                is_of_this_machine(client, own),
+                is_here,
+                "{client} at {own}"
+            );
+        }
     }
 }
