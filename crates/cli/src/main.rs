@@ -122,8 +122,13 @@ fn run_server(mut flags: ServeFlags, matches: &ArgMatches, program: Program) -> 
         let given = matches.subcommand_matches("serve");
         let source = given.and_then(|it| it.value_source("data_dir"));
         let has_data_dir = source != Some(ValueSource::DefaultValue);
-        if let Err(error) = ringwatch_envtest::keep_store_at_etcd(&mut flags, has_data_dir) {
-            return failed(&error.to_string());
+        match ringwatch_envtest::keep_store_at_etcd(&mut flags, has_data_dir) {
+            Ok(()) => {}
+            Err(error @ EnvtestError::NoServers) => {
+                say(&error.to_string());
+                return ExitCode::from(WRONG_COMMAND_LINE);
+            }
+            Err(error) => return failed(&error.to_string()),
         }
     }
     match serve::run(&flags, Some(Controls::shared(log))) {

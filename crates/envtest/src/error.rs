@@ -68,6 +68,12 @@ pub enum EnvtestError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// kube-apiserver is started without an etcd.
+    #[error(
+        "--etcd-servers must be specified; name the etcd of this folder or a real one, or give --data-dir for a store \
+         without etcd"
+    )]
+    NoServers,
     /// No etcd answers.
     #[error("no etcd at {url}: {why} (tried for {seconds} s); start it, or check --etcd-servers")]
     NoEtcd {
@@ -88,9 +94,22 @@ pub enum EnvtestError {
     },
     /// A data directory is named beside that of the stand-in.
     #[error(
-        "{url} is a stand-in for etcd, in whose folder the store is kept; leave --data-dir out"
+        "{url} is a stand-in for etcd, and the store is kept in its folder, {}; leave --data-dir out, or dataDir of the \
+         file of --config",
+        folder.display()
     )]
     SecondFolder {
+        /// The URL of the flag.
+        url: String,
+        /// The folder of the stand-in.
+        folder: PathBuf,
+    },
+    /// Other servers are named for some resources beside a stand-in.
+    #[error(
+        "{url} is a stand-in for etcd, which keeps all resources in one store; leave --etcd-servers-overrides out, or \
+         use a real etcd"
+    )]
+    Overrides {
         /// The URL of the flag.
         url: String,
     },

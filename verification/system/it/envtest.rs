@@ -2,6 +2,7 @@
 //! the suite, users by client certificates. Go's own suites are run by `verification/system/envtest`.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -157,6 +158,13 @@ impl Suite {
     async fn start_server(&self, etcd: &str) -> Program {
         let port = self.server.number();
         let started = Program(self.server_command(etcd, port).spawn().unwrap());
+        self.healthy().await;
+        started
+    }
+
+    /// Waits for the server.
+    async fn healthy(&self) {
+        let port = self.server.number();
         let mut config = Config::new(format!("https://127.0.0.1:{port}").parse().unwrap());
         config.accept_invalid_certs = true;
         let anybody = Client::try_from(config).unwrap();
@@ -165,7 +173,6 @@ impl Suite {
             anybody.request_text(request).await
         };
         eventually(DEADLINE, "the server is healthy", healthy).await;
-        started
     }
 
     /// Returns a client with a certificate that the suite's authority signs.
@@ -328,18 +335,16 @@ async fn a_second_server_on_the_same_stand_in_says_why_it_ends() {
     // As Java's kube-api-test names it.
     let url = format!("http://0.0.0.0:{}", suite.etcd.number());
     let server = suite.start_server(&url).await;
-    let fails = |mut command: Command, why: &str| {
-        let output = command.stderr(Stdio::piped()).output().unwrap();
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{error}");
-        assert!(error.contains(why) && error.lines().count() == 1, "{error}");
-    };
+    let fails = |command: Command, why: &str| ends(command, 1, why);
     fails(suite.server_command(&url, 0), "in use by another process");
     let both = format!("{url},http://127.0.0.1:1");
     fails(suite.server_command(&both, 0), "leave the others out");
     let mut elsewhere = suite.server_command(&url, 0);
     elsewhere.arg("--data-dir=elsewhere");
     fails(elsewhere, "leave --data-dir out");
+    let mut overridden = suite.server_command(&url, 0);
+    overridden.arg("--etcd-servers-overrides=/events#http://127.0.0.1:1");
+    fails(overridden, "leave --etcd-servers-overrides out");
     let client = suite.client("admin", "system:masters").await;
     let maps = Api::<ConfigMap>::namespaced(client, "default");
     let object = ConfigMap {
@@ -353,13 +358,47 @@ async fn a_second_server_on_the_same_stand_in_says_why_it_ends() {
     etcd.terminate().await;
 }
 
+/// Runs a program, which must end with a code and a line about the reason.
+fn ends(mut command: Command, code: i32, why: &str) {
+    let output = command.stderr(Stdio::piped()).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{error}");
+    assert!(error.contains(why) && error.lines().count() == 1, "{error}");
+}
+
+#[test]
+fn a_server_without_etcd_leaves_no_file() {
+    let suite = Suite::new();
+    let command = suite.command("kube-apiserver");
+    ends(command, 2, "--etcd-servers must be specified");
+    assert!(is_empty(&suite.path("home")));
+}
+
+#[tokio::test]
+async fn a_server_says_that_it_waits_for_etcd() {
+    let suite = Suite::new();
+    let mut command = suite.server_command(&suite.etcd_url(), suite.server.number());
+    let mut server = Program(command.stderr(Stdio::piped()).spawn().unwrap());
+    let said = BufReader::new(server.0.stderr.take().unwrap());
+    let first = tokio::task::spawn_blocking(|| said.lines().next());
+    let first = tokio::time::timeout(DEADLINE, first).await.unwrap();
+    let first = first.unwrap().unwrap().unwrap();
+    assert!(first.contains("waiting for etcd at"), "{first}");
+    let etcd = suite.start_etcd().await;
+    suite.healthy().await;
+    server.terminate().await;
+    etcd.terminate().await;
+}
+
 #[tokio::test]
 async fn a_real_etcd_is_used_and_generated_files_go_to_the_folder_of_certificates() {
     let Some(etcd) = Etcd::start("envtest: etcd") else {
         return;
     };
     let suite = Suite::new();
-    let server = suite.start_server(&etcd.endpoint()).await;
+    // A member that is down keeps nobody from the others.
+    let servers = format!("{},{}", suite.etcd_url(), etcd.endpoint());
+    let server = suite.start_server(&servers).await;
     let client = suite.client("admin", "system:masters").await;
     Api::<Namespace>::all(client)
         .get("default")
