@@ -40,6 +40,12 @@ pub enum EnvtestError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The file of `--kubectl` is not executable.
+    #[error("{} is no program; name an executable file in --kubectl", path.display())]
+    NoProgram {
+        /// The path.
+        path: PathBuf,
+    },
     /// The folder has programs that `envtest-assets` did not put there.
     #[error(
         "{} is there and not of ringwatch envtest-assets; choose another folder, or remove it",
