@@ -150,9 +150,13 @@ impl NodePorts {
     }
 
     /// Does as [`Self::hold`], and brings an object of another range into this server's: the range was changed.
-    pub(super) async fn rebuild(&self, held: &[u16]) -> Result<(), PortRefusal> {
+    /// Releases all other ports if these are all that are used.
+    pub(super) async fn rebuild(&self, held: &[u16], are_all: bool) -> Result<(), PortRefusal> {
         let held = self.inside(held);
         let mut change = |ports: &mut PortSet, _: u64| -> Result<(), PortRefusal> {
+            if are_all {
+                ports.0.clear();
+            }
             ports.0.extend(&held);
             Ok(())
         };

@@ -38,6 +38,8 @@ pub struct Repair {
     pub services: Arc<Store>,
     /// The time limit of requests. An allocation that is older belongs to no request any more.
     pub request_timeout: Duration,
+    /// True if no other server writes to the store. Then no request is under way when a server starts.
+    pub is_alone: bool,
     /// The clock of the pauses between repairs.
     pub clock: Clock,
 }
@@ -90,7 +92,8 @@ struct RecordedPorts {
 }
 
 impl Repair {
-    /// Notes what stored services have. Then more may be handed out.
+    /// Notes what stored services have. Then more may be handed out. A server that is alone releases what no service
+    /// has, which was left by one that ended during a write.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -98,10 +101,24 @@ impl Repair {
         let noted = self.allocator.addresses.all().await?;
         let had = self.had().await?;
         self.note_addresses(&had, &noted).await?;
+        // Later, requests of this server may be under way.
+        let are_all = self.is_alone && !self.allocator.ready.load(Ordering::Acquire);
+        if are_all {
+            for unused in unused_addresses(&had, noted) {
+                self.release(&unused).await?;
+            }
+        }
         let ports: Vec<u16> = had.ports.iter().copied().collect();
-        self.allocator.node_ports.rebuild(&ports).await?;
+        let node_ports = &self.allocator.node_ports;
+        node_ports.rebuild(&ports, are_all).await?;
         self.allocator.ready.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Returns the time for which what no service has stays allocated: a request may have it that is under way.
+    #[must_use]
+    pub fn released_after(&self) -> Duration {
+        self.request_timeout * 2
     }
 
     /// Repairs until it is dropped.
@@ -161,10 +178,7 @@ impl Repair {
         // Services are read after the notes, so what is noted and written already is seen.
         let had = self.had().await?;
         self.note(&had, &noted, taken).await?;
-        let addresses = noted
-            .into_iter()
-            .filter(|taken| had.addresses.get(&taken.address) != Some(&taken.owner))
-            .map(Leak::Address);
+        let addresses = unused_addresses(&had, noted).map(Leak::Address);
         let ports = taken
             .iter()
             .filter(|(port, _)| !had.ports.contains(port))
@@ -175,7 +189,7 @@ impl Repair {
         for leak in leaks {
             suspects.entry(leak).or_insert(now);
         }
-        let long = self.request_timeout * 2;
+        let long = self.released_after();
         let expired = suspects.iter().filter(|(_, first)| now - **first >= long);
         let expired: Vec<Leak> = expired.map(|(leak, _)| leak.clone()).collect();
         self.give_back(&expired, revision).await
@@ -185,10 +199,7 @@ impl Repair {
         let mut ports = Vec::new();
         for leak in leaks {
             match leak {
-                Leak::Address(taken) => {
-                    tracing::info!(address = %taken.address, "an allocated address belongs to no service and is released");
-                    self.allocator.addresses.forget(taken).await?;
-                }
+                Leak::Address(taken) => self.release(taken).await?,
                 Leak::Port(port, _) => ports.push(*port),
             }
         }
@@ -206,6 +217,11 @@ impl Repair {
             );
         }
         Ok(())
+    }
+
+    async fn release(&self, unused: &AllocatedAddress) -> Result<(), Error> {
+        tracing::info!(address = %unused.address, "an allocated address belongs to no service and is released");
+        self.allocator.addresses.forget(unused).await
     }
 
     /// Notes what services have and is not noted.
@@ -258,6 +274,15 @@ impl Repair {
             }
         }
     }
+}
+
+/// Returns the noted addresses that their owners do not have.
+fn unused_addresses(
+    had: &InUse,
+    noted: Vec<AllocatedAddress>,
+) -> impl Iterator<Item = AllocatedAddress> {
+    let is_unused = |it: &AllocatedAddress| had.addresses.get(&it.address) != Some(&it.owner);
+    noted.into_iter().filter(is_unused)
 }
 
 impl RecordedPorts {

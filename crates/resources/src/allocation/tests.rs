@@ -73,6 +73,7 @@ impl Storages {
             allocator,
             services: Arc::new(services.clone()),
             request_timeout: REQUEST_TIMEOUT,
+            is_alone: false,
             clock,
         };
         World {
@@ -520,6 +521,39 @@ async fn what_abandoned_writes_leave_behind_is_given_back() {
     }
     assert_eq!(world.addresses().await.len(), 2);
     world.repair().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_alone_releases_at_once_what_an_earlier_one_has_left() {
+    let storages = Storages::new();
+    let ended = storages.ready().await;
+    let kept = ended.create("kept", json!({"type": "NodePort"})).await;
+    let kept = kept.expect("created");
+    // It ends between its notes and the write of the service.
+    let allocator = &ended.repair.allocator;
+    let owner = Owner::new(&service("lost", &json!({})));
+    let address = IpAddr::from([10, 0, 0, 1]);
+    let noted = allocator.addresses.note(address, &owner).await;
+    assert!(noted.expect("noted"));
+    let port = u16::try_from(ports_of(&kept)[0]).expect("a port");
+    let other = if port == 30_000 { 30_001 } else { 30_000 };
+    allocator.node_ports.hold(&[other]).await.expect("noted");
+    // Another server may be about to write the service.
+    let beside = storages.ready().await;
+    assert_eq!(beside.addresses().await.len(), 2);
+    assert_eq!(beside.ports().await.len(), 2);
+    let mut alone = storages.server().await;
+    alone.repair.is_alone = true;
+    alone.repair.begin().await.expect("begun");
+    assert_eq!(
+        alone.addresses().await,
+        [kept["spec"]["clusterIP"].as_str().expect("an address")]
+    );
+    assert_eq!(alone.ports().await, [port]);
+    let found = alone
+        .create("found", json!({"clusterIP": "10.0.0.1"}))
+        .await;
+    found.expect("created");
 }
 
 #[tokio::test]

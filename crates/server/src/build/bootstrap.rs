@@ -1,6 +1,7 @@
 //! Creates the objects that every cluster has: namespaces, default roles, flow schemas, the Service `kubernetes`.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ use super::post_start_hooks::PostStartHooks;
 /// total wait as a multiple of the request timeout: an allocation that no Service uses is released within that time.
 const ADDRESS_RETRY_PERIOD: Duration = Duration::from_millis(100);
 const ADDRESS_WAIT_TIMEOUTS: u32 = 5;
+/// Time of that wait after which a line tells of it. Servers that start together need less.
+const ADDRESS_NOTICE_DELAY: Duration = Duration::from_secs(1);
 
 /// The first objects of a cluster, and the stores that they go to.
 #[derive(Debug)]
@@ -121,13 +124,21 @@ impl Bootstrap {
         let (Err(Error::Invalid { .. }), Some(repair)) = (&first, &self.repair) else {
             return first;
         };
-        let end = clock.now() + repair.request_timeout * ADDRESS_WAIT_TIMEOUTS;
+        let begin = clock.now();
+        let mut is_told = false;
         let again = async {
             loop {
                 clock.sleep(ADDRESS_RETRY_PERIOD).await;
                 let ensured = ensure_kubernetes_service(services, address, port, clock).await;
-                if !matches!(ensured, Err(Error::Invalid { .. })) || clock.now() > end {
-                    return ensured;
+                let waited = clock.now() - begin;
+                match ensured {
+                    Err(Error::Invalid { .. })
+                        if waited <= repair.request_timeout * ADDRESS_WAIT_TIMEOUTS => {}
+                    ensured => return ensured,
+                }
+                if waited >= ADDRESS_NOTICE_DELAY && !is_told {
+                    tell_of_address(address, repair.released_after());
+                    is_told = true;
                 }
             }
         };
@@ -149,6 +160,14 @@ impl Bootstrap {
         let what = "record since when legacy tokens are tracked";
         ensured.map_err(|error| unwritten(what, error))
     }
+}
+
+fn tell_of_address(address: IpAddr, released_after: Duration) {
+    let seconds = released_after.as_secs();
+    tracing::warn!(
+        "waiting for the address {address} of the Service kubernetes, which is allocated and not used: a server that \
+         ended before it created the Service has left it, and it is released after {seconds} s"
+    );
 }
 
 fn unwritten(what: &str, error: Error) -> StartError {

@@ -24,7 +24,7 @@ use super::write_guards::Guards;
 use super::write_path::{WritePath, service_allocator};
 use crate::config::admission_file::AdmissionConfig;
 use crate::config::authorization_file::Authorizers;
-use crate::config::flags::ServeFlags;
+use crate::config::flags::{ServeFlags, StorageBackend};
 
 /// The built-in resources, and the parts that decide about writes.
 pub(crate) struct Resources {
@@ -137,6 +137,7 @@ impl Resources {
             allocator,
             services,
             request_timeout: flags.limits.request_timeout,
+            is_alone: flags.backend() != StorageBackend::Etcd3,
             clock: clock.clone(),
         });
         let resources = Self {
