@@ -2,7 +2,6 @@
 //! the suite, users by client certificates. Go's own suites are run by `verification/system/envtest`.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -378,12 +377,14 @@ fn a_server_without_etcd_leaves_no_file() {
 async fn a_server_says_that_it_waits_for_etcd() {
     let suite = Suite::new();
     let mut command = suite.server_command(&suite.etcd_url(), suite.server.number());
-    let mut server = Program(command.stderr(Stdio::piped()).spawn().unwrap());
-    let said = BufReader::new(server.0.stderr.take().unwrap());
-    let first = tokio::task::spawn_blocking(|| said.lines().next());
-    let first = tokio::time::timeout(DEADLINE, first).await.unwrap();
-    let first = first.unwrap().unwrap().unwrap();
-    assert!(first.contains("waiting for etcd at"), "{first}");
+    let log = suite.path("log");
+    let file = fs::File::create(&log).unwrap();
+    let server = Program(command.stderr(file).spawn().unwrap());
+    let told = async || {
+        let said = fs::read_to_string(&log).unwrap();
+        said.contains("waiting for etcd at")
+    };
+    eventually(DEADLINE, "it says what it waits for", told).await;
     let etcd = suite.start_etcd().await;
     suite.healthy().await;
     server.terminate().await;
