@@ -29,7 +29,7 @@ pub struct AssetsFlags {
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
 
-    /// The kubectl that is copied into it. By default one that is there stays, and else the first one on PATH is copied.
+    /// The kubectl that is copied into it. By default one that is there stays; else the first one on PATH is copied.
     #[arg(long, value_name = "PATH")]
     pub kubectl: Option<PathBuf>,
 }
