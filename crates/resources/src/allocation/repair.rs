@@ -4,6 +4,8 @@
 //! it is given back only after longer than a request may take. Meanwhile it must not have been given back and taken
 //! anew, which would look the same: an address is identified by the uid of its object, and a port by the revision in
 //! which it was taken. For that the object of the ports is watched.
+//!
+//! Only a server that is alone and starts knows that nothing is on its way, and gives it back at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
