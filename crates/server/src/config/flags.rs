@@ -572,7 +572,7 @@ mod tests {
 
     #[test]
     fn etcd_servers_imply_etcd3() {
-        let flags = parse(&["--etcd-servers=http://a:2379,https://b:2379"]).expect("servers");
+        let flags = parse(&["--etcd-servers=http://a:2379, https://b:2379"]).expect("servers");
         assert_eq!(flags.backend(), StorageBackend::Etcd3);
         assert_eq!(flags.etcd.etcd_servers, ["http://a:2379", "https://b:2379"]);
         let both = parse(&["--etcd-servers=http://a:2379", "--storage-backend=memory"]);

@@ -43,8 +43,9 @@ impl EtcdOverride {
     }
 }
 
-/// Reads the URL of an etcd server.
+/// Reads the URL of an etcd server, around which blanks may stand in a list.
 pub(super) fn parse_etcd_server(text: &str) -> Result<String, String> {
+    let text = text.trim();
     let uri: http::Uri = text.parse().map_err(|error| format!("{error}"))?;
     match (uri.scheme_str(), uri.host()) {
         (Some("http" | "https"), Some(_)) => Ok(text.to_owned()),
