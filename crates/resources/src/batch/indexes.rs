@@ -16,15 +16,15 @@ const FAILED_OF_MANY_MAX: i64 = 10_000;
 pub(super) fn indexes(spec: &Field<'_, '_>, errors: &mut Errors) {
     let mode = spec.at("completionMode");
     mode.may_be_one_of(&["NonIndexed", "Indexed"], errors);
-    match mode.text() {
-        "Indexed" => numbers(spec, errors),
-        "" | "NonIndexed" => {
+    match (mode.is_set(), mode.text()) {
+        (true, "Indexed") => numbers(spec, errors),
+        (false, _) | (true, "NonIndexed") => {
             for limit in ["backoffLimitPerIndex", "maxFailedIndexes"] {
                 needs_indexes(&spec.at(limit), errors);
             }
         }
-        // To Kubernetes a mode that is not known may have limits.
-        _ => {}
+        // To Kubernetes a mode that is not known, such as an empty one, may have limits.
+        (true, _) => {}
     }
 }
 
@@ -81,6 +81,25 @@ mod tests {
         let mut errors = Errors::new();
         indexes(&Field::root(&job).at("spec"), &mut errors);
         messages(&errors)
+    }
+
+    #[test]
+    fn limits_for_each_index_need_a_mode_with_indexes_or_an_unknown_one() {
+        let with = |mode: Value| {
+            let spec = json!({"completionMode": mode, "completions": 3, "backoffLimitPerIndex": 1});
+            wrong(spec)
+        };
+        let limit = "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode";
+        for mode in [Value::Null, json!("NonIndexed")] {
+            assert_eq!(with(mode), [limit]);
+        }
+        assert_eq!(with(json!("Indexed")), [""; 0]);
+        for mode in ["", "Odd"] {
+            let unknown = format!(
+                "spec.completionMode: Unsupported value: \"{mode}\": supported values: \"NonIndexed\", \"Indexed\""
+            );
+            assert_eq!(with(json!(mode)), [unknown]);
+        }
     }
 
     #[test]

@@ -98,7 +98,8 @@ fn read_only(container: &Field<'_, '_>, mount: &Field<'_, '_>, errors: &mut Erro
     if !mount.at("readOnly").is_true() {
         errors.push(blamed.forbidden("may only be specified when readOnly is true"));
     }
-    if !matches!(mount.at("mountPropagation").text(), "" | "None") {
+    let propagation = mount.at("mountPropagation");
+    if propagation.is_set() && propagation.text() != "None" {
         let why = "may only be specified when mountPropagation is None or not specified";
         errors.push(blamed.forbidden(why));
     }
