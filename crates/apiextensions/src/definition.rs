@@ -130,6 +130,12 @@ impl Definition {
             .any(|it| text(it, "status") == "True")
     }
 
+    /// Returns true if its resources are served: its names are accepted, or were when it was established.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.has("NamesAccepted") || self.has("Established")
+    }
+
     /// Returns true if the definition is being deleted.
     #[must_use]
     pub fn is_terminating(&self) -> bool {

@@ -4,7 +4,7 @@
 //! the validation of definitions as objects is in `ringwatch-resources`.
 //!
 //! ```text
-//!   CustomResourceDefinition --> Definition --accept--> names, conditions --> its status
+//!   CustomResourceDefinition --> Definition --next_status--> names, conditions --> its status
 //!                                    |
 //!                                    +--> a Resource for each served version, with its strategy
 //! ```
@@ -22,4 +22,4 @@ mod strategy;
 
 pub use completion::SchemaCompletion;
 pub use definition::{CLEAN_UP, Definition, Unusable};
-pub use name_conflicts::accept;
+pub use name_conflicts::next_status;

@@ -1,10 +1,9 @@
 //! Accepts the names of definitions: no two of a group may share one.
 //!
-//! Whoever had a name first keeps it. A definition is established, and so served, once all its
+//! Whoever had a name first keeps it. A definition is served, and then established, once all its
 //! names are its own; it stays so when a later change asks for a name that is taken.
 
 use std::collections::HashSet;
-use std::iter;
 
 use jiff::Timestamp;
 use ringwatch_apimachinery::accessor::format_time;
@@ -51,70 +50,129 @@ const fn name(
     }
 }
 
-/// Returns the definition with the status that it should have beside the others; `None` if it has it.
+/// A condition of a definition: its type, its status, its reason and its message.
+struct Condition<'a>(&'a str, bool, &'a str, &'a str);
+
+/// Returns the definition with the next change that its status needs beside the others; `None` if it needs none.
+///
+/// kube-apiserver has a controller for each change, so a watch sees them one by one: the approval, the names with
+/// `Established` False, and `Established` once the names are served.
 #[must_use]
-pub fn accept<'a>(
+pub fn next_status<'a>(
+    definition: &Definition,
+    others: impl Iterator<Item = &'a Definition>,
+    now: Timestamp,
+) -> Option<Value> {
+    approve(definition, now)
+        .or_else(|| accept(definition, others, now))
+        .or_else(|| establish(definition, now))
+}
+
+/// Tells the approval of a definition in a group of Kubernetes.
+fn approve(definition: &Definition, now: Timestamp) -> Option<Value> {
+    let object = definition.object();
+    let approval = Approval::of(object)?;
+    let message = approval.message(object);
+    let condition = Condition(
+        "KubernetesAPIApprovalPolicyConformant",
+        approval == Approval::Approved,
+        approval.reason(),
+        &message,
+    );
+    let mut next = None;
+    put(object, &mut next, condition, now);
+    next
+}
+
+/// Gives a definition the names that it wants and may have. Nothing is decided anew while it has all of them, even if
+/// somebody else took its conditions away.
+fn accept<'a>(
     definition: &Definition,
     others: impl Iterator<Item = &'a Definition>,
     now: Timestamp,
 ) -> Option<Value> {
     let object = definition.object();
+    let known = get(object, "status.acceptedNames");
+    if known == get(object, "spec.names") {
+        return None;
+    }
     let (names, refused) = accepted(definition, others);
-    let (names_accepted, established) = match refused {
-        None => (
-            (true, "NoConflicts", "no conflicts found".to_owned()),
-            (
-                true,
-                "InitialNamesAccepted",
-                "the initial names have been accepted".to_owned(),
-            ),
-        ),
-        Some((reason, message)) => (
-            (false, reason, message),
-            (
-                false,
-                "NotAccepted",
-                "not all names are accepted".to_owned(),
-            ),
-        ),
-    };
-    // Who is established stays so, whatever somebody else wrote as the reason.
-    let established = (!definition.has("Established")).then_some(("Established", established));
-    let conditions = iter::once(("NamesAccepted", names_accepted)).chain(established);
-    // Mostly nothing has changed, and definitions may be large.
     let mut next = None;
-    if get(object, "status.acceptedNames") != Some(&names) {
+    if known != Some(&names) {
         set(
             next.get_or_insert_with(|| object.clone()),
             "status.acceptedNames",
             names,
         );
     }
-    let approval = Approval::of(object).map(|approval| {
-        let holds = approval == Approval::Approved;
-        let state = (holds, approval.reason(), approval.message(object));
-        ("KubernetesAPIApprovalPolicyConformant", state)
-    });
-    for (kind, (holds, reason, message)) in conditions.chain(approval) {
-        let status = if holds { "True" } else { "False" };
-        let known = list(object, "status.conditions").iter();
-        let unchanged = known.filter(|it| text(it, "type") == kind).any(|it| {
-            (text(it, "status"), text(it, "reason"), text(it, "message"))
-                == (status, reason, message.as_str())
-        });
-        if unchanged {
-            continue;
-        }
-        let condition = json!({
-            "type": kind,
-            "status": status,
-            "lastTransitionTime": format_time(now),
-            "reason": reason,
-            "message": message,
-        });
-        put_condition(next.get_or_insert_with(|| object.clone()), condition);
+    let names_accepted = match &refused {
+        None => Condition("NamesAccepted", true, "NoConflicts", "no conflicts found"),
+        Some((reason, message)) => Condition("NamesAccepted", false, reason, message),
+    };
+    put(object, &mut next, names_accepted, now);
+    let next = next?;
+    let conditions = list(object, "status.conditions");
+    let is_known = conditions
+        .iter()
+        .any(|it| text(it, "type") == "Established");
+    let established = match refused {
+        // Who is established stays so, and who is not stays so for the reason that was told first.
+        _ if definition.has("Established") => return Some(next),
+        Some(_) if is_known => return Some(next),
+        Some(_) => Condition(
+            "Established",
+            false,
+            "NotAccepted",
+            "not all names are accepted",
+        ),
+        None => Condition(
+            "Established",
+            false,
+            "Installing",
+            "the initial names have been accepted",
+        ),
+    };
+    let mut established_next = Some(next);
+    put(object, &mut established_next, established, now);
+    established_next
+}
+
+/// Tells that a definition is served, whose names are accepted.
+fn establish(definition: &Definition, now: Timestamp) -> Option<Value> {
+    if !definition.has("NamesAccepted") || definition.has("Established") {
+        return None;
     }
+    let mut next = None;
+    let condition = Condition(
+        "Established",
+        true,
+        "InitialNamesAccepted",
+        "the initial names have been accepted",
+    );
+    put(definition.object(), &mut next, condition, now);
     next
+}
+
+/// Writes a condition into `next`, which begins as a copy of the object, unless the object has it. Mostly nothing has
+/// changed, and definitions may be large.
+fn put(object: &Value, next: &mut Option<Value>, condition: Condition<'_>, now: Timestamp) {
+    let Condition(kind, holds, reason, message) = condition;
+    let status = if holds { "True" } else { "False" };
+    let known = list(object, "status.conditions").iter();
+    let unchanged = known.filter(|it| text(it, "type") == kind).any(|it| {
+        (text(it, "status"), text(it, "reason"), text(it, "message")) == (status, reason, message)
+    });
+    if unchanged {
+        return;
+    }
+    let condition = json!({
+        "type": kind,
+        "status": status,
+        "lastTransitionTime": format_time(now),
+        "reason": reason,
+        "message": message,
+    });
+    put_condition(next.get_or_insert_with(|| object.clone()), condition);
 }
 
 /// Returns the names that a definition may have, of those that it wants, beside those that it has; and why it may not
@@ -123,31 +181,51 @@ fn accepted<'a>(
     definition: &Definition,
     others: impl Iterator<Item = &'a Definition>,
 ) -> (Value, Option<(&'static str, String)>) {
+    let object = definition.object();
     let others = others
         .filter(|other| other.group() == definition.group() && other.uid() != definition.uid());
-    let taken: Vec<&Value> = others
+    // A name that it has in another role is taken as well.
+    let mut taken: Vec<&Value> = others
         .filter_map(|other| get(other.object(), "status.acceptedNames"))
         .collect();
-    let object = definition.object();
-    let mut accepted = get(object, "status.acceptedNames")
-        .cloned()
-        .unwrap_or_default();
+    let none = json!({});
+    let own = get(object, "status.acceptedNames").unwrap_or(&none);
+    taken.push(own);
+    let mut accepted = own.clone();
     let mut refused = None;
     for name in &NAMES {
         let wanted = get(object, "spec.names").and_then(|it| it.get(name.member));
-        let members = |others: &&'a Value| name.clashes.iter().filter_map(|it| others.get(it));
-        let known = taken.iter().flat_map(members).flat_map(texts);
-        let known: HashSet<&str> = known.collect();
-        let mut wanted_texts = wanted.into_iter().flat_map(texts);
-        let clash = wanted_texts.find(|wish| known.contains(wish));
-        match clash {
-            Some(wish) => refused = Some((name.reason, format!("{wish:?} is already in use"))),
+        let clashing = name.clashes.iter();
+        let known =
+            clashing.flat_map(|member| taken.iter().filter_map(move |names| names.get(member)));
+        let known: HashSet<&str> = known.flat_map(texts).collect();
+        let own = own.get(name.member).map(texts).unwrap_or_default();
+        let wanted_texts = wanted.into_iter().flat_map(texts);
+        let clashes = wanted_texts.filter(|wish| !own.contains(wish) && known.contains(wish));
+        match in_use(clashes) {
+            Some(message) => refused = Some((name.reason, message)),
             None => copy(&mut accepted, name.member, wanted),
         }
     }
     let categories = get(object, "spec.names.categories");
     copy(&mut accepted, "categories", categories);
     (accepted, refused)
+}
+
+/// Returns that names are in use, as a list if there are several; `None` if there are none.
+fn in_use<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for name in names {
+        let line = format!("{name:?} is already in use");
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    match lines.as_slice() {
+        [] => None,
+        [line] => Some(line.clone()),
+        lines => Some(format!("[{}]", lines.join(", "))),
+    }
 }
 
 /// Gives a member another value, or takes it away.
@@ -171,38 +249,114 @@ fn texts(names: &Value) -> Vec<&str> {
 mod tests {
     use super::*;
 
+    fn definition(names: Value, status: Value) -> Definition {
+        let uid = names["plural"].clone();
+        let spec = json!({"group": "example.com", "names": names});
+        Definition::new(json!({"metadata": {"uid": uid}, "spec": spec, "status": status}))
+    }
+
+    /// Shows the conditions after each step until the status is as it should be.
+    fn steps(definition: Definition, others: &[Definition]) -> Vec<String> {
+        let mut now = definition;
+        let mut seen = Vec::new();
+        while let Some(next) = next_status(&now, others.iter(), Timestamp::UNIX_EPOCH) {
+            let shown = list(&next, "status.conditions").iter();
+            let shown = shown.map(|it| {
+                let holds = text(it, "status") == "True";
+                let mark = if holds { "" } else { "!" };
+                format!("{mark}{} {}", text(it, "type"), text(it, "reason"))
+            });
+            seen.push(shown.collect::<Vec<_>>().join(", "));
+            now = Definition::new(next);
+        }
+        seen
+    }
+
+    #[test]
+    fn the_status_changes_in_the_steps_of_the_controllers() {
+        let names = json!({"plural": "a", "kind": "A"});
+        assert_eq!(
+            steps(definition(names.clone(), json!({})), &[]),
+            [
+                "NamesAccepted NoConflicts, !Established Installing",
+                "NamesAccepted NoConflicts, Established InitialNamesAccepted",
+            ]
+        );
+        let mut approved = definition(names, json!({})).object().clone();
+        set(&mut approved, "spec.group", "x.k8s.io".into());
+        let annotations = json!({"api-approved.kubernetes.io": "https://example.com"});
+        set(&mut approved, "metadata.annotations", annotations);
+        let approval = "KubernetesAPIApprovalPolicyConformant ApprovedAnnotation";
+        assert_eq!(
+            steps(Definition::new(approved), &[]),
+            [
+                approval.to_owned(),
+                format!("{approval}, NamesAccepted NoConflicts, !Established Installing"),
+                format!("{approval}, NamesAccepted NoConflicts, Established InitialNamesAccepted"),
+            ]
+        );
+    }
+
+    #[test]
+    fn conditions_that_somebody_took_away_come_back_only_with_other_names() {
+        let names = json!({"plural": "a", "kind": "A"});
+        let other = json!([{"type": "Other", "status": "True", "reason": "R"}]);
+        let status = json!({"acceptedNames": names.clone(), "conditions": other.clone()});
+        assert_eq!(steps(definition(names.clone(), status), &[]), [""; 0]);
+        let status = json!({"acceptedNames": {"plural": "a", "kind": ""}, "conditions": other});
+        let seen = steps(definition(names, status), &[]);
+        assert_eq!(seen.len(), 2, "{seen:?}");
+    }
+
     #[test]
     fn what_somebody_wrote_about_an_established_definition_stays() {
-        let condition =
-            |status: &str| json!({"type": "Established", "status": status, "reason": "R"});
-        for (status, reason) in [("True", "R"), ("False", "InitialNamesAccepted")] {
-            let definition = Definition::new(json!({"spec": {"group": "example.com"},
-                "status": {"conditions": [condition(status)]}}));
-            let accepted = accept(&definition, iter::empty(), Timestamp::UNIX_EPOCH);
-            let accepted = accepted.expect("a status");
-            let conditions = list(&accepted, "status.conditions");
-            assert_eq!(text(&conditions[0], "reason"), reason);
-            assert_eq!(text(&conditions[1], "reason"), "NoConflicts");
+        let names = json!({"plural": "a", "kind": "A"});
+        for (status, seen) in [
+            ("True", vec!["Established R, NamesAccepted NoConflicts"]),
+            (
+                "False",
+                vec![
+                    "!Established Installing, NamesAccepted NoConflicts",
+                    "Established InitialNamesAccepted, NamesAccepted NoConflicts",
+                ],
+            ),
+        ] {
+            let condition = json!({"type": "Established", "status": status, "reason": "R"});
+            let status = json!({"conditions": [condition]});
+            assert_eq!(steps(definition(names.clone(), status), &[]), seen);
         }
     }
 
     #[test]
-    fn definitions_of_kubernetes_domains_tell_their_approval() {
-        let conditions = |group: &str| {
-            let definition = Definition::new(json!({"spec": {"group": group},
-                "metadata": {"annotations": {"api-approved.kubernetes.io": "https://example.com"}}}));
-            let accepted = accept(&definition, iter::empty(), Timestamp::UNIX_EPOCH);
-            let accepted = accepted.expect("a status");
-            let conditions = list(&accepted, "status.conditions").iter();
-            let shown = |it: &Value| format!("{} {}", text(it, "type"), text(it, "reason"));
-            conditions.map(shown).collect::<Vec<_>>()
-        };
-        let usual = [
-            "NamesAccepted NoConflicts",
-            "Established InitialNamesAccepted",
-        ];
-        assert_eq!(conditions("example.com"), usual);
-        let approved = "KubernetesAPIApprovalPolicyConformant ApprovedAnnotation";
-        assert_eq!(conditions("x.k8s.io"), [usual[0], usual[1], approved]);
+    fn names_that_others_have_are_refused_all_at_once() {
+        let has = json!({"acceptedNames": {"plural": "b", "shortNames": ["s", "t"]}});
+        let others = [definition(json!({"plural": "b"}), has)];
+        let wanted = json!({"plural": "a", "shortNames": ["s", "u", "t"]});
+        let refused = definition(wanted, json!({}));
+        let next = next_status(&refused, others.iter(), Timestamp::UNIX_EPOCH).expect("a status");
+        let conditions = list(&next, "status.conditions");
+        let (names, established) = (&conditions[0], &conditions[1]);
+        assert_eq!(text(names, "reason"), "ShortNamesConflict");
+        assert_eq!(
+            text(names, "message"),
+            r#"["s" is already in use, "t" is already in use]"#
+        );
+        assert_eq!(text(established, "reason"), "NotAccepted");
+        assert_eq!(
+            get(&next, "status.acceptedNames"),
+            Some(&json!({"plural": "a"}))
+        );
+        assert_eq!(steps(Definition::new(next), &others), [""; 0]);
+    }
+
+    #[test]
+    fn a_name_is_taken_in_another_role_of_the_same_definition() {
+        let has = json!({"acceptedNames": {"plural": "a", "singular": "b", "shortNames": ["s"]}});
+        let wanted = json!({"plural": "a", "singular": "s", "shortNames": ["s"]});
+        let seen = steps(definition(wanted, has), &[]);
+        assert_eq!(
+            seen,
+            ["!NamesAccepted SingularConflict, !Established NotAccepted"]
+        );
     }
 }

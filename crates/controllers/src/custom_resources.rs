@@ -1,7 +1,7 @@
 //! The CustomResourceDefinition controller: serves the resources of each definition as long as it is there.
 //!
 //! ```text
-//!   definitions --watch--> accept names --> status
+//!   definitions --watch--> accept names --> status --> established once served --> status
 //!                               |
 //!                               +--> a storage that joins the feed --> stores --> Api::serve_custom
 //!                               |
@@ -229,7 +229,7 @@ impl CustomResources {
 
     /// Serves all definitions in their current state, and retries failed ones that are due.
     async fn serve(&self, state: &mut ControllerState) {
-        self.accept_names(state).await;
+        self.write_statuses(state).await;
         let left = self.leave(state);
         let joined = self.join(state).await;
         if left || joined {
@@ -258,14 +258,14 @@ impl CustomResources {
         });
     }
 
-    /// Removes resources that are no longer defined, or are stored elsewhere now.
+    /// Removes resources that are no longer defined or accepted, or are stored elsewhere now.
     fn leave(&self, state: &mut ControllerState) -> bool {
         let before = state.served.len();
         let definitions = &state.definitions;
         state.served.retain(|name, serving| {
             let stays = definitions
                 .get(name)
-                .is_some_and(|now| now.is_stored_as(&serving.definition));
+                .is_some_and(|now| now.is_served() && now.is_stored_as(&serving.definition));
             if !stays {
                 self.factory.leave(&self.feed, &serving.joined);
             }
@@ -280,7 +280,7 @@ impl CustomResources {
         for (name, definition) in &state.definitions {
             let serving = state.served.get(name);
             if serving.is_some_and(|it| it.definition.defines_the_same(definition))
-                || !definition.has("Established")
+                || !definition.is_served()
             {
                 continue;
             }

@@ -90,11 +90,17 @@ async fn select(api: &Api<DynamicObject>, fields: &str) -> Result<Vec<String>, E
 async fn define(client: &Client) {
     let created = create(&definitions(client), definition("gears", "Gear")).await;
     created.expect("a definition");
-    let established = condition(client, "gears.example.com", "Established").await;
-    assert_eq!(established.0, "True");
-    let gears_of = gears(client);
-    let served = async || select(&gears_of, "").await;
-    eventually(DEADLINE, "the resource", served).await;
+    wait_until_established(client, "gears.example.com").await;
+    // Whoever sees that it is established finds it served.
+    select(&gears(client), "").await.expect("a list");
+}
+
+/// Waits until a definition is established.
+async fn wait_until_established(client: &Client, name: &str) {
+    eventually(DEADLINE, "the definition to be established", async || {
+        condition(client, name, "Established").await.0 == "True"
+    })
+    .await;
 }
 
 fn code<T>(result: Result<T, Error>) -> u16 {
@@ -379,11 +385,72 @@ async fn names_belong_to_whoever_had_them_first() {
 
     // Once the name is free, whoever waits for it has it.
     delete(&definitions(&client), "gears.example.com").await;
-    eventually(DEADLINE, "the other to be established", async || {
-        let established = condition(&client, "cogs.example.com", "Established").await;
-        established.0 == "True"
+    wait_until_established(&client, "cogs.example.com").await;
+}
+
+#[tokio::test]
+async fn a_definition_shows_each_step_of_its_controllers() {
+    let (_server, client) = Server::ready(&[]).await;
+    let definitions_of = definitions(&client);
+    let params = WatchParams::default().fields("metadata.name=gears.example.com");
+    let params = params.disable_bookmarks();
+    let watch = definitions_of.watch(&params, "0").await;
+    let mut watch = watch.expect("a watch").boxed();
+    define(&client).await;
+    delete(&definitions_of, "gears.example.com").await;
+    let seen = async {
+        let mut seen = Vec::new();
+        while let Some(event) = watch.next().await {
+            match event.expect("an event") {
+                WatchEvent::Added(it) | WatchEvent::Modified(it) => seen.push(conditions_of(&it)),
+                WatchEvent::Deleted(_) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        seen
+    };
+    let seen = tokio::time::timeout(DEADLINE, seen).await;
+    let served = "NamesAccepted: NoConflicts, Established: InitialNamesAccepted";
+    assert_eq!(
+        seen.expect("the deletion"),
+        [
+            "",
+            "NamesAccepted: NoConflicts, Established: Installing",
+            served,
+            &format!("{served}, Terminating: InstanceDeletionPending"),
+            &format!("{served}, Terminating: InstanceDeletionInProgress"),
+        ]
+    );
+}
+
+/// Returns the conditions of a definition with their reasons.
+fn conditions_of(definition: &DynamicObject) -> String {
+    let conditions = definition.data["status"]["conditions"].as_array();
+    let shown = conditions.into_iter().flatten().map(|it| {
+        let text = |member: &str| it[member].as_str().unwrap_or_default().to_owned();
+        format!("{}: {}", text("type"), text("reason"))
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+#[tokio::test]
+async fn a_definition_whose_conditions_are_taken_away_is_not_served_until_its_names_change() {
+    let (_server, client) = Server::ready(&[]).await;
+    define(&client).await;
+    let definitions_of = definitions(&client);
+    let params = PatchParams::default();
+    let nothing = Patch::Merge(json!({"status": {"conditions": []}}));
+    let patched = definitions_of.patch_status("gears.example.com", &params, &nothing);
+    patched.await.expect("a status");
+    eventually(DEADLINE, "the end of the resource", async || {
+        code(select(&gears(&client), "").await) == 404
     })
     .await;
+    let renamed = Patch::Merge(json!({"spec": {"names": {"shortNames": ["g"]}}}));
+    let patched = definitions_of.patch("gears.example.com", &params, &renamed);
+    patched.await.expect("a definition");
+    wait_until_established(&client, "gears.example.com").await;
+    select(&gears(&client), "").await.expect("a list");
 }
 
 #[tokio::test]

@@ -43,8 +43,8 @@ pub async fn join_stored(
         }
         Err(_) => return JoinedTypes::new(),
     };
-    let established = stored.into_iter().filter(|it| it.has("Established"));
-    established
+    let served = stored.into_iter().filter(Definition::is_served);
+    served
         .map(|definition| {
             let joined = join(factory, feed, &definition);
             let name = definition.name().to_owned();

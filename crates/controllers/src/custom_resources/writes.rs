@@ -2,19 +2,48 @@
 //!
 //! A write that fails is logged and repeated later. It does not hold up other definitions.
 
+use jiff::Timestamp;
 use ringwatch::storage::ListOptions;
-use ringwatch_apiextensions::{CLEAN_UP, Definition, accept};
+use ringwatch_apiextensions::{CLEAN_UP, Definition, next_status};
 use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::accessor::format_time;
+use ringwatch_apimachinery::conditions::put_condition;
 use ringwatch_registry::{
     DeleteOptions, FunctionUpdate, RequestContext, Store, UpdateOptions, UpdatedObject,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{ControllerState, CustomResources};
 
+/// A state of a clean-up, as the condition `Terminating` tells it.
+struct TerminatingState {
+    status: &'static str,
+    reason: &'static str,
+    message: &'static str,
+}
+
+impl TerminatingState {
+    const IN_PROGRESS: Self = Self {
+        status: "True",
+        reason: "InstanceDeletionInProgress",
+        message: "CustomResource deletion is in progress",
+    };
+    const COMPLETED: Self = Self {
+        status: "False",
+        reason: "InstanceDeletionCompleted",
+        message: "removed all instances",
+    };
+    const NEVER_ESTABLISHED: Self = Self {
+        status: "False",
+        reason: "NeverEstablished",
+        message: "resource was never established",
+    };
+}
+
 impl CustomResources {
-    /// Writes the status of definitions whose names are accepted, or refused, now.
-    pub(super) async fn accept_names(&self, state: &mut ControllerState) {
+    /// Writes the next change of each status that needs one. The change after it follows once this one is seen, when
+    /// what it says is served.
+    pub(super) async fn write_statuses(&self, state: &mut ControllerState) {
         let names: Vec<String> = state.definitions.keys().cloned().collect();
         for name in names {
             let definition = &state.definitions[&name];
@@ -22,14 +51,14 @@ impl CustomResources {
             if definition.is_terminating() || !state.retries.is_due(&name, self.clock.now()) {
                 continue;
             }
-            if accept(definition, all, self.clock.wall()).is_none() {
+            if next_status(definition, all, self.clock.wall()).is_none() {
                 state.retries.forget(&name);
                 continue;
             }
             let mut change = FunctionUpdate::new(|object| {
                 let definition = Definition::new(object.clone());
                 let all = state.definitions.values();
-                if let Some(next) = accept(&definition, all, self.clock.wall()) {
+                if let Some(next) = next_status(&definition, all, self.clock.wall()) {
                     *object = next;
                 }
                 Ok(())
@@ -44,8 +73,14 @@ impl CustomResources {
         }
     }
 
-    /// Deletes the objects of a definition, and removes its finalizer if it has none left.
+    /// Deletes the objects of a definition, and removes its finalizer if it has none left. The condition `Terminating`
+    /// tells how far this is.
     pub(super) async fn clean_up(&self, name: &str, objects: Option<Store>) -> Result<(), Error> {
+        let mut change = FunctionUpdate::new(|object| {
+            set_terminating(object, &TerminatingState::IN_PROGRESS, self.clock.wall());
+            Ok(())
+        });
+        self.update(name, "status", &mut change).await?;
         if let Some(store) = objects {
             let context = RequestContext::of_server(&self.clock);
             let options = DeleteOptions::default();
@@ -58,13 +93,19 @@ impl CustomResources {
             }
         }
         let mut change = FunctionUpdate::new(|object| {
+            let state = if Definition::new(object.clone()).has("Established") {
+                &TerminatingState::COMPLETED
+            } else {
+                &TerminatingState::NEVER_ESTABLISHED
+            };
+            set_terminating(object, state, self.clock.wall());
             let finalizers = object.pointer_mut("/metadata/finalizers");
             if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
                 finalizers.retain(|it| it != CLEAN_UP);
             }
             Ok(())
         });
-        self.update(name, "", &mut change).await.map(drop)
+        self.update(name, "status", &mut change).await.map(drop)
     }
 
     pub(super) fn try_later(&self, state: &mut ControllerState, name: &str, error: &Error) {
@@ -95,4 +136,15 @@ impl CustomResources {
             Err(error) => Err(error),
         }
     }
+}
+
+fn set_terminating(object: &mut Value, state: &TerminatingState, now: Timestamp) {
+    let condition = json!({
+        "type": "Terminating",
+        "status": state.status,
+        "lastTransitionTime": format_time(now),
+        "reason": state.reason,
+        "message": state.message,
+    });
+    put_condition(object, condition);
 }
