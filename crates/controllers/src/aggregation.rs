@@ -40,7 +40,7 @@ use serde_json::Value;
 pub use self::availability_metrics::AvailabilityMetrics;
 use self::inquiry::DiscoveredApi;
 use self::tracked_apis::TrackedApis;
-use super::work_queue::WorkQueueMetrics;
+use super::work_queue::{WorkQueue, WorkQueueMetrics};
 
 /// Maximum number of APIs that are checked at the same time.
 const LOOKS_MAX: usize = 8;
@@ -227,12 +227,6 @@ impl Aggregation {
                 changes.add(FollowedStores::Places, &self.slices).await?;
                 follows_places = true;
             }
-            if let Some(servers) = apis.changed() {
-                let servers = AggregatedServers::new(servers, services.clone(), via);
-                let servers = servers.passing_redirects(self.passes_redirects);
-                self.api.serve_aggregated(servers);
-            }
-            self.synced.set();
             let now = self.clock.now();
             queue.set_waiting(apis.due(now));
             while work.len() < LOOKS_MAX
@@ -241,33 +235,67 @@ impl Aggregation {
                 queue.begin(&server.api.name, now);
                 work.push(self.look(server, &services).boxed());
             }
-            let next = apis.next_due().filter(|_| work.len() < LOOKS_MAX);
-            let at_next = async {
-                match next {
-                    Some(next) => self.clock.sleep_until(next).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                next = changes.next() => {
-                    let Some(next) = next? else { return Ok(()) };
-                    for (source, change) in next {
-                        self.note(apis, source, &change);
+            // A check that needs no other server is over at once, and what it found is written while the API is built
+            // anew, as soon after the APIService as kube-apiserver writes it.
+            let mut done = work.next().now_or_never().flatten();
+            if done.is_none() {
+                self.serve(apis, &services, via);
+                self.synced.set();
+                let next = apis.next_due().filter(|_| work.len() < LOOKS_MAX);
+                let at_next = async {
+                    match next {
+                        Some(next) => self.clock.sleep_until(next).await,
+                        None => std::future::pending().await,
                     }
-                }
-                Some(done) = work.next(), if !work.is_empty() => {
-                    if let TaskResult::Looked(server, said, discovered) = done {
-                        let now = self.clock.now();
-                        queue.end(&server.api.name, now);
-                        if apis.finish(&server, &said, discovered, now) {
-                            self.metrics.found(&server.api.name, &said);
-                            work.push(self.write_condition(server, said).boxed());
+                };
+                tokio::select! {
+                    next = changes.next() => {
+                        let Some(next) = next? else { return Ok(()) };
+                        for (source, change) in next {
+                            self.note(apis, source, &change);
                         }
                     }
+                    Some(ended) = work.next(), if !work.is_empty() => done = Some(ended),
+                    () = at_next => {}
                 }
-                () = at_next => {}
+            }
+            let found = done.and_then(|done| self.note_check(apis, &mut queue, done));
+            if let Some((server, said)) = found {
+                if said.status == "True" {
+                    // Whoever sees that an API is available finds its resources.
+                    self.serve(apis, &services, via);
+                }
+                work.push(self.write_condition(server, said).boxed());
             }
         }
+    }
+
+    /// Proxies the APIs as they are known now, if that has changed.
+    fn serve(&self, apis: &mut TrackedApis, services: &ServiceAddresses, via: &str) {
+        if let Some(servers) = apis.changed() {
+            let servers = AggregatedServers::new(servers, services.clone(), via);
+            let servers = servers.passing_redirects(self.passes_redirects);
+            self.api.serve_aggregated(servers);
+        }
+    }
+
+    /// Notes the end of a check; returns what is to be written of it.
+    fn note_check(
+        &self,
+        apis: &mut TrackedApis,
+        queue: &mut WorkQueue,
+        done: TaskResult,
+    ) -> Option<(Arc<AggregatedServer>, Availability)> {
+        let TaskResult::Looked(server, said, discovered) = done else {
+            return None;
+        };
+        let now = self.clock.now();
+        queue.end(&server.api.name, now);
+        let counts = apis.finish(&server, &said, discovered, now);
+        counts.then(|| {
+            self.metrics.found(&server.api.name, &said);
+            (server, said)
+        })
     }
 
     fn addresses(&self) -> ServiceAddresses {
