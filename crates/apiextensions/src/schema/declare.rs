@@ -30,6 +30,11 @@ pub(super) fn declare(root: &SchemaNode) -> Option<DeclaredType> {
     declare_part(root, true, "selfType")
 }
 
+/// Returns the type of a part of an object by itself; none if rules cannot see it.
+pub(super) fn declare_inner(node: &SchemaNode) -> Option<DeclaredType> {
+    declare_part(node, node.embedded, "selfType")
+}
+
 /// Returns the type of a value; none if rules cannot see it. A root has kind, apiVersion and metadata besides.
 fn declare_part(node: &SchemaNode, is_root: bool, name: &str) -> Option<DeclaredType> {
     let plain = |of: Type, max: u64, min_bytes: u64| DeclaredType {

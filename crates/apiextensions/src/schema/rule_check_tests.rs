@@ -386,3 +386,19 @@ fn rules_about_values_without_a_type_are_refused() {
         assert_eq!(said_of_rules(&x, None), [line]);
     }
 }
+
+#[test]
+fn rules_in_a_value_without_a_type_are_about_their_own_type() {
+    let ruled = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self == 'a'"}]});
+    let untyped = |rules: Value| {
+        json!({"x-kubernetes-preserve-unknown-fields": true, "properties": {"a": ruled},
+            "x-kubernetes-validations": rules})
+    };
+    assert_eq!(said_of_rules(&untyped(json!([])), None), [""; 0]);
+    let why = "x-kubernetes-validations: Internal error: internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
+    let x = "properties[spec].properties[x]";
+    assert_eq!(
+        said_of_rules(&untyped(json!([{"rule": "true"}])), None),
+        [format!("{x}.properties[a].{why}"), format!("{x}.{why}")]
+    );
+}

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::StructuralSchema;
 use super::cel_value::escaped;
-use super::declare::{declare, items_max, properties_max, values_of_request};
+use super::declare::{declare, declare_inner, items_max, properties_max, values_of_request};
 use super::default_checks;
 use super::node::{Additional, ListType, SchemaNode};
 use super::outcome::SchemaErrors;
@@ -86,6 +86,8 @@ impl<'o> RuleCheck<'o> {
                 said,
                 count: Some(1),
                 uncorrelatable: None,
+                is_below_rules: false,
+                declares_itself: false,
             };
             walk.node(root, declared.as_ref(), place);
         });
@@ -137,6 +139,26 @@ struct RulePlace<'s> {
     count: Option<u64>,
     /// The bytes of the path of the first schema around whose parts have no older values, if there is one.
     uncorrelatable: Option<usize>,
+    /// True if a schema around has rules.
+    is_below_rules: bool,
+    /// True if the schema itself declares its type where the one around does not: nobody asks for the type around, or
+    /// it is there but does not show this part. Follows `CELSchemaContext.TypeInfo`.
+    declares_itself: bool,
+}
+
+impl RulePlace<'_> {
+    /// Returns the place of the parts of a schema here, whose type is declared or not. Rules count even where they are
+    /// not checked because of what else is wrong.
+    fn around_parts(self, is_declared: bool) -> Self {
+        let rules = self.said.get("x-kubernetes-validations");
+        let rules = rules.and_then(Value::as_array);
+        let is_below_rules = self.is_below_rules || rules.is_some_and(|it| !it.is_empty());
+        Self {
+            is_below_rules,
+            declares_itself: !is_below_rules || is_declared,
+            ..self
+        }
+    }
 }
 
 /// An expression of a rule, with the type that its value must have.
@@ -177,6 +199,25 @@ impl RuleWalk<'_> {
         if !node.ruled {
             return;
         }
+        let own = match declared {
+            None if place.declares_itself => declare_inner(node),
+            _ => None,
+        };
+        let declared = declared.or(own.as_ref());
+        let place = place.around_parts(declared.is_some());
+        self.parts(node, declared, place);
+        match declared {
+            Some(declared) => self.rules(node, declared, place),
+            None => self.undeclared(node),
+        }
+    }
+
+    fn parts(
+        &mut self,
+        node: &mut SchemaNode,
+        declared: Option<&DeclaredType>,
+        place: RulePlace<'_>,
+    ) {
         let said = |name: &str| place.said.get(name).unwrap_or(&Value::Null);
         let times = |bound: Option<i64>| {
             let bound = u64::try_from(bound?).unwrap_or_default();
@@ -224,18 +265,19 @@ impl RuleWalk<'_> {
                 said: said("items"),
                 count,
                 uncorrelatable: place.uncorrelatable.or_else(|| here.filter(|_| !has_keys)),
+                ..place
             };
             self.node(items, inside, inner);
             self.path.leave(mark);
         }
-        let Some(declared) = declared else {
-            self.undeclared(node);
-            return;
-        };
+    }
+
+    fn rules(&mut self, node: &mut SchemaNode, declared: &DeclaredType, place: RulePlace<'_>) {
         for (index, rule) in node.rules.iter_mut().enumerate() {
             let mark = self.path.member("x-kubernetes-validations");
             let inner = self.path.index(index);
-            let said = said("x-kubernetes-validations").get(index);
+            let said = place.said.get("x-kubernetes-validations");
+            let said = said.and_then(|it| it.get(index));
             self.rule(rule, said, declared, place);
             self.path.leave(inner);
             self.path.leave(mark);
