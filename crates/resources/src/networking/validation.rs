@@ -3,6 +3,7 @@
 //! Follows pkg/apis/networking/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 
 use ringwatch_apimachinery::NameRule;
 use ringwatch_apimachinery::validation::formats;
@@ -369,12 +370,20 @@ fn ip_block(at: &Field<'_, '_>, known: &HashSet<&str>, errors: &mut Errors) {
     }
 }
 
-fn is_strictly_within(inner: (std::net::IpAddr, u8), outer: (std::net::IpAddr, u8)) -> bool {
-    use std::net::IpAddr::{V4, V6};
-    let same_bits = match (inner.0, outer.0) {
-        (V4(inner), V4(outer)) => (u32::from(inner) ^ u32::from(outer)).leading_zeros(),
-        (V6(inner), V6(outer)) => (u128::from(inner) ^ u128::from(outer)).leading_zeros(),
+/// Returns true if a network is a part of another one. A mapped address of IPv4 is one, whose network keeps the bits
+/// that are written. Follows Go's `IPNet.Contains`.
+fn is_strictly_within(inner: (IpAddr, u8), outer: (IpAddr, u8)) -> bool {
+    let (first, whole) = (inner.0.to_canonical(), outer.0.to_canonical());
+    let mapped_bits = if whole == outer.0 { 0 } else { 96 };
+    let bits = outer.1.saturating_sub(mapped_bits);
+    let same_bits = match (first, whole) {
+        (IpAddr::V4(first), IpAddr::V4(whole)) => {
+            (u32::from(first) ^ u32::from(whole)).leading_zeros()
+        }
+        (IpAddr::V6(first), IpAddr::V6(whole)) => {
+            (u128::from(first) ^ u128::from(whole)).leading_zeros()
+        }
         _ => return false,
     };
-    same_bits >= u32::from(outer.1) && inner.1 > outer.1
+    same_bits >= u32::from(bits) && inner.1 > outer.1
 }
