@@ -2,6 +2,7 @@
 
 pub(crate) mod client_config;
 pub(crate) mod defaults;
+mod json_path;
 pub(crate) mod policy_status;
 mod static_names;
 pub(crate) mod table;
