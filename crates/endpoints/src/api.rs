@@ -233,7 +233,7 @@ impl Api {
                 documents: &self.documents,
                 clock: &self.config.clock,
             };
-            return endpoint.answer(path, head.query, headers).await;
+            return endpoint.answer(method, path, head.query, headers).await;
         }
         served.discovery.serve(method, path, headers, head.pretty)
     }

@@ -8,7 +8,7 @@ use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LAST_MODIFIED,
     LOCATION, VARY,
 };
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use ringwatch::clock::Clock;
 use ringwatch_http::{ResponseBody, full};
@@ -48,20 +48,22 @@ impl OpenApiEndpoint<'_> {
     /// Answers a request for a document.
     pub(super) async fn answer(
         self,
+        method: &Method,
         path: &str,
         query: &Query,
         headers: &HeaderMap,
     ) -> Response<ResponseBody> {
-        // kube-apiserver answers without looking at the method.
+        // kube-apiserver answers without looking at the method, but for what the client has already.
         let now = self.clock.wall();
-        if path == V2 {
-            return with_time(self.v2(headers).await, now);
-        }
-        let response = match path.trim_start_matches(V3).trim_matches('/') {
-            "" => index(self.api.index().await),
-            root => self.v3(root, query, headers).await,
+        let response = if path == V2 {
+            self.v2(headers).await
+        } else {
+            match path.trim_start_matches(V3).trim_matches('/') {
+                "" => index(self.api.index().await),
+                root => self.v3(root, query, headers).await,
+            }
         };
-        with_time(response, now)
+        unless_known(method, headers, with_time(response, now))
     }
 
     async fn v2(self, headers: &HeaderMap) -> Response<ResponseBody> {
@@ -69,7 +71,7 @@ impl OpenApiEndpoint<'_> {
             return not_acceptable(OpenApiVersion::V2);
         };
         let made = self.api.v2(self.documents, syntax).await;
-        document(headers, OpenApiVersion::V2, syntax, made, None)
+        document(OpenApiVersion::V2, syntax, made, None)
     }
 
     async fn v3(self, path: &str, query: &Query, headers: &HeaderMap) -> Response<ResponseBody> {
@@ -86,13 +88,7 @@ impl OpenApiEndpoint<'_> {
         }
         let content = version.content(self.documents, &hash, syntax).await;
         let now = asked.map(|_| self.clock.wall());
-        document(
-            headers,
-            OpenApiVersion::V3,
-            syntax,
-            Document { hash, content },
-            now,
-        )
+        document(OpenApiVersion::V3, syntax, Document { hash, content }, now)
     }
 }
 
@@ -138,10 +134,9 @@ fn wanted(headers: &HeaderMap, form: OpenApiVersion) -> Option<Syntax> {
 /// The expiry of documents that never change: a year, the most that caches honour.
 const ALWAYS: SignedDuration = SignedDuration::from_hours(365 * 24);
 
-/// Answers with a document, or with 304 if the client has it. A document under its hash never changes, so it may be
-/// kept for ever; caches that do not know `immutable` get an expiry.
+/// Answers with a document. A document under its hash never changes, so it may be kept for ever; caches that do not
+/// know `immutable` get an expiry.
 fn document(
-    headers: &HeaderMap,
     form: OpenApiVersion,
     syntax: Syntax,
     document: Document,
@@ -156,7 +151,7 @@ fn document(
             "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
         }
     };
-    let mut response = tagged(headers, media_type, &document.hash, document.content);
+    let mut response = tagged(media_type, &document.hash, document.content);
     vary(&mut response, form);
     let answer = response.headers_mut();
     if let Some(now) = hashed {
@@ -176,7 +171,7 @@ fn index(content: Vec<u8>) -> Response<ResponseBody> {
 /// Adds what Go's library tells about content that it serves: that a part of it may be asked for, which is not heeded
 /// here, and the time of its last change, which is now.
 fn with_time(mut response: Response<ResponseBody>, now: Timestamp) -> Response<ResponseBody> {
-    if matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED) {
+    if response.status() == StatusCode::OK {
         let answer = response.headers_mut();
         answer.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         let now = HeaderValue::try_from(http_time(now));
@@ -198,27 +193,50 @@ fn vary(response: &mut Response<ResponseBody>, form: OpenApiVersion) {
     answer.append(VARY, HeaderValue::from_static("Accept"));
 }
 
-/// Answers with content and its ETag, or with 304 if the client has it.
-fn tagged(
+/// Answers with content and its ETag.
+fn tagged(media_type: &'static str, hash: &str, content: Bytes) -> Response<ResponseBody> {
+    let mut response = respond(StatusCode::OK, media_type, full(content));
+    if let Ok(etag) = HeaderValue::try_from(format!("\"{hash}\"")) {
+        response.headers_mut().insert(ETAG, etag);
+    }
+    response
+}
+
+/// Answers that a client has the content already, if it says so: 304, or 412 if it does not read. Follows Go's
+/// `http.ServeContent`.
+fn unless_known(
+    method: &Method,
     headers: &HeaderMap,
-    media_type: &'static str,
-    hash: &str,
-    content: Bytes,
+    mut response: Response<ResponseBody>,
 ) -> Response<ResponseBody> {
-    let etag = format!("\"{hash}\"");
+    let etag = response.headers().get(ETAG);
+    let is_known = |known: &str| {
+        let weak = known.trim().trim_start_matches("W/").as_bytes();
+        weak == b"*" || etag.is_some_and(|etag| etag.as_bytes() == weak)
+    };
     let known = headers.get_all(IF_NONE_MATCH).iter();
     let mut known = known
         .filter_map(|it| it.to_str().ok())
         .flat_map(|it| it.split(','));
-    let mut response = if known.any(|it| it.trim().trim_start_matches("W/") == etag) {
-        let mut response = respond(StatusCode::NOT_MODIFIED, media_type, full(Bytes::new()));
-        response.headers_mut().remove(CONTENT_TYPE);
-        response
+    if response.status() != StatusCode::OK || !known.any(is_known) {
+        return response;
+    }
+    let has_tag = etag.is_some();
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    *response.status_mut() = if reads {
+        StatusCode::NOT_MODIFIED
     } else {
-        respond(StatusCode::OK, media_type, full(content))
+        StatusCode::PRECONDITION_FAILED
     };
-    if let Ok(etag) = HeaderValue::from_str(&etag) {
-        response.headers_mut().insert(ETAG, etag);
+    *response.body_mut() = full(Bytes::new());
+    let answer = response.headers_mut();
+    answer.remove(ACCEPT_RANGES);
+    // Go's library guesses the type of what has no tag when it writes it.
+    if reads || !has_tag {
+        answer.remove(CONTENT_TYPE);
+    }
+    if reads && has_tag {
+        answer.remove(LAST_MODIFIED);
     }
     response
 }
@@ -240,4 +258,40 @@ fn not_acceptable(form: OpenApiVersion) -> Response<ResponseBody> {
     *response.status_mut() = errors::NOT_ACCEPTABLE;
     vary(&mut response, form);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_has_is_not_sent_again() {
+        let answer = |method: Method, known: &'static str, tag: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(IF_NONE_MATCH, HeaderValue::from_static(known));
+            let content = Bytes::from_static(b"{}");
+            let response = if tag.is_empty() {
+                index(content.to_vec())
+            } else {
+                tagged(JSON, tag, content)
+            };
+            let response = with_time(response, Timestamp::UNIX_EPOCH);
+            let response = unless_known(&method, &headers, response);
+            let has = |name| response.headers().contains_key(name);
+            let shown = [CONTENT_TYPE, LAST_MODIFIED, ETAG, ACCEPT_RANGES].map(has);
+            (response.status().as_u16(), shown)
+        };
+        let (yes, no) = (true, false);
+        for known in ["\"a\"", "\"b\", W/\"a\"", "*"] {
+            assert_eq!(answer(Method::GET, known, "a"), (304, [no, no, yes, no]));
+            assert_eq!(
+                answer(Method::PATCH, known, "a"),
+                (412, [yes, yes, yes, no])
+            );
+        }
+        assert_eq!(answer(Method::HEAD, "\"b\"", "a"), (200, [yes; 4]));
+        assert_eq!(answer(Method::GET, "*", ""), (304, [no, yes, no, no]));
+        assert_eq!(answer(Method::POST, "*", ""), (412, [no, yes, no, no]));
+        assert_eq!(answer(Method::GET, "\"a\"", ""), (200, [yes, yes, no, yes]));
+    }
 }
