@@ -18,13 +18,14 @@ const DIFFERENCES: &str = include_str!("differences.txt");
 /// The flags of kube-apiserver 1.36 that its help shows.
 const VISIBLE: usize = 171;
 /// The flags that only this server has.
-const OWN: [&str; 6] = [
+const OWN: [&str; 7] = [
     "config",
     "data-dir",
     "max-watches-per-user",
     "memory-budget-mib",
     "print-config",
     "quota-backend-bytes",
+    "test-cluster",
 ];
 
 /// The lines in the document around the table.
