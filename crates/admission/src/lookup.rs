@@ -7,7 +7,15 @@ use ringwatch::codec;
 use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::{GetOptions, Interface};
 use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::validation::formats::path_segment;
 use serde_json::Value;
+
+/// Returns the error of kube-apiserver's client about a name that no path can have; `None` for others.
+#[must_use]
+pub fn unaskable(name: &str) -> Option<String> {
+    let wrong = path_segment(name, false);
+    (!wrong.is_empty()).then(|| format!("invalid resource name {name:?}: [{}]", wrong.join(" ")))
+}
 
 /// Returns the object of a key; `None` if there is none.
 pub async fn find(storage: &dyn Interface, key: &str) -> Result<Option<Arc<Object>>, Error> {

@@ -127,8 +127,9 @@ pub enum Error {
     /// An admission policy refuses the request.
     #[error("{}", .0.message)]
     DeniedByPolicy(Box<PolicyDenial>),
-    /// An object that is applied or patched does not fit its type, in the words of an error that Kubernetes does not
-    /// translate into a Status of its own: it is answered as a failure of the server, without a reason.
+    /// The words of an error that Kubernetes does not translate into a Status of its own: it is answered as a failure of
+    /// the server, without a reason. So an object that is applied or patched may not fit its type, or a pod name a
+    /// RuntimeClass that there cannot be.
     #[error("{0}")]
     Untranslated(String),
     /// A patch cannot be applied to the object.

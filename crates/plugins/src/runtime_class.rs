@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ringwatch::storage::Interface;
 use ringwatch_admission::Plugin;
-use ringwatch_admission::lookup::find_tree;
+use ringwatch_admission::lookup::{find_tree, unaskable};
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::path::{get, list, set, text};
 use ringwatch_registry::Request;
@@ -36,6 +36,9 @@ impl RuntimeClass {
         let Some(name) = get(pod, CLASS).and_then(Value::as_str) else {
             return Ok(None);
         };
+        if let Some(error) = unaskable(name) {
+            return Err(Error::Untranslated(error));
+        }
         let key = format!("/runtimeclasses/{name}");
         if let Some(class) = find_tree(&*self.classes, &key).await? {
             return Ok(Some(class));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ringwatch::storage::Interface;
 use ringwatch_admission::Plugin;
-use ringwatch_admission::lookup::find_tree;
+use ringwatch_admission::lookup::{find_tree, unaskable};
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::names::generate_name;
 use ringwatch_apimachinery::path::{get, get_mut, list, set, text};
@@ -53,6 +53,13 @@ impl ServiceAccount {
     /// Returns the account of a pod.
     async fn account(&self, request: &Request<'_>, pod: &Value) -> Result<Value, Error> {
         let (namespace, name) = (request.namespace, text(pod, "spec.serviceAccountName"));
+        let refuse = |why: &str| {
+            let message = format!("error looking up service account {namespace}/{name}: {why}");
+            request.forbid(pod, message)
+        };
+        if let Some(error) = unaskable(name) {
+            return Err(refuse(&error));
+        }
         let key = format!("/serviceaccounts/{namespace}/{name}");
         let looks = if name == DEFAULT { LOOKS_MAX } else { 1 };
         for look in 0..looks {
@@ -66,10 +73,7 @@ impl ServiceAccount {
         if name == DEFAULT {
             self.explain(namespace);
         }
-        let message = format!(
-            "error looking up service account {namespace}/{name}: serviceaccount {name:?} not found"
-        );
-        Err(request.forbid(pod, message))
+        Err(refuse(&format!("serviceaccount {name:?} not found")))
     }
 
     /// Logs once what to do about pods of namespaces in which nobody makes accounts.
@@ -307,15 +311,22 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_pod_of_no_account_is_refused() {
         let plugin = plugin(account("a", json!({}))).await;
-        for (pod, name) in [
-            (json!({"metadata": {"name": "p"}, "spec": {}}), DEFAULT),
+        for (spec, name, why) in [
+            (json!({}), DEFAULT, r#"serviceaccount "default" not found"#),
             (
-                json!({"metadata": {"name": "p"}, "spec": {"serviceAccountName": "none"}}),
+                json!({"serviceAccountName": "none"}),
                 "none",
+                r#"serviceaccount "none" not found"#,
+            ),
+            (
+                json!({"serviceAccountName": "a/b"}),
+                "a/b",
+                r#"invalid resource name "a/b": [may not contain '/']"#,
             ),
         ] {
+            let pod = json!({"metadata": {"name": "p"}, "spec": spec});
             let message = format!(
-                r#"pods "p" is forbidden: error looking up service account ns/{name}: serviceaccount "{name}" not found"#
+                r#"pods "p" is forbidden: error looking up service account ns/{name}: {why}"#
             );
             assert_eq!(admitted(&plugin, pod).await, Err(message));
         }

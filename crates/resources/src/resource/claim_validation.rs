@@ -190,11 +190,14 @@ mod tests {
         let good =
             json!({"labels": {"l": "m"}, "annotations": {"a": "b"}, "creationTimestamp": null});
         assert_eq!(found(template, &with(good)), []);
+        let bad =
+            json!({"name": "n", "uid": "u", "generation": 0, "deletionGracePeriodSeconds": 0});
         assert_eq!(
-            messages(&found(template, &with(json!({"name": "n", "uid": "u"})))),
+            messages(&found(template, &with(bad))),
             [
                 "spec.metadata.name: Forbidden: cannot be set",
                 "spec.metadata.uID: Forbidden: cannot be set",
+                "spec.metadata.deletionGracePeriodSeconds: Forbidden: cannot be set",
             ]
         );
     }

@@ -38,7 +38,8 @@ pub(crate) fn template_metadata(metadata: &Field<'_, '_>, errors: &mut Errors) {
         let is_zero = match metadata.at(member).value() {
             Value::Null => true,
             Value::String(text) => text.is_empty(),
-            other => *other == 0,
+            // That of Go's pointers is nil.
+            other => *other == 0 && member != "deletionGracePeriodSeconds",
         };
         if !is_zero {
             errors.push(metadata.at(shown).forbidden("cannot be set"));
