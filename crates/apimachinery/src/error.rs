@@ -127,9 +127,8 @@ pub enum Error {
     /// An admission policy refuses the request.
     #[error("{}", .0.message)]
     DeniedByPolicy(Box<PolicyDenial>),
-    /// The words of an error that Kubernetes does not translate into a Status of its own: it is answered as a failure of
-    /// the server, without a reason. So an object that is applied or patched may not fit its type, or a pod name a
-    /// RuntimeClass that there cannot be.
+    /// The words of an error that Kubernetes does not translate into a Status of its own, such as that an applied or a
+    /// patched object does not fit its type. It is answered as a failure of the server, without a reason.
     #[error("{0}")]
     Untranslated(String),
     /// A patch cannot be applied to the object.

@@ -11,9 +11,9 @@ mod media_types;
 mod missing_parts;
 mod refusal;
 
-pub(crate) use refusal::REDIRECTED;
 pub use refusal::TextError;
 pub use refusal::{NOT_ACCEPTABLE, Refusal, preflight};
+pub(crate) use refusal::{PRECONDITION_FAILED, REDIRECTED};
 
 use ringwatch::meta::{Cause, ParseError, Status, StatusDetails};
 use ringwatch::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};

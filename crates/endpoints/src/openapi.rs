@@ -226,7 +226,7 @@ fn unless_known(
     *response.status_mut() = if reads {
         StatusCode::NOT_MODIFIED
     } else {
-        StatusCode::PRECONDITION_FAILED
+        errors::PRECONDITION_FAILED
     };
     *response.body_mut() = full(Bytes::new());
     let answer = response.headers_mut();

@@ -160,6 +160,9 @@ pub fn preflight() -> Response<ResponseBody> {
 /// The status of a response with an empty body to a client that accepts no representation of a document.
 pub const NOT_ACCEPTABLE: StatusCode = StatusCode::NOT_ACCEPTABLE;
 
+/// The status of a response to a client that wants no answer but to a read where it has the document already.
+pub(crate) const PRECONDITION_FAILED: StatusCode = StatusCode::PRECONDITION_FAILED;
+
 /// Returns an error as a line of text, as Go's `http.Error` writes it.
 fn error_text(code: StatusCode, text: &str) -> Response<ResponseBody> {
     let body = full(format!("{text}\n"));
