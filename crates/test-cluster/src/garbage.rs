@@ -6,6 +6,7 @@
 //! until they have lost their reference to it. The graph only tells what to look at, and who depends on whom; whether
 //! an owner is there is asked of the stores.
 
+mod collected_type;
 mod graph;
 mod owners;
 
@@ -23,6 +24,7 @@ use ringwatch_registry::{
 };
 use serde_json::Value;
 
+use self::collected_type::CollectedType;
 use self::graph::{Deletion, Graph, Node};
 use self::owners::{Owner, Uid, owners, remove_owners, unblock_owners};
 use crate::ServedStores;
@@ -38,15 +40,16 @@ const ORPHAN: &str = "orphan";
 /// The finalizer of an object that waits for its dependents to be deleted.
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// The plural of what is never collected, as by kube-controller-manager: Events are many, and go by themselves.
-const IGNORED: &str = "events";
+/// The plural and the groups of what is never collected, as by kube-controller-manager: Events are many, and go by
+/// themselves.
+const IGNORED: (&str, [&str; 2]) = ("events", ["", "events.k8s.io"]);
 
 /// The garbage collector.
 #[derive(Debug)]
 pub(crate) struct Garbage<'a> {
     stores: &'a ServedStores,
-    /// The stores of what is collected, by which sources are numbered.
-    types: Vec<Arc<Store>>,
+    /// The types of what is collected, by which sources are numbered.
+    types: Vec<CollectedType>,
     graph: Mutex<Graph>,
     clock: &'a Clock,
 }
@@ -72,15 +75,17 @@ impl Garbage<'_> {
         loop {
             served.mark_unchanged();
             let mut types = stores.deletable();
-            types.retain(|store| store.resource().plural != IGNORED);
+            types.retain(|store| !is_ignored(store));
+            let types = types.into_iter();
+            let types = types.map(|store| CollectedType::new(store, clock));
             let controller = Garbage {
                 stores,
-                types,
+                types: types.collect(),
                 graph: Mutex::default(),
                 clock,
             };
             let sources = controller.types.iter().enumerate();
-            let sources = sources.map(|(at, store)| (at, store.as_ref() as &dyn ListWatch));
+            let sources = sources.map(|(at, store)| (at, store as &dyn ListWatch));
             let running = controller::run(&controller, "garbage", sources.collect(), clock);
             tokio::select! {
                 () = running => {}
@@ -90,12 +95,21 @@ impl Garbage<'_> {
         }
     }
 
+    /// Returns true if there are types whose objects are not in the graph though they may be dependents.
+    async fn is_incomplete(&self) -> Result<bool, Error> {
+        if self.types.iter().any(CollectedType::is_unreadable) {
+            return Ok(true);
+        }
+        let served: Vec<_> = self.types.iter().map(|it| Arc::clone(&it.store)).collect();
+        Ok(!self.stores.missing(&served).await?.is_empty())
+    }
+
     fn graph(&self) -> MutexGuard<'_, Graph> {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn node(&self, source: usize, object: &Object) -> Result<Node, Error> {
-        let store = &self.types[source];
+        let store = &self.types[source].store;
         let tree = store.served_value(object)?;
         let found = finalizers(&tree);
         let deletion = match is_terminating(&tree) {
@@ -297,6 +311,10 @@ impl Controller for Garbage<'_> {
         match node.deletion {
             Deletion::None => self.collect(uid, &node).await?,
             Deletion::Begun => {}
+            // It may have dependents that are not seen yet.
+            Deletion::Orphaning | Deletion::Foreground if self.is_incomplete().await? => {
+                return Ok(Next::Again);
+            }
             Deletion::Orphaning => self.orphan(uid, &node).await?,
             Deletion::Foreground => {
                 // The dependents are looked at for themselves, and this again when one is gone.
@@ -307,6 +325,12 @@ impl Controller for Garbage<'_> {
         }
         Ok(Next::Done)
     }
+}
+
+fn is_ignored(store: &Store) -> bool {
+    let (plural, groups) = IGNORED;
+    let resource = store.resource();
+    resource.plural == plural && groups.contains(&&*resource.group_version.group)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Namespaces go when they are deleted, dependents go with their owners, each namespace has its ServiceAccount
 //! `default` and the authority of the API, finished Jobs go when their time is over, and volumes lose the finalizers
 //! that protect them while they are used. They behave as kube-controller-manager 1.36's of the same names, act as the
-//! service accounts that it uses, and make way for it: without the flag nothing here runs.
+//! service accounts that it uses, and must not run beside it: without the flag nothing here runs.
 //!
 //! ```text
 //!   stores --Informer--> Controller::keys --> Queue --> Controller::reconcile --> writes to the stores
@@ -22,6 +22,8 @@ mod namespace_defaults;
 mod namespaces;
 mod queue;
 mod served_stores;
+#[cfg(test)]
+mod testing;
 mod volume_protection;
 
 use std::fmt;

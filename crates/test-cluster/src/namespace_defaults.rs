@@ -86,6 +86,12 @@ impl NamespaceDefaults<'_> {
         let created = store.create(&context, namespace, object.clone(), &options);
         match created.await {
             Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
+            // The namespace is gone, or goes.
+            Err(Error::NotFound { .. }) => Ok(()),
+            Err(Error::Forbidden {
+                cause: Some(("NamespaceTerminating", _)),
+                ..
+            }) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -130,7 +136,9 @@ impl NamespaceDefaults<'_> {
             });
             return self.create(store, AUTHORITY_ACCOUNT, config_map).await;
         };
-        if store.served_value(&found)?["data"] == data {
+        let found = store.served_value(&found)?;
+        let described = found["metadata"]["annotations"][DESCRIPTION.0].as_str();
+        if found["data"] == data && described.is_some_and(|it| !it.is_empty()) {
             return Ok(());
         }
         let mut change = FunctionUpdate::new(|config_map: &mut Value| {
@@ -143,7 +151,7 @@ impl NamespaceDefaults<'_> {
         let context = context(AUTHORITY_ACCOUNT, self.clock);
         let options = UpdateOptions::default();
         let updated = store.update(&context, namespace, CONFIG_MAP, &mut change, &options);
-        updated.await.map(drop)
+        controller::found(updated.await.map(|(object, _)| object)).map(drop)
     }
 }
 
@@ -173,8 +181,9 @@ impl Controller for NamespaceDefaults<'_> {
             Some(namespace) if !is_terminating(&namespace) => {}
             _ => return Ok(Next::Done),
         }
-        self.ensure_service_account(name).await?;
+        // One does not wait for the other.
+        let account = self.ensure_service_account(name).await;
         self.ensure_authority(name).await?;
-        Ok(Next::Done)
+        account.map(|()| Next::Done)
     }
 }

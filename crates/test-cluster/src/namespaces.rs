@@ -52,12 +52,13 @@ impl Namespaces<'_> {
     /// Changes a namespace that is still being deleted.
     async fn update(
         &self,
-        name: &str,
+        (name, uid): (&str, &str),
         subresource: &str,
         change: impl Fn(&mut Value) + Send + Sync,
     ) -> Result<(), Error> {
         let mut change = FunctionUpdate::new(|namespace| {
-            if is_terminating(namespace) {
+            // Another one of the same name may have come, whose contents nobody has looked at.
+            if is_terminating(namespace) && accessor::text(namespace, "uid") == uid {
                 change(namespace);
             }
             Ok(())
@@ -92,15 +93,16 @@ impl Controller for Namespaces<'_> {
         if !is_terminating(&namespace) || list(&namespace, "spec.finalizers").is_empty() {
             return Ok(Next::Done);
         }
+        let this = (&**name, accessor::text(&namespace, "uid"));
         let context = context(ACCOUNT, self.clock);
         let left = contents::delete(&context, self.stores, name).await;
         let now = accessor::format_time(self.clock.wall());
         let mut next = namespace.clone();
-        if conditions::tell(&mut next, &left, &now) {
+        if conditions::write(&mut next, &left, &now) {
             let told = |namespace: &mut Value| {
-                conditions::tell(namespace, &left, &now);
+                conditions::write(namespace, &left, &now);
             };
-            match self.update(name, "status", told).await {
+            match self.update(this, "status", told).await {
                 Err(Error::NotFound { .. }) => return Ok(Next::Done),
                 told => told?,
             }
@@ -108,7 +110,7 @@ impl Controller for Namespaces<'_> {
         if !left.is_nothing() {
             return Ok(Next::Again);
         }
-        let finalized = self.update(name, "finalize", |namespace| {
+        let finalized = self.update(this, "finalize", |namespace| {
             let finalizers = get_mut(namespace, "spec.finalizers");
             if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
                 finalizers.retain(|it| it != FINALIZER);
@@ -117,6 +119,67 @@ impl Controller for Namespaces<'_> {
         match finalized.await {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(Next::Done),
             Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ringwatch_registry::testing::{
+        MemoryStorage, TestStrategy, context as test_context, resource,
+    };
+    use ringwatch_registry::{CreateOptions, DeleteOptions};
+    use ringwatch_testing::eventually::{DEADLINE, eventually};
+    use serde_json::json;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::testing::UnservedDefinition;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_is_not_empty_while_a_definition_is_not_served_yet() {
+        let strategy = Arc::new(TestStrategy {
+            holds: true,
+            ..TestStrategy::default()
+        });
+        let resource = resource("namespaces", "Namespace", false, strategy);
+        let storage = MemoryStorage::new("/namespaces");
+        let namespaces = Arc::new(Store::new(resource, storage as _));
+        let definition = UnservedDefinition::new().await;
+        let built_in = [Arc::clone(&namespaces), Arc::clone(&definition.store)];
+        let (_, custom) = watch::channel(Vec::new());
+        let stores = ServedStores::new(built_in.into_iter().collect(), custom);
+        let test = async {
+            let (context, options) = (test_context(), CreateOptions::default());
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": "n"}, "spec": {"finalizers": [FINALIZER]}});
+            let created = namespaces.create(&context, "", namespace, &options);
+            created.await.expect("a namespace");
+            let deleted = namespaces.delete(&context, "", "n", DeleteOptions::default());
+            deleted.await.expect("it begins");
+            let stored = async || {
+                let found = namespaces.get("", "n", GetOptions::default()).await;
+                let found = controller::found(found).expect("an answer");
+                found.map(|it| namespaces.served_value(&it).expect("an object"))
+            };
+            eventually(DEADLINE, "its condition tells why it stays", async || {
+                let namespace = stored().await.expect("it stays");
+                let conditions = list(&namespace, "status.conditions");
+                let is_told = conditions
+                    .iter()
+                    .any(|it| it["reason"] == "DiscoveryFailed");
+                is_told.then_some(()).ok_or(namespace)
+            })
+            .await;
+            definition.remove().await;
+            eventually(DEADLINE, "it goes", async || stored().await.is_none()).await;
+        };
+        let clock = Clock::real();
+        tokio::select! {
+            () = Namespaces::run(&stores, &clock) => unreachable!("it runs until it is dropped"),
+            () = test => {}
         }
     }
 }

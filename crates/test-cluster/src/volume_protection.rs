@@ -75,11 +75,11 @@ impl VolumeProtection<'_> {
     }
 
     /// Returns true if a pod that has a node uses a claim.
-    async fn is_used(&self, namespace: &str, claim: &str) -> Result<bool, Error> {
+    async fn is_used(&self, namespace: &str, claim: &Value) -> Result<bool, Error> {
         let pods = self.pods.list(namespace, ListOptions::default()).await?;
         for pod in pods.items {
             let pod = self.pods.served_value(&pod)?;
-            if has_node(&pod) && claims_of(&pod).iter().any(|it| it == claim) {
+            if has_node(&pod) && uses(&pod, claim) {
                 return Ok(true);
             }
         }
@@ -149,7 +149,7 @@ impl Controller for VolumeProtection<'_> {
             return Ok(Next::Done);
         };
         let is_used = match key {
-            ProtectedObject::Claim(..) => self.is_used(namespace, name).await?,
+            ProtectedObject::Claim(..) => self.is_used(namespace, &object).await?,
             ProtectedObject::Volume(_) => path::text(&object, "status.phase") == "Bound",
         };
         if !is_used {
@@ -162,6 +162,21 @@ impl Controller for VolumeProtection<'_> {
 
 fn has_node(pod: &Value) -> bool {
     !path::text(pod, "spec.nodeName").is_empty()
+}
+
+/// Returns true if a pod with a node uses a claim. One that was made for an ephemeral volume is used by its own pod
+/// alone, and not once that has ended for good and only waits for finalizers, which may wait for the claim.
+fn uses(pod: &Value, claim: &Value) -> bool {
+    let name = accessor::text(claim, "name");
+    let named = |volume: &Value| path::text(volume, "persistentVolumeClaim.claimName") == name;
+    if path::list(pod, "spec.volumes").iter().any(named) {
+        return true;
+    }
+    let is_shut_down = is_terminating(pod) && pod["metadata"]["deletionGracePeriodSeconds"] == 0;
+    let uid = accessor::text(pod, "uid");
+    let mut owners = path::list(claim, "metadata.ownerReferences").iter();
+    let is_own = owners.any(|it| it["controller"] == true && it["uid"] == uid);
+    !is_shut_down && is_own && claims_of(pod).iter().any(|it| it == name)
 }
 
 /// Returns the names of the claims that a pod uses, those that are made for its ephemeral volumes among them.
@@ -196,5 +211,30 @@ mod tests {
             ]},
         });
         assert_eq!(claims_of(&pod), ["c", "p-b"]);
+    }
+
+    #[test]
+    fn the_claim_of_an_ephemeral_volume_is_used_by_its_own_pod_until_that_has_ended() {
+        let mut pod = json!({
+            "metadata": {"name": "p", "uid": "u"},
+            "spec": {"volumes": [
+                {"name": "a", "persistentVolumeClaim": {"claimName": "named"}},
+                {"name": "b", "ephemeral": {"volumeClaimTemplate": {}}},
+            ]},
+        });
+        let claim = |name: &str, owner: &str| {
+            let owners = json!([{"kind": "Pod", "uid": owner, "controller": true}]);
+            json!({"metadata": {"name": name, "ownerReferences": owners}})
+        };
+        assert!(uses(&pod, &claim("named", "other")));
+        assert!(uses(&pod, &claim("p-b", "u")));
+        assert!(!uses(&pod, &claim("p-b", "other")));
+        assert!(!uses(&pod, &claim("p-c", "u")));
+        pod["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z".into();
+        pod["metadata"]["deletionGracePeriodSeconds"] = 30.into();
+        assert!(uses(&pod, &claim("p-b", "u")));
+        pod["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+        assert!(!uses(&pod, &claim("p-b", "u")));
+        assert!(uses(&pod, &claim("named", "other")));
     }
 }

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::support::in_process;
 use crate::support::requests;
 
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
 /// A server with the controllers.
 struct Cluster {
     client: kube::Client,
@@ -88,21 +90,29 @@ impl Cluster {
 
     /// Defines Gears, and waits until they are served.
     async fn define_gears(&self) {
+        self.define("gears", "Gear").await;
+    }
+
+    /// Defines custom resources, and waits until they are served.
+    async fn define(&self, plural: &str, kind: &str) {
+        let version = |name: &str, is_stored: bool| {
+            json!({"name": name, "served": true, "storage": is_stored,
+                "schema": {"openAPIV3Schema": {"type": "object"}}})
+        };
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": {"name": "gears.example.com"},
+            "metadata": {"name": format!("{plural}.example.com")},
             "spec": {
                 "group": "example.com",
                 "scope": "Namespaced",
-                "names": {"plural": "gears", "kind": "Gear"},
-                "versions": [{"name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {"type": "object"}}}],
+                "names": {"plural": plural, "kind": kind},
+                "versions": [version("v1", true), version("v2", false)],
             },
         });
-        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        self.create(path, definition).await;
-        self.expect_there("/apis/example.com/v1/gears").await;
+        self.create(DEFINITIONS, definition).await;
+        self.expect_there(&format!("/apis/example.com/v1/{plural}"))
+            .await;
     }
 }
 
@@ -338,4 +348,69 @@ async fn claims_and_volumes_in_use_stay_until_nobody_uses_them() {
         .write(Method::DELETE, &format!("{within}/pods/user"), at_once)
         .await;
     cluster.expect_gone(&claim).await;
+}
+
+#[tokio::test]
+async fn a_type_that_cannot_be_read_keeps_nobody_else_from_being_collected() {
+    let cluster = Cluster::start().await;
+    cluster.define_gears().await;
+    // Events alone are not collected, of which these have but the name.
+    cluster.define("events", "Event").await;
+    let gears = "/apis/example.com/v1/namespaces/default/gears";
+    cluster.create(gears, gear("unreadable")).await;
+    let unreachable = json!({"spec": {
+        "conversion": {"strategy": "Webhook", "webhook": {
+            "conversionReviewVersions": ["v1"],
+            "clientConfig": {"url": "https://127.0.0.1:9/convert"},
+        }},
+        "versions": [
+            {"name": "v1", "served": true, "storage": false, "schema": {"openAPIV3Schema": {"type": "object"}}},
+            {"name": "v2", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
+        ],
+    }});
+    let definition = format!("{DEFINITIONS}/gears.example.com");
+    cluster.write(Method::PATCH, &definition, unreachable).await;
+    eventually(DEADLINE, "Gears cannot be read", async || {
+        cluster
+            .get("/apis/example.com/v2/namespaces/default/gears")
+            .await
+            .is_none()
+    })
+    .await;
+    let config_maps = "/api/v1/namespaces/default/configmaps";
+    let events = "/apis/example.com/v1/namespaces/default/events";
+    let owner = cluster.create(config_maps, config_map("owner")).await;
+    cluster
+        .create(config_maps, owned_by(config_map("child"), &owner))
+        .await;
+    let event =
+        json!({"apiVersion": "example.com/v1", "kind": "Event", "metadata": {"name": "child"}});
+    cluster.create(events, owned_by(event, &owner)).await;
+    cluster
+        .delete(&format!("{config_maps}/owner"), "Background")
+        .await;
+    cluster.expect_gone(&format!("{config_maps}/child")).await;
+    cluster.expect_gone(&format!("{events}/child")).await;
+}
+
+#[tokio::test]
+async fn the_authority_is_published_where_no_account_may_be_made() {
+    let cluster = Cluster::start().await;
+    cluster.namespace("tight").await;
+    let within = "/api/v1/namespaces/tight";
+    let authority = format!("{within}/configmaps/kube-root-ca.crt");
+    cluster.expect_there(&authority).await;
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
+        "spec": {"hard": {"count/serviceaccounts": "0"}}});
+    cluster
+        .create(&format!("{within}/resourcequotas"), quota)
+        .await;
+    let status = json!({"status": {"hard": {"count/serviceaccounts": "0"}, "used": {"count/serviceaccounts": "0"}}});
+    let path = format!("{within}/resourcequotas/none/status");
+    cluster.write(Method::PATCH, &path, status).await;
+    cluster
+        .delete(&format!("{within}/serviceaccounts/default"), "Background")
+        .await;
+    cluster.delete(&authority, "Background").await;
+    cluster.expect_there(&authority).await;
 }

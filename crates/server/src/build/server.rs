@@ -267,7 +267,8 @@ fn published_credentials(
     tasks
 }
 
-/// Returns the task of the controllers of a test cluster, which begin when the first objects are there.
+/// Returns the task of the controllers of a test cluster, which begin when the first objects are there and all custom
+/// resources are served: without these a namespace would look empty that is not, and an owner without dependents.
 fn test_cluster(
     inputs: &ServerInputs<'_>,
     stores: ServedStores,
@@ -280,10 +281,12 @@ fn test_cluster(
         authority: Arc::new(move || credentials.borrow().authority.clone()),
         clock: inputs.clock.clone(),
     };
-    let bootstrapped = hooks.bootstrapped.clone();
+    let before = [hooks.bootstrapped.clone(), hooks.definitions_synced.clone()];
     let mut tasks = Tasks::default();
     tasks.background("test cluster", async move {
-        bootstrapped.wait().await;
+        for step in &before {
+            step.wait().await;
+        }
         cluster.run().await;
     });
     tasks

@@ -15,6 +15,7 @@ use tokio::runtime;
 use tokio::sync::watch;
 
 use super::*;
+use crate::testing::UnservedDefinition;
 
 /// The namespace of all objects.
 const NAMESPACE: &str = "ns";
@@ -38,6 +39,16 @@ impl Objects {
         let (_, custom) = watch::channel(Vec::new());
         let stores = ServedStores::new([Arc::clone(&store)].into_iter().collect(), custom);
         Self { store, stores }
+    }
+
+    /// Makes objects beside a definition of which nothing is served yet.
+    async fn beside_a_definition() -> (Self, UnservedDefinition) {
+        let definition = UnservedDefinition::new().await;
+        let objects = Self::new();
+        let built_in = [Arc::clone(&objects.store), Arc::clone(&definition.store)];
+        let (_, custom) = watch::channel(Vec::new());
+        let stores = ServedStores::new(built_in.into_iter().collect(), custom);
+        (Self { stores, ..objects }, definition)
     }
 
     /// Runs a test beside the collector.
@@ -185,6 +196,37 @@ async fn orphans_stay_without_their_owner() {
             objects.delete("owner", PropagationPolicy::Orphan).await;
             objects.expect_left(&["a", "b"]).await;
             assert!(objects.all().await.values().all(|it| owners(it).is_empty()));
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_without_dependents_while_a_definition_is_not_served_yet() {
+    let (objects, definition) = Objects::beside_a_definition().await;
+    objects
+        .beside_the_collector(async {
+            let gone = objects.create("gone", &[], &[]).await;
+            for (name, policy) in [
+                ("orphaning", PropagationPolicy::Orphan),
+                ("foreground", PropagationPolicy::Foreground),
+            ] {
+                objects.create(name, &[], &[]).await;
+                objects.delete(name, policy).await;
+            }
+            objects
+                .create("child", &[("gone", &gone, false)], &[])
+                .await;
+            objects.delete("gone", PropagationPolicy::Background).await;
+            // What came later is collected.
+            eventually(DEADLINE, "the child is gone", async || {
+                !objects.all().await.contains_key("child")
+            })
+            .await;
+            let all = objects.all().await;
+            assert_eq!(finalizers(&all["orphaning"]), [ORPHAN]);
+            assert_eq!(finalizers(&all["foreground"]), [FOREGROUND]);
+            definition.remove().await;
+            objects.expect_left(&[]).await;
         })
         .await;
 }

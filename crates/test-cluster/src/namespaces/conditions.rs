@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use ringwatch_apimachinery::path;
 use serde_json::{Value, json};
 
-use super::contents::Left;
+use super::contents::RemainingContents;
 
 /// A condition's type, and its reason and message while nothing is wrong.
-type Usual = (&'static str, &'static str, &'static str);
+type ConditionDefault = (&'static str, &'static str, &'static str);
 
 /// The conditions, in the order in which they are written, as kube-controller-manager words them.
-const USUAL: [Usual; 5] = [
+const DEFAULTS: [ConditionDefault; 5] = [
     (
-        "NamespaceDeletionDiscoveryFailure",
+        DISCOVERY,
         "ResourcesDiscovered",
         "All resources successfully discovered",
     ),
@@ -39,15 +39,16 @@ const USUAL: [Usual; 5] = [
     ),
 ];
 
+const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
 const FAILURE: &str = "NamespaceDeletionContentFailure";
 const REMAINING: &str = "NamespaceContentRemaining";
 const FINALIZERS: &str = "NamespaceFinalizersRemaining";
 
 /// Writes into a namespace's status what is left in it. Returns true if that changes a condition.
-pub(super) fn tell(namespace: &mut Value, left: &Left, now: &str) -> bool {
+pub(super) fn write(namespace: &mut Value, left: &RemainingContents, now: &str) -> bool {
     let mut conditions = path::list(namespace, "status.conditions").to_vec();
     let mut changed = false;
-    for (name, reason, message) in USUAL {
+    for (name, reason, message) in DEFAULTS {
         let found = unusual(name, left);
         let status = if found.is_some() { "True" } else { "False" };
         let (reason, message) = found.unwrap_or_else(|| (reason, message.to_owned()));
@@ -84,8 +85,13 @@ pub(super) fn tell(namespace: &mut Value, left: &Left, now: &str) -> bool {
 }
 
 /// Returns the reason and the message of a condition that is true.
-fn unusual(name: &str, left: &Left) -> Option<(&'static str, String)> {
+fn unusual(name: &str, left: &RemainingContents) -> Option<(&'static str, String)> {
     match name {
+        DISCOVERY if !left.unserved.is_empty() => {
+            let unserved = left.unserved.join(", ");
+            let message = format!("Discovery failed for some groups: {unserved} not served yet");
+            Some(("DiscoveryFailed", message))
+        }
         FAILURE if !left.errors.is_empty() => {
             let mut errors = left.errors.clone();
             errors.sort();
@@ -134,16 +140,16 @@ mod tests {
         found.expect("each condition is there")
     }
 
-    fn left(objects: &[(&str, usize)], finalizers: &[(&str, usize)]) -> Left {
+    fn left(objects: &[(&str, usize)], finalizers: &[(&str, usize)]) -> RemainingContents {
         let owned = |it: &[(&str, usize)]| {
             let it = it.iter();
             it.map(|(name, count)| ((*name).to_owned(), *count))
                 .collect()
         };
-        Left {
+        RemainingContents {
             objects: owned(objects),
             finalizers: owned(finalizers),
-            errors: Vec::new(),
+            ..RemainingContents::default()
         }
     }
 
@@ -151,12 +157,12 @@ mod tests {
     fn conditions_say_what_is_left_and_since_when() {
         let mut namespace = json!({"status": {"phase": "Terminating"}});
         let some = left(&[("widgets.example.com", 1), ("pods.", 2)], &[("a/b", 3)]);
-        assert!(tell(&mut namespace, &some, THEN));
+        assert!(write(&mut namespace, &some, THEN));
         let types: Vec<_> = path::list(&namespace, "status.conditions")
             .iter()
             .map(|it| it["type"].as_str().expect("a type"))
             .collect();
-        assert_eq!(types, USUAL.map(|(name, ..)| name));
+        assert_eq!(types, DEFAULTS.map(|(name, ..)| name));
         assert_eq!(
             condition(&namespace, REMAINING),
             &json!({
@@ -172,10 +178,10 @@ mod tests {
             condition(&namespace, FINALIZERS)["message"],
             "Some content in the namespace has finalizers remaining: a/b in 3 resource instances"
         );
-        assert!(!tell(&mut namespace, &some, NOW), "nothing has changed");
+        assert!(!write(&mut namespace, &some, NOW), "nothing has changed");
 
         let fewer = left(&[("pods.", 1)], &[]);
-        assert!(tell(&mut namespace, &fewer, NOW));
+        assert!(write(&mut namespace, &fewer, NOW));
         assert_eq!(condition(&namespace, REMAINING)["lastTransitionTime"], THEN);
         let finalizers = condition(&namespace, FINALIZERS);
         assert_eq!(finalizers["status"], "False");
@@ -184,13 +190,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_served_yet_is_told() {
+        let mut namespace = json!({});
+        let unserved = RemainingContents {
+            unserved: vec!["gears.example.com".to_owned()],
+            ..RemainingContents::default()
+        };
+        assert!(!unserved.is_nothing() && write(&mut namespace, &unserved, NOW));
+        let discovery = condition(&namespace, DISCOVERY);
+        assert_eq!(discovery["reason"], "DiscoveryFailed");
+        let message = "Discovery failed for some groups: gears.example.com not served yet";
+        assert_eq!(discovery["message"], message);
+    }
+
+    #[test]
     fn errors_are_told() {
         let mut namespace = json!({});
-        let failed = Left {
+        let failed = RemainingContents {
             errors: vec!["b failed".to_owned(), "a failed".to_owned()],
-            ..Left::default()
+            ..RemainingContents::default()
         };
-        assert!(tell(&mut namespace, &failed, NOW));
+        assert!(write(&mut namespace, &failed, NOW));
         let failure = condition(&namespace, FAILURE);
         assert_eq!(failure["reason"], "ContentDeletionFailed");
         assert_eq!(

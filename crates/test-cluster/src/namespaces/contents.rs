@@ -11,26 +11,32 @@ use crate::ServedStores;
 
 /// The contents of a namespace that are left after an attempt to delete them all.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(super) struct RemainingContents {
     /// The number of objects of each resource, by its name, a dot and its group.
     pub(super) objects: BTreeMap<String, usize>,
     /// The number of objects that have each finalizer.
     pub(super) finalizers: BTreeMap<String, usize>,
+    /// The definitions whose objects cannot be listed yet.
+    pub(super) unserved: Vec<String>,
     /// The errors, each of a resource whose objects could not be deleted or listed.
     pub(super) errors: Vec<String>,
 }
 
-impl Left {
+impl RemainingContents {
     /// Returns true if the namespace is empty.
     pub(super) fn is_nothing(&self) -> bool {
-        self.objects.is_empty() && self.errors.is_empty()
+        self.objects.is_empty() && self.unserved.is_empty() && self.errors.is_empty()
     }
 }
 
 /// Deletes the objects in a namespace: pods, and once none is left all others. An error of one type is no reason to
 /// leave the others.
-pub(super) async fn delete(context: &RequestContext, stores: &ServedStores, name: &str) -> Left {
-    let mut left = Left::default();
+pub(super) async fn delete(
+    context: &RequestContext,
+    stores: &ServedStores,
+    name: &str,
+) -> RemainingContents {
+    let mut left = RemainingContents::default();
     let types = stores.deletable();
     let (pods, others): (Vec<_>, Vec<_>) = types
         .iter()
@@ -44,10 +50,21 @@ pub(super) async fn delete(context: &RequestContext, stores: &ServedStores, name
             delete_of(context, store, name, &mut left).await;
         }
     }
+    if left.is_nothing() {
+        match stores.missing(&types).await {
+            Ok(missing) => left.unserved = missing,
+            Err(error) => left.errors.push(error.to_string()),
+        }
+    }
     left
 }
 
-async fn delete_of(context: &RequestContext, store: &Store, namespace: &str, left: &mut Left) {
+async fn delete_of(
+    context: &RequestContext,
+    store: &Store,
+    namespace: &str,
+    left: &mut RemainingContents,
+) {
     if let Err(error) = try_delete_of(context, store, namespace, left).await {
         left.errors.push(error.to_string());
     }
@@ -57,7 +74,7 @@ async fn try_delete_of(
     context: &RequestContext,
     store: &Store,
     namespace: &str,
-    left: &mut Left,
+    left: &mut RemainingContents,
 ) -> Result<(), Error> {
     // The collector must not orphan what goes with the namespace.
     let options = DeleteOptions {

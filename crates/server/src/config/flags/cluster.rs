@@ -26,8 +26,8 @@ pub struct ClusterFlags {
     pub livez_grace_period: Duration,
 
     /// Run the controllers of a cluster that tests need: namespaces go when they are deleted, dependents go with their
-    /// owners, namespaces have a ServiceAccount and the authority of the API, and finished Jobs go. Not beside
-    /// kube-controller-manager, and not for production.
+    /// owners, namespaces have a ServiceAccount and the authority of the API, finished Jobs go, and so do volumes and
+    /// claims that nobody uses any more. Not beside kube-controller-manager, and not for production.
     #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub test_cluster: bool,
