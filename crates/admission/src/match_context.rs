@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use ringwatch::storage::Interface;
-use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::{Error, accessor};
 use ringwatch_authorization::Authorizer;
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::{Operation, Request};
 use serde_json::Value;
 
 use super::lookup::find_tree;
-use super::matching::{Criteria, labels_of};
+use super::matching::Criteria;
 use super::served_types::ServedTypes;
 
 /// The stores and caches that matching needs.
@@ -76,11 +76,12 @@ impl RequestNamespace<'_> {
             Operation::Create | Operation::Update
         );
         if self.request.is_of("", "namespaces") && is_written {
-            return Ok(selector.matches(labels_of(object).as_labels()));
+            return Ok(selector.matches(accessor::labels(object).as_labels()));
         }
         // What lies in no namespace is never spared.
         let namespace = self.object().await?;
-        Ok(namespace.is_none_or(|namespace| selector.matches(labels_of(namespace).as_labels())))
+        Ok(namespace
+            .is_none_or(|namespace| selector.matches(accessor::labels(namespace).as_labels())))
     }
 
     /// Returns the namespace as an object; `None` if there is none in the request.

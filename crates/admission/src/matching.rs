@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ringwatch::meta::{LabelSelector, OwnedLabels};
-use ringwatch_apimachinery::selector_text;
+use ringwatch::meta::LabelSelector;
+use ringwatch_apimachinery::{accessor, selector_text};
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use serde_json::Value;
@@ -114,20 +114,9 @@ impl Criteria {
 
     /// Returns true if the object selector matches the new or the old object.
     pub(super) fn selects(&self, object: &Value, old: Option<&Value>) -> bool {
-        let selects = |object: &Value| self.objects.matches(labels_of(object).as_labels());
+        let selects = |object: &Value| self.objects.matches(accessor::labels(object).as_labels());
         self.objects.is_empty() || selects(object) || old.is_some_and(selects)
     }
-}
-
-/// Returns the labels of an object.
-pub(super) fn labels_of(object: &Value) -> OwnedLabels {
-    let labels = object
-        .pointer("/metadata/labels")
-        .and_then(Value::as_object);
-    let labels = labels.into_iter().flatten();
-    labels
-        .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
-        .collect()
 }
 
 impl MatchRule {

@@ -5,6 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use ringwatch::codec;
+use ringwatch::meta::OwnedLabels;
 use serde_json::{Map, Value};
 
 use super::{Error, numbers};
@@ -30,6 +31,15 @@ pub fn time(object: &Value, member: &str) -> Option<Timestamp> {
 /// Returns true if the object has a `deletionTimestamp`, that is, if its deletion has begun.
 pub fn is_terminating(object: &Value) -> bool {
     !text(object, "deletionTimestamp").is_empty()
+}
+
+/// Returns the labels.
+pub fn labels(object: &Value) -> OwnedLabels {
+    let labels = object["metadata"]["labels"].as_object();
+    let labels = labels.into_iter().flatten();
+    labels
+        .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+        .collect()
 }
 
 /// Returns the finalizers, each of which has to be removed before the object can be deleted.

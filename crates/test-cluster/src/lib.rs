@@ -2,8 +2,9 @@
 //!
 //! Namespaces go when they are deleted, dependents go with their owners, each namespace has its ServiceAccount
 //! `default` and the authority of the API, finished Jobs go when their time is over, and volumes lose the finalizers
-//! that protect them while they are used. They behave as kube-controller-manager 1.36's of the same names, act as the
-//! service accounts that it uses, and must not run beside it: without the flag nothing here runs.
+//! that protect them while they are used. The [`Extra`] ones run if they are asked for by name. They behave as
+//! kube-controller-manager 1.36's of the same names, act as the service accounts that it uses, and must not run beside
+//! it: without the flag nothing here runs.
 //!
 //! ```text
 //!   stores --Informer--> Controller::keys --> Queue --> Controller::reconcile --> writes to the stores
@@ -16,21 +17,28 @@
 
 mod account;
 mod controller;
+mod extra;
 mod finished_jobs;
 mod garbage;
 mod namespace_defaults;
 mod namespaces;
+mod objects;
+mod owned;
+mod pods;
 mod queue;
 mod served_stores;
 #[cfg(test)]
 mod testing;
 mod volume_protection;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringwatch::clock::Clock;
 
+pub use self::extra::Extra;
 pub use self::served_stores::ServedStores;
 
 use self::finished_jobs::FinishedJobs;
@@ -49,6 +57,10 @@ pub struct TestCluster {
     pub stores: ServedStores,
     /// The authority that is published in each namespace.
     pub authority: Authority,
+    /// The controllers that run besides.
+    pub extras: BTreeSet<Extra>,
+    /// The time after which the pretended kubelet makes a pod ready, and one that is to end, end.
+    pub pods_ready_after: Duration,
     /// The time.
     pub clock: Clock,
 }
@@ -59,6 +71,8 @@ impl TestCluster {
         let Self {
             stores,
             authority,
+            extras,
+            pods_ready_after,
             clock,
         } = &self;
         tokio::join!(
@@ -67,6 +81,7 @@ impl TestCluster {
             NamespaceDefaults::run(stores, authority, clock),
             FinishedJobs::run(stores, clock),
             VolumeProtection::run(stores, clock),
+            extra::run(extras, stores, *pods_ready_after, clock),
         );
     }
 }
@@ -76,6 +91,7 @@ impl fmt::Debug for TestCluster {
         formatter
             .debug_struct("TestCluster")
             .field("stores", &self.stores)
+            .field("extras", &self.extras)
             .finish_non_exhaustive()
     }
 }

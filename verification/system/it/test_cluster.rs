@@ -1,120 +1,14 @@
 //! The controllers of `--test-cluster`, as a test of an operator sees them.
 
+mod cluster;
+
 use http::Method;
-use ringwatch_server::InProcessServer;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
-use crate::support::in_process;
-use crate::support::requests;
+use self::cluster::Cluster;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/// A server with the controllers.
-struct Cluster {
-    client: kube::Client,
-    server: InProcessServer,
-}
-
-impl Cluster {
-    async fn start() -> Self {
-        let server = InProcessServer::builder().flag("--test-cluster");
-        let server = server.start().await.expect("a server");
-        Self {
-            client: in_process::client(&server).await,
-            server,
-        }
-    }
-
-    async fn ask(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
-        let request = requests::request(method, path, body);
-        requests::status_and_document(&requests::send(&self.client, request).await)
-    }
-
-    async fn get(&self, path: &str) -> Option<Value> {
-        let (status, object) = self.ask(Method::GET, path, &Value::Null).await;
-        (status == 200).then_some(object)
-    }
-
-    /// Writes, and returns the object.
-    async fn write(&self, method: Method, path: &str, body: Value) -> Value {
-        let (status, object) = self.ask(method.clone(), path, &body).await;
-        assert!((200..300).contains(&status), "{method} {path}: {object}");
-        object
-    }
-
-    async fn create(&self, path: &str, object: Value) -> Value {
-        self.write(Method::POST, path, object).await
-    }
-
-    /// Deletes with a policy for the dependents.
-    async fn delete(&self, path: &str, policy: &str) {
-        let options = json!({"propagationPolicy": policy});
-        self.write(Method::DELETE, path, options).await;
-    }
-
-    /// Creates a namespace, and waits until accounts can be used there.
-    async fn namespace(&self, name: &str) {
-        let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        self.create("/api/v1/namespaces", namespace).await;
-        self.expect_there(&format!(
-            "/api/v1/namespaces/{name}/serviceaccounts/default"
-        ))
-        .await;
-    }
-
-    async fn expect_there(&self, path: &str) -> Value {
-        eventually(DEADLINE, format!("{path} is there"), async || {
-            self.get(path).await
-        })
-        .await
-    }
-
-    async fn expect_gone(&self, path: &str) {
-        eventually(DEADLINE, format!("{path} is gone"), async || {
-            let found = self.get(path).await;
-            found.map_or(Ok(()), Err)
-        })
-        .await;
-    }
-
-    async fn expect(&self, path: &str, is: impl Fn(&Value) -> bool) -> Value {
-        eventually(DEADLINE, format!("{path} is as expected"), async || {
-            let found = self.get(path).await;
-            let holds = found.as_ref().is_some_and(&is);
-            holds.then(|| found.clone()).flatten().ok_or(found)
-        })
-        .await
-    }
-
-    /// Defines Gears, and waits until they are served.
-    async fn define_gears(&self) {
-        self.define("gears", "Gear").await;
-    }
-
-    /// Defines custom resources, and waits until they are served.
-    async fn define(&self, plural: &str, kind: &str) {
-        let version = |name: &str, is_stored: bool| {
-            json!({"name": name, "served": true, "storage": is_stored,
-                "schema": {"openAPIV3Schema": {"type": "object"}}})
-        };
-        let definition = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.example.com")},
-            "spec": {
-                "group": "example.com",
-                "scope": "Namespaced",
-                "names": {"plural": plural, "kind": kind},
-                "versions": [version("v1", true), version("v2", false)],
-            },
-        });
-        self.create(DEFINITIONS, definition).await;
-        self.expect_there(&format!("/apis/example.com/v1/{plural}"))
-            .await;
-    }
-}
 
 fn gear(name: &str) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Gear", "metadata": {"name": name}})

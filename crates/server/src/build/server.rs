@@ -2,6 +2,7 @@
 //!
 //! Each part is built of the parts before it. Nothing runs: what a part needs to have running is among its tasks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use ringwatch_endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_endpoints::{Api, ApiConfig, Kubelets};
 use ringwatch_filters::Filters;
 use ringwatch_http::Connections;
-use ringwatch_test_cluster::{ServedStores, TestCluster};
+use ringwatch_test_cluster::{Extra, ServedStores, TestCluster};
 
 use super::api_endpoints::api_endpoints;
 use super::audit::{AuditBackends, auditor};
@@ -43,6 +44,7 @@ use super::server_paths::{ServerPaths, slis};
 use super::store_size::StoreSize;
 use super::tasks::Tasks;
 use crate::config::audit_files::AuditFiles;
+use crate::config::flags::TestClusterFlag;
 use crate::config::security::Security;
 use crate::config::service_account_keys::key_discovery;
 use crate::debug::{CachesSource, DebugPaths, DebugState, Sources, StatusInputs};
@@ -116,9 +118,9 @@ pub(crate) fn build(
     let (joined, proxy) = (objects.joined_types, security.proxy);
     let (custom, more) = custom_resources(inputs, resources, joined, &api, hooks);
     tasks.append(more);
-    if flags.cluster.test_cluster {
+    if let TestClusterFlag::On(extras) = &flags.cluster.test_cluster {
         let stores = ServedStores::new(resources.stores.clone(), custom);
-        tasks.append(test_cluster(inputs, stores, credentials, hooks));
+        tasks.append(test_cluster(inputs, extras, stores, credentials, hooks));
     }
     tasks.background("files of trust", security.files.follow(clock.clone()));
     tasks.append(aggregated_apis(inputs, resources, proxy, &api, hooks));
@@ -271,6 +273,7 @@ fn published_credentials(
 /// resources are served: without these a namespace would look empty that is not, and an owner without dependents.
 fn test_cluster(
     inputs: &ServerInputs<'_>,
+    extras: &BTreeSet<Extra>,
     stores: ServedStores,
     credentials: &CurrentCredentials,
     hooks: &PostStartHooks,
@@ -279,6 +282,8 @@ fn test_cluster(
     let cluster = TestCluster {
         stores,
         authority: Arc::new(move || credentials.borrow().authority.clone()),
+        extras: extras.clone(),
+        pods_ready_after: inputs.flags.cluster.test_cluster_pods_ready_after,
         clock: inputs.clock.clone(),
     };
     let before = [hooks.bootstrapped.clone(), hooks.definitions_synced.clone()];

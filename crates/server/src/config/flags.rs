@@ -53,7 +53,7 @@ pub use aggregation::{AggregationFlags, RequestHeaderFlags};
 pub use audit::{AuditFlags, AuditQueueFlags};
 pub use authentication::{IdentityFlags, TokenWebhookFlags};
 pub use authorization::{AuthorizationFlags, ModeFlag};
-pub use cluster::{ClusterFlags, ReconcilerType};
+pub use cluster::{ClusterFlags, ReconcilerType, TestClusterFlag};
 pub use configuration::ConfigFlags;
 pub use etcd::EtcdFlags;
 pub use etcd_overrides::EtcdOverride;

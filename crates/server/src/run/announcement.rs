@@ -17,7 +17,7 @@ pub(crate) fn of_server(
     kubeconfig: &Path,
 ) -> String {
     let kubeconfig = kubeconfig.display();
-    let controllers = match flags.cluster.test_cluster {
+    let controllers = match flags.cluster.test_cluster.is_on() {
         true => "controllers  those of a test cluster (--test-cluster), not for production\n  ",
         false => "",
     };

@@ -250,7 +250,7 @@ impl Builder {
             *signing_key = Some(write_signing_key(folder)?);
         }
         let plugins = &mut flags.admission;
-        if !flags.cluster.test_cluster
+        if !flags.cluster.test_cluster.is_on()
             && plugins.admission_control.is_empty()
             && !plugins.enable_admission_plugins.contains(&SERVICE_ACCOUNT)
             && !plugins.disable_admission_plugins.contains(&SERVICE_ACCOUNT)

