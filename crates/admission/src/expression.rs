@@ -70,6 +70,11 @@ impl Variables {
             .map_err(|error| error.to_string())
     }
 
+    /// Returns true if no cost is left for further expressions on the request.
+    pub(super) fn is_spent(&self) -> bool {
+        self.meter.is_spent()
+    }
+
     /// Evaluates an expression whose value must be a boolean.
     ///
     /// # Errors

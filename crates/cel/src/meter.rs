@@ -76,6 +76,11 @@ impl Meter {
         left.map(|_| ()).ok_or(Failure::OutOfBudget)
     }
 
+    /// Returns true if nothing is left, for this expression and all after it.
+    pub fn is_spent(&self) -> bool {
+        self.left == 0
+    }
+
     /// Spends cost inside of an expression. Fails also if the expression may have no more.
     pub(super) fn charge(&mut self, cost: u64) -> Result<(), Failure> {
         self.call = self.call.checked_sub(cost).ok_or(Failure::CallLimit)?;

@@ -97,15 +97,18 @@ pub(super) fn evaluate(policy: &Policy, input: &EvaluationInput<'_>) -> Evaluati
         Err(_) => return Evaluation::default(),
     }
     variables.add_computed(&policy.variables);
-    let validations = policy.validations.iter().enumerate();
-    let violations = validations.filter_map(|(place, it)| {
-        let violation = violation(it, policy.fails, &mut variables)?;
-        Some(Violation { place, ..violation })
-    });
-    let mut evaluation = Evaluation {
-        violations: violations.collect(),
-        annotations: Vec::new(),
-    };
+    let mut evaluation = Evaluation::default();
+    for (place, validation) in policy.validations.iter().enumerate() {
+        match violation(validation, policy.fails, &mut variables) {
+            Ok(None) => {}
+            Ok(Some(violation)) => evaluation.violations.push(Violation { place, ..violation }),
+            // Then no validation of the policy has a decision.
+            Err(MessageTooDear(why)) if policy.fails => {
+                return Violation::new(format!("failed messageExpression: {why}")).into();
+            }
+            Err(MessageTooDear(_)) => return Evaluation::default(),
+        }
+    }
     let is_recorded = input.admission_request.context.recording.is_some();
     if policy.fails || is_recorded {
         for annotation in &policy.annotations {
@@ -151,15 +154,22 @@ fn shortened(value: &str) -> &str {
     &value[..end]
 }
 
-fn violation(validation: &Validation, fails: bool, variables: &mut Variables) -> Option<Violation> {
+/// A message could not be made, since no cost was left for its expression; why.
+struct MessageTooDear(String);
+
+fn violation(
+    validation: &Validation,
+    fails: bool,
+    variables: &mut Variables,
+) -> Result<Option<Violation>, MessageTooDear> {
     let decision = match &validation.expression {
         Ok(expression) => variables.run(expression),
         Err(why) => Err(why.clone()),
     };
-    match decision {
+    Ok(match decision {
         Ok(CelValue::Bool(true)) => None,
         Ok(_) => Some(Violation {
-            message: message(validation, variables),
+            message: message(validation, variables)?,
             reason: validation.reason.clone(),
             always_denies: false,
             place: 0,
@@ -170,21 +180,25 @@ fn violation(validation: &Validation, fails: bool, variables: &mut Variables) ->
             let message = format!("expression '{text}' resulted in error: {why}");
             Some(Violation::new(message))
         }
-    }
+    })
 }
 
 /// Returns the message that an expression makes, if it is a good one; else the one that is written.
-fn message(validation: &Validation, variables: &mut Variables) -> String {
+fn message(validation: &Validation, variables: &mut Variables) -> Result<String, MessageTooDear> {
     let made = validation.message_expression.as_ref();
-    if let Some(Ok(CelValue::String(text))) = made.map(|it| variables.run(it)) {
-        let text = text.trim();
-        if !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n') {
-            return text.to_owned();
+    match made.map(|it| variables.run(it)) {
+        Some(Ok(CelValue::String(text))) => {
+            let text = text.trim();
+            if !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n') {
+                return Ok(text.to_owned());
+            }
         }
+        Some(Err(why)) if variables.is_spent() => return Err(MessageTooDear(why)),
+        _ => {}
     }
-    if validation.message.is_empty() {
+    Ok(if validation.message.is_empty() {
         format!("failed expression: {}", validation.text)
     } else {
         validation.message.clone()
-    }
+    })
 }

@@ -166,6 +166,8 @@ pub(super) struct Checks {
     pub(super) format: Option<Format>,
     /// The name of a format that values of the type do not have. Only defaults are judged by it.
     pub(super) unknown_format: Option<Box<str>>,
+    /// The name of a type that there is not. Only defaults are judged by it: the definition is refused.
+    pub(super) unknown_type: Option<Box<str>>,
     /// The schemas of `anyOf`, of which one must hold if there are any.
     pub(super) any_of: Vec<SchemaNode>,
     /// The schemas of `allOf`, which must all hold.

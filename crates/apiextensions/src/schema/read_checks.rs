@@ -39,7 +39,8 @@ impl SchemaReader {
         schema: &Map<String, Value>,
         place: SchemaPosition,
     ) -> Option<Checks> {
-        if !CHECKS.iter().any(|name| present(schema, name).is_some()) {
+        let unknown_type = unknown_type(schema);
+        if unknown_type.is_none() && !CHECKS.iter().any(|name| present(schema, name).is_some()) {
             return None;
         }
         let named = schema.get("format").and_then(Value::as_str);
@@ -61,6 +62,7 @@ impl SchemaReader {
                 .and_then(|text| self.pattern(text)),
             format,
             unknown_format: unknown_format.map(Into::into),
+            unknown_type,
             any_of: self.any_of(schema, place),
             all_of: self.all_of(schema, place),
             one_of: self.nested(schema, "oneOf", |_| NestedExceptions::Plain),
@@ -140,6 +142,13 @@ impl SchemaReader {
         };
         checked.map_err(refuse).ok()
     }
+}
+
+/// Returns the name of a type that there is not.
+fn unknown_type(schema: &Map<String, Value>) -> Option<Box<str>> {
+    let name = schema.get("type").and_then(Value::as_str)?;
+    let is_unknown = !name.is_empty() && JsonType::named(name).is_none();
+    is_unknown.then(|| name.into())
 }
 
 /// Returns true if a schema is one of the customary forms of "an integer or a string".

@@ -74,11 +74,15 @@ fn check_type<'v>(
         (false, Some(kind)) => std::slice::from_ref(kind),
         (false, None) => &[],
     };
+    let unknown = node
+        .checks
+        .as_deref()
+        .and_then(|it| it.unknown_type.as_deref());
     if value.is_null() && (node.nullable || kinds.is_empty()) {
         outcome.applied += 1;
         return;
     }
-    if kinds.is_empty() && format.is_none() {
+    if kinds.is_empty() && unknown.is_none() && format.is_none() {
         return;
     }
     outcome.applied += usize::from(!value.is_null());
@@ -101,7 +105,8 @@ fn check_type<'v>(
         }
         _ => {}
     }
-    let wanted: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    let wanted = kinds.iter().map(|kind| kind.name()).chain(unknown);
+    let wanted: Vec<&str> = wanted.collect();
     outcome.invalid_type(path, &wanted.join(","), type_name(value));
 }
 

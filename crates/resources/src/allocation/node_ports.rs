@@ -21,8 +21,8 @@ use super::port_set::{PortRange, PortSet};
 pub const NODE_PORT_RANGES: &str = "ranges";
 const KEY: &str = "/ranges/servicenodeports";
 
-/// The first port that a dry run returns for one that would be allocated. It is a dummy, as in kube-apiserver, and may
-/// lie in the range.
+/// The port after which a dry run counts on where one would be allocated, if none is requested before. What it returns
+/// is a dummy, as in kube-apiserver, and may lie in the range.
 const PRETENDED: u16 = 32_768;
 
 /// The reason why ports cannot be allocated.
@@ -93,20 +93,26 @@ impl NodePorts {
         Ok(taken)
     }
 
+    /// Returns the ports that a dry run shows. As kube-apiserver's, it refuses those that are taken, and does not look
+    /// at the range (`PortAllocationOperation`).
     async fn pretend_to_take(&self, requested: &[Option<u16>]) -> Result<Vec<u16>, PortRefusal> {
         let list = self.read().await.map_err(PortRefusal::Store)?;
         let mut ports = match list.items.first() {
             Some(object) => self.decode(object)?,
             None => PortSet::default(),
         };
-        let mut pretended = PRETENDED..;
-        requested
-            .iter()
-            .map(|port| match port {
-                Some(port) => self.take_port(&mut ports, *port).map(|()| *port),
-                None => pretended.next().ok_or(PortRefusal::Full),
-            })
-            .collect()
+        let mut highest = None;
+        let shown = requested.iter().map(|port| {
+            let shown = match *port {
+                Some(port) if !ports.take(port) => return Err(PortRefusal::Taken(port)),
+                Some(port) => port,
+                None => highest.unwrap_or(PRETENDED).saturating_add(1),
+            };
+            ports.take(shown);
+            highest = highest.max(Some(shown));
+            Ok(shown)
+        });
+        shown.collect()
     }
 
     /// Gives back ports. Who calls this must have had them.

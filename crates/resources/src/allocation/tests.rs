@@ -360,7 +360,7 @@ async fn a_health_check_gets_a_port_when_the_service_is_created_or_becomes_local
     let check = |service: &Value| service["spec"]["healthCheckNodePort"].as_u64();
     let local = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local"});
     let tried = world.try_create("one", &local, true).await.expect("tried");
-    assert_eq!(check(&tried), Some(32_769), "after the port of its node");
+    assert_eq!(check(&tried), Some(32_770), "after the port of its node");
     assert_eq!(world.ports().await, [0; 0]);
     let one = world.create("one", local.clone()).await.expect("created");
     let given = check(&one).expect("a port");
@@ -442,7 +442,11 @@ async fn what_is_only_tried_is_not_noted() {
         .try_create("one", &outside, true)
         .await
         .expect("possible");
-    assert_eq!(ports_of(&tried), [32_768, 32_769], "nobody can have these");
+    assert_eq!(
+        ports_of(&tried),
+        [32_769, 32_770],
+        "dummies, as in kube-apiserver"
+    );
     assert_eq!(tried["spec"]["clusterIP"], "10.0.0.0");
     assert_eq!(
         (world.addresses().await, world.ports().await),

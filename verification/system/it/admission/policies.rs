@@ -235,6 +235,38 @@ async fn expressions_without_a_value_or_an_end_are_bounded() {
 }
 
 #[tokio::test]
+async fn a_policy_whose_messages_cost_too_much_fails() {
+    let (_server, client) = Server::ready(&["--storage-backend=memory"]).await;
+    let message_of_all = "object.data.all(a, object.data.all(b, a != 'x')) ? 'some' : 'none'";
+    let validation = json!({"expression": "false", "messageExpression": message_of_all});
+    for (name, failure) in [("dear", "Fail"), ("ignored", "Ignore")] {
+        let validations = vec![validation.clone(); 40];
+        let spec = json!({"failurePolicy": failure, "validations": validations});
+        policy(&client, name, spec).await;
+        binding(&client, name, name, json!({})).await;
+    }
+    let few: Value = (0..10).map(|at| (format!("k{at}"), json!("v"))).collect();
+    let many: Value = (0..300).map(|at| (format!("k{at}"), json!("v"))).collect();
+    for (case, data, why) in [
+        ("ignored", &few, "denied request: some"),
+        ("dear", &few, "denied request: some"),
+        (
+            "dear",
+            &many,
+            "denied request: failed messageExpression: validation failed due to running out of cost budget, \
+             no further validation rules will be run",
+        ),
+    ] {
+        let refused = until(&client, 422, case, data).await;
+        assert!(message(&refused).ends_with(why), "{}", message(&refused));
+    }
+    let mut ignored = config_map("a", "ignored");
+    ignored["data"] = many;
+    let answered = create(&client, &ignored, "").await;
+    assert_eq!(answered.0, 201, "{}", message(&answered));
+}
+
+#[tokio::test]
 async fn expressions_ask_who_may_do_what() {
     let (_server, client) =
         Server::ready(&["--storage-backend=memory", "--authorization-mode=RBAC"]).await;

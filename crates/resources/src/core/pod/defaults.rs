@@ -148,21 +148,20 @@ fn whole_limits(spec: &mut Value) {
     if limits.is_empty() && requests.is_empty() {
         return;
     }
-    let of_containers = resources_of_containers(spec, RequestsOrLimits::Limits);
-    let unsaid = of_containers.only(|name, _| requests.get(name).is_none());
-    fill(spec, RequestsOrLimits::Limits, &unsaid, |name| {
-        is_pages(name)
+    let of_containers = resources_of_containers(spec, RequestsOrLimits::Limits).to_value();
+    fill(spec, RequestsOrLimits::Limits, &of_containers, |name| {
+        is_pages(name) && requests.get(name).is_none()
     });
 }
 
 /// Sets missing pod-level requests in a pod with pod-level limits: CPU and memory to the requests of the containers
 /// together, then CPU, memory and huge pages that are still missing to the limits.
 fn whole_requests(spec: &mut Value) {
-    let limits = crate::ResourceList::read(&spec["resources"]["limits"]);
-    if limits.is_empty() {
+    let limits = spec["resources"]["limits"].clone();
+    if crate::ResourceList::read(&limits).is_empty() {
         return;
     }
-    let of_containers = resources_of_containers(spec, RequestsOrLimits::Requests);
+    let of_containers = resources_of_containers(spec, RequestsOrLimits::Requests).to_value();
     fill(spec, RequestsOrLimits::Requests, &of_containers, |name| {
         SHARED.contains(&name)
     });
@@ -171,20 +170,20 @@ fn whole_requests(spec: &mut Value) {
     });
 }
 
-/// Adds quantities of wanted resources to the pod-level ones, without replacing any.
-fn fill(
-    spec: &mut Value,
-    which: RequestsOrLimits,
-    amounts: &crate::ResourceList,
-    wanted: fn(&str) -> bool,
-) {
-    let mut all = amounts.only(|name, _| wanted(name));
-    let path = format!("resources.{}", which.member());
-    for (name, amount) in crate::ResourceList::read(&spec["resources"][which.member()]).iter() {
-        all.set(name, amount);
+/// Adds quantities of wanted resources to the pod-level ones, without replacing any. Those stay as they are written.
+fn fill(spec: &mut Value, which: RequestsOrLimits, amounts: &Value, wanted: impl Fn(&str) -> bool) {
+    let amounts = amounts.as_object().into_iter().flatten();
+    let mut missing = amounts.filter(|(name, _)| wanted(name)).peekable();
+    if missing.peek().is_none() {
+        return;
     }
-    if !all.is_empty() {
-        set(spec, &path, all.to_value());
+    let there = &mut spec["resources"][which.member()];
+    if !there.is_object() {
+        *there = json!({});
+    }
+    for (name, amount) in missing {
+        let there = there.as_object_mut();
+        there.map(|it| it.entry(name).or_insert_with(|| amount.clone()));
     }
 }
 
