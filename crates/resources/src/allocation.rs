@@ -236,8 +236,8 @@ fn refused_port(refusal: PortRefusal, needs: &Needs, service: &Value) -> Error {
         PortRefusal::Store(error) => Error::Storage(error),
         PortRefusal::OtherRange { .. } => Error::Internal(why),
         PortRefusal::Full => Error::Internal(format!("failed to allocate a nodePort: {why}")),
-        PortRefusal::Taken(number) => {
-            refused_number(number.into(), needs.place_of(number), why, service)
+        PortRefusal::Taken { port, request } => {
+            refused_number(port.into(), needs.place_of_request(request), why, service)
         }
         PortRefusal::NotInRange { port: number, .. } => {
             let place = u16::try_from(number).ok().and_then(|it| needs.place_of(it));

@@ -74,6 +74,11 @@ impl Needs {
         needed.places.first().copied()
     }
 
+    /// Returns the position of the service's port that is this one of those that are needed; `None` for its health check.
+    pub(super) fn place_of_request(&self, request: usize) -> Option<usize> {
+        self.ports.get(request)?.places.first().copied()
+    }
+
     /// Writes down what was given, in the order of what was needed.
     pub(super) fn set_ports(&self, service: &mut Value, given: &[u16]) {
         for (needed, number) in self.ports.iter().zip(given) {

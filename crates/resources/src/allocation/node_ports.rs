@@ -29,7 +29,11 @@ const PRETENDED: u16 = 32_768;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PortRefusal {
     #[error("provided port is already allocated")]
-    Taken(u16),
+    Taken {
+        port: u16,
+        /// The position of the port among those that are asked for.
+        request: usize,
+    },
     #[error("provided port is not in the valid range. The range of valid ports is {range}")]
     NotInRange { port: i64, range: PortRange },
     #[error("range is full")]
@@ -78,8 +82,10 @@ impl NodePorts {
         self.change(&mut |ports, _| {
             taken.clear();
             // Requested ports go first, so that nothing else gets them.
-            for port in requested.iter().flatten() {
-                self.take_port(ports, *port)?;
+            for (request, port) in requested.iter().enumerate() {
+                if let Some(port) = port {
+                    self.take_port(ports, *port, request)?;
+                }
             }
             for port in requested {
                 taken.push(match port {
@@ -102,9 +108,11 @@ impl NodePorts {
             None => PortSet::default(),
         };
         let mut highest = None;
-        let shown = requested.iter().map(|port| {
+        let shown = requested.iter().enumerate().map(|(request, port)| {
             let shown = match *port {
-                Some(port) if !ports.take(port) => return Err(PortRefusal::Taken(port)),
+                Some(port) if !ports.take(port) => {
+                    return Err(PortRefusal::Taken { port, request });
+                }
                 Some(port) => port,
                 None => highest.unwrap_or(PRETENDED).saturating_add(1),
             };
@@ -179,12 +187,13 @@ impl NodePorts {
         inside.filter(|port| self.may_have(*port)).collect()
     }
 
-    fn take_port(&self, ports: &mut PortSet, port: u16) -> Result<(), PortRefusal> {
+    fn take_port(&self, ports: &mut PortSet, port: u16, request: usize) -> Result<(), PortRefusal> {
         if !self.may_have(port) {
             return Err(self.not_in_range(port.into()));
         }
         let free = ports.take(port);
-        free.then_some(()).ok_or(PortRefusal::Taken(port))
+        free.then_some(())
+            .ok_or(PortRefusal::Taken { port, request })
     }
 
     /// Returns the refusal of a number that is no port of the range.
