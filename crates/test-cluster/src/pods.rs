@@ -1,4 +1,4 @@
-//! What several controllers ask of pods, and the pods that they make.
+//! The pods that controllers make of templates, and the questions that several of them ask of pods.
 
 use jiff::Timestamp;
 use ringwatch_apimachinery::accessor::{self, is_terminating};

@@ -9,10 +9,9 @@ use futures::future::{self, BoxFuture};
 use ringwatch::clock::Clock;
 use serde_json::{Map, Value};
 
-use crate::ServedStores;
-
 use self::deployments::Deployments;
 use self::replica_sets::{REPLICA_SETS, REPLICATION_CONTROLLERS, ReplicaSets};
+use crate::ServedStores;
 
 /// Runs the controllers until it is dropped.
 pub(crate) async fn run(stores: &ServedStores, clock: &Clock) {

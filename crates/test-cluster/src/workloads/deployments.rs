@@ -8,6 +8,7 @@
 //! A change of a pod is told by the status of its ReplicaSet, so that pods are not followed here. The rollback by an
 //! annotation, which `extensions/v1beta1` had, is not there.
 
+mod counts;
 mod limits;
 mod new_set;
 mod revisions;
@@ -27,15 +28,14 @@ use ringwatch_registry::DeleteOptions;
 use ringwatch_registry::informer::InformerChange;
 use serde_json::Value;
 
-use crate::ServedStores;
-use crate::controller::{self, Controller, Next, object_of};
-use crate::objects::Objects;
-use crate::owned::{NamespacedName, Owners};
-
 use self::limits::RolloutLimits;
 use self::revisions::{DESIRED, MAX, REVISION};
 use self::rolling::RollingStep;
 use self::rollout::Rollout;
+use crate::ServedStores;
+use crate::controller::{self, Controller, Next, object_of};
+use crate::objects::Objects;
+use crate::owned::{NamespacedName, Owners};
 
 /// The service account of the controller.
 const ACCOUNT: &str = "deployment-controller";
@@ -177,17 +177,20 @@ impl Deployments<'_> {
     /// them, several each its share.
     async fn scale(&self, rollout: &mut Rollout) -> Result<(), Error> {
         let limits = rollout.limits();
-        let pods = status::count_of(&rollout.status, "replicas");
+        let pods = counts::count_of(&rollout.status, "replicas");
         let (is_saturated, rolls) = (rollout.is_saturated(), limits::rolls(&rollout.deployment));
         let mut active = rollout.active();
         match &mut active[..] {
             [] => {
-                let latest = rollout.new.as_mut().or(rollout.old.last_mut());
+                let latest = rollout.new.as_mut().or_else(|| rollout.old.last_mut());
                 if let Some(set) = latest {
                     self.resize(&limits, set, limits.replicas).await?;
                 }
             }
-            [only] => self.resize(&limits, only, limits.replicas).await?,
+            // One that has been resized by somebody else gets the note, without which nothing would ever roll.
+            [only] => {
+                self.resize_noting(&limits, only, limits.replicas).await?;
+            }
             _ if is_saturated => {
                 for set in rollout
                     .old

@@ -17,14 +17,13 @@ use ringwatch_registry::DeleteOptions;
 use ringwatch_registry::informer::InformerChange;
 use serde_json::Value;
 
+use self::deletion_order::DeletionOrder;
+use self::status::PodCounts;
 use crate::ServedStores;
 use crate::controller::{self, Controller, Next, object_of};
 use crate::objects::Objects;
 use crate::owned::{NamespacedName, Owners, controller_of};
 use crate::pods;
-
-use self::deletion_order::DeletionOrder;
-use self::status::PodCounts;
 
 /// Maximum number of pods that one look creates or deletes.
 const BURST_MAX: usize = 500;

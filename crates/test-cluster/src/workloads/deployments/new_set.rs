@@ -5,10 +5,9 @@
 use ringwatch_apimachinery::{Error, accessor};
 use serde_json::Value;
 
-use crate::owned::controller_of;
-
 use super::rollout::{self, Rollout};
-use super::{Deployments, revisions, rolling, status, templates, unless_changed};
+use super::{Deployments, counts, revisions, rolling, status, templates, unless_changed};
+use crate::owned::controller_of;
 
 impl Deployments<'_> {
     /// Has the new set, if it is there, follow what may change without a new template.
@@ -46,7 +45,7 @@ impl Deployments<'_> {
         }
         let deployment = &rollout.deployment;
         let template = &deployment["spec"]["template"];
-        let collisions = status::count_of(&rollout.status, "collisionCount");
+        let collisions = counts::count_of(&rollout.status, "collisionCount");
         let hash = templates::hash(template, collisions);
         let others = rollout.old.iter().map(rollout::wanted).sum();
         let size = rolling::new_size(&rollout.limits(), 0, others);

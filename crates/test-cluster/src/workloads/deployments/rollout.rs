@@ -5,15 +5,14 @@ use std::collections::BTreeSet;
 use ringwatch_apimachinery::{accessor, path};
 use serde_json::Value;
 
-use crate::owned::controller_of;
-use crate::pods;
-use crate::workloads::status_of;
-
+use super::counts::{self, DeploymentStatus};
 use super::limits::RolloutLimits;
 use super::revisions::{self, DESIRED, MAX, REVISION};
 use super::rolling::SetSize;
 use super::scaling::ScaledSet;
-use super::status::{self, DeploymentStatus};
+use crate::owned::controller_of;
+use crate::pods;
+use crate::workloads::status_of;
 
 /// A Deployment in one look.
 #[derive(Debug)]
@@ -63,7 +62,7 @@ impl Rollout {
 
     /// Returns true if the Deployment was complete when it was read.
     pub(super) fn was_complete(&self) -> bool {
-        status::is_complete(&self.deployment, &status_of(&self.deployment))
+        counts::is_complete(&self.deployment, &status_of(&self.deployment))
     }
 
     /// Returns true if a set does not know yet how many pods the Deployment is to have (`isScalingEvent`).
@@ -96,7 +95,7 @@ impl Rollout {
         };
         self.old
             .iter()
-            .any(|set| status::of_set(set, "status.replicas") > 0)
+            .any(|set| counts::of_set(set, "status.replicas") > 0)
             || pods.iter().any(is_old)
     }
 
@@ -124,7 +123,7 @@ pub(super) fn wanted(set: &Value) -> i64 {
 pub(super) fn size(set: &Value) -> SetSize {
     SetSize {
         wanted: wanted(set),
-        available: status::of_set(set, "status.availableReplicas"),
+        available: counts::of_set(set, "status.availableReplicas"),
     }
 }
 

@@ -4,13 +4,13 @@
 
 use jiff::Timestamp;
 use ringwatch_apimachinery::{accessor, path};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::pods;
-use crate::workloads::{conditions, set_count};
-
+use super::counts::{DeploymentStatus, count_of, is_complete, of_set};
 use super::limits::RolloutLimits;
 use super::rollout::Rollout;
+use crate::pods;
+use crate::workloads::{conditions, set_count};
 
 const PROGRESSING: &str = "Progressing";
 const FAILURE: &str = "ReplicaFailure";
@@ -21,30 +21,6 @@ const AVAILABLE: &str = "NewReplicaSetAvailable";
 
 /// A deadline that stands for none.
 const NO_DEADLINE: i64 = i32::MAX as i64;
-
-/// The status of a Deployment, as it is stored.
-pub(super) type DeploymentStatus = Map<String, Value>;
-
-/// Returns a count of a status.
-pub(super) fn count_of(status: &DeploymentStatus, member: &str) -> i64 {
-    let count = status.get(member).and_then(Value::as_i64);
-    count.unwrap_or_default()
-}
-
-/// Returns a count of a ReplicaSet, such as `status.replicas`.
-pub(super) fn of_set(set: &Value, at: &str) -> i64 {
-    let count = path::get(set, at).and_then(Value::as_i64);
-    count.unwrap_or_default()
-}
-
-/// Returns true if all pods of a Deployment are new and available (`DeploymentComplete`).
-pub(super) fn is_complete(deployment: &Value, status: &DeploymentStatus) -> bool {
-    let replicas = RolloutLimits::of(deployment).replicas;
-    let counts = ["updatedReplicas", "replicas", "availableReplicas"];
-    let generation = accessor::integer(deployment, "generation").unwrap_or_default();
-    counts.iter().all(|it| count_of(status, it) == replicas)
-        && count_of(status, "observedGeneration") >= generation
-}
 
 /// Returns the time after which a rollout counts as stuck, in seconds; `None` if it never does.
 fn deadline(deployment: &Value) -> Option<i64> {

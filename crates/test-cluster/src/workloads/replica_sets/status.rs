@@ -4,10 +4,9 @@ use jiff::Timestamp;
 use ringwatch_apimachinery::{Error, accessor};
 use serde_json::{Value, json};
 
+use super::{min_ready_seconds, wanted};
 use crate::pods;
 use crate::workloads::{conditions, set_count, status_of};
-
-use super::{min_ready_seconds, wanted};
 
 const FAILURE: &str = "ReplicaFailure";
 
@@ -86,8 +85,8 @@ mod tests {
     }
 
     fn pod(labels: Value, ready_since: Option<&str>) -> Value {
-        let ready = ready_since.map_or(
-            json!({"type": "Ready", "status": "False"}),
+        let ready = ready_since.map_or_else(
+            || json!({"type": "Ready", "status": "False"}),
             |since| json!({"type": "Ready", "status": "True", "lastTransitionTime": since}),
         );
         json!({"metadata": {"labels": labels}, "status": {"conditions": [ready]}})

@@ -213,3 +213,28 @@ async fn a_rollout_that_is_stuck_is_told_and_goes_back() {
     );
     assert_eq!(back["status"]["replicas"], 1);
 }
+
+#[tokio::test]
+async fn a_set_that_somebody_else_has_scaled_does_not_keep_a_deployment_from_rolling() {
+    let cluster = start().await;
+    let path = format!("{DEPLOYMENTS}/web");
+    cluster.create(DEPLOYMENTS, deployment(1)).await;
+    expect_while_running(&cluster, &path, is_complete).await;
+    patch(&cluster, &path, json!({"spec": {"paused": true}})).await;
+    let set = list(&cluster, SETS).await.remove(0);
+    patch(
+        &cluster,
+        &format!("{SETS}/{}", name(&set)),
+        json!({"spec": {"replicas": 3}}),
+    )
+    .await;
+    patch(
+        &cluster,
+        &path,
+        json!({"spec": {"replicas": 3, "paused": false, "template": template("two")}}),
+    )
+    .await;
+    let complete = expect_while_running(&cluster, &path, is_complete).await;
+    assert_eq!(complete["metadata"]["annotations"][REVISION], "2");
+    assert_eq!(sizes(&cluster, ["one", "two"]).await, [0, 3]);
+}
