@@ -119,11 +119,13 @@ pub(super) fn wanted(set: &Value) -> i64 {
     wanted.unwrap_or(1)
 }
 
-/// Returns the size of a set.
+/// Returns the size of a set. A set that has just been made smaller tells of more available pods than it keeps, which
+/// count as gone: kube-controller-manager counts them, and may so delete too many others at once.
 pub(super) fn size(set: &Value) -> SetSize {
+    let wanted = wanted(set);
     SetSize {
-        wanted: wanted(set),
-        available: counts::of_set(set, "status.availableReplicas"),
+        wanted,
+        available: counts::of_set(set, "status.availableReplicas").min(wanted),
     }
 }
 
@@ -132,5 +134,22 @@ pub(super) fn scaled(set: &Value) -> ScaledSet {
     ScaledSet {
         wanted: wanted(set),
         max_total_before: revisions::noted(set, MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pods_that_are_to_go_are_not_available() {
+        let set = json!({"spec": {"replicas": 6}, "status": {"availableReplicas": 8}});
+        let expected = SetSize {
+            wanted: 6,
+            available: 6,
+        };
+        assert_eq!(size(&set), expected);
     }
 }
