@@ -312,8 +312,9 @@ impl Controller for Deployments<'_> {
         let sets = self.owners.claim(&deployment, &self.sets).await?;
         let mut rollout = Rollout::new(deployment, sets);
         let next = self.advance(&mut rollout).await;
-        // The status tells of an error too.
-        self.write(&rollout).await?;
-        next
+        // The status tells of an error too. If that cannot be written either, the first error says why.
+        let written = self.write(&rollout).await;
+        let next = next?;
+        written.map(|()| next)
     }
 }
