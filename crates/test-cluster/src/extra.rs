@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::{self, BoxFuture};
 use ringwatch::clock::Clock;
 
-use crate::ServedStores;
+use crate::{ServedStores, workloads};
 
 /// A group of controllers that runs only if it is asked for by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,5 +50,10 @@ pub(crate) async fn run(
     pods_ready_after: Duration,
     clock: &Clock,
 ) {
-    let _ = (extras, stores, pods_ready_after, clock);
+    let _ = pods_ready_after;
+    let mut running: Vec<BoxFuture<'_, ()>> = Vec::new();
+    if extras.contains(&Extra::Workloads) {
+        running.push(workloads::run(stores, clock).boxed());
+    }
+    future::join_all(running).await;
 }

@@ -30,6 +30,7 @@ mod served_stores;
 #[cfg(test)]
 mod testing;
 mod volume_protection;
+mod workloads;
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -16,6 +16,9 @@ use crate::ServedStores;
 use crate::account::context;
 use crate::controller::found;
 
+/// Number of objects of a list that are decoded at a time, before other tasks have their turn.
+const DECODED_AT_A_TIME: usize = 64;
+
 /// The objects of a type, written as the service account of a controller.
 pub(crate) struct Objects<'a> {
     store: &'a Arc<Store>,
@@ -50,11 +53,18 @@ impl<'a> Objects<'a> {
         object.map(|it| self.store.served_value(&it)).transpose()
     }
 
-    /// Returns the objects of a namespace, or all of them for an empty one.
+    /// Returns the objects of a namespace, or all of them for an empty one. They are the newest: the list has all that
+    /// was written before it began, by this controller and by others.
     pub(crate) async fn list(&self, namespace: &str) -> Result<Vec<Value>, Error> {
         let listed = self.store.list(namespace, ListOptions::default()).await?;
-        let objects = listed.items.iter();
-        objects.map(|it| self.store.served_value(it)).collect()
+        let mut objects = Vec::with_capacity(listed.items.len());
+        for some in listed.items.chunks(DECODED_AT_A_TIME) {
+            for object in some {
+                objects.push(self.store.served_value(object)?);
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(objects)
     }
 
     /// Returns the content of an object that an informer told of. One that cannot be read is null, which has no fields.

@@ -48,7 +48,8 @@ impl Owners {
         let name = (object.namespace().to_owned(), object.name().to_owned());
         match change {
             InformerChange::Upserted(_) => {
-                self.selectors().insert(name.clone(), selector(owner));
+                let selector = self.selector(owner);
+                self.selectors().insert(name.clone(), selector);
             }
             InformerChange::Deleted(_) => drop(self.selectors().remove(&name)),
         }
@@ -86,16 +87,37 @@ impl Owners {
         })
     }
 
+    /// Returns true if one controls this object and selects it.
+    pub(crate) fn has(&self, owner: &Value, object: &Value) -> bool {
+        let is_own = controller_of(object).is_some_and(|it| it["uid"] == owner["metadata"]["uid"]);
+        is_own
+            && self
+                .selector(owner)
+                .matches(accessor::labels(object).as_labels())
+    }
+
     /// Returns the objects that one controls, after it has adopted and released what it has to.
     pub(crate) async fn claim(
         &self,
         owner: &Value,
         objects: &Objects<'_>,
     ) -> Result<Vec<Value>, Error> {
-        let selector = selector(owner);
+        let all = objects.list(accessor::text(owner, "namespace")).await?;
+        self.claim_among(owner, all, objects).await
+    }
+
+    /// Returns those of some objects of the namespace that one controls, after it has adopted and released what it has
+    /// to of them.
+    pub(crate) async fn claim_among(
+        &self,
+        owner: &Value,
+        some: Vec<Value>,
+        objects: &Objects<'_>,
+    ) -> Result<Vec<Value>, Error> {
+        let selector = self.selector(owner);
         let uid = accessor::text(owner, "uid");
         let mut claimed = Vec::new();
-        for object in objects.list(accessor::text(owner, "namespace")).await? {
+        for object in some {
             let is_selected = selector.matches(accessor::labels(&object).as_labels());
             let controller = controller_of(&object);
             let is_own = controller.is_some_and(|it| it["uid"] == uid);
@@ -122,6 +144,17 @@ impl Owners {
         Ok(claimed)
     }
 
+    /// Returns the selector of one: labels alone for a ReplicationController, which is of the core group.
+    fn selector(&self, owner: &Value) -> LabelSelector {
+        let selector = &owner["spec"]["selector"];
+        let text = match self.api_version {
+            "v1" => selector_text::labels(selector),
+            _ => selector_text::label_selector(selector),
+        };
+        // Validation refuses one that cannot be read.
+        LabelSelector::parse(&text).unwrap_or_default()
+    }
+
     fn selectors(&self) -> MutexGuard<'_, BTreeMap<NamespacedName, LabelSelector>> {
         // A map is whole after every step.
         self.selectors
@@ -134,13 +167,6 @@ impl Owners {
 pub(crate) fn controller_of(object: &Value) -> Option<&Value> {
     let mut references = object["metadata"]["ownerReferences"].as_array()?.iter();
     references.find(|it| it["controller"] == true)
-}
-
-/// Returns the objects that an object controls by `spec.selector`.
-fn selector(owner: &Value) -> LabelSelector {
-    let selector = &owner["spec"]["selector"];
-    // Validation refuses one that cannot be read.
-    LabelSelector::parse(&selector_text::label_selector(selector)).unwrap_or_default()
 }
 
 fn is_same_group(one: Option<&str>, other: &str) -> bool {

@@ -83,9 +83,10 @@ impl<K: Clone + Debug + Eq + Hash + Ord> Queue<K> {
         }
     }
 
-    /// Notes that a key that was taken is to be looked at after a while.
+    /// Notes that a key that was taken is done with until this time.
     pub(crate) fn done_until(&mut self, key: K, due: Instant, now: Instant) {
-        if let Some(state) = self.keys.get(&key).copied() {
+        if let Some(mut state) = self.keys.get(&key).copied() {
+            state.repeats = 0;
             let due = if state.again { now } else { due };
             self.wait(key, state, due);
         }

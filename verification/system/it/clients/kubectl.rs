@@ -7,6 +7,7 @@ mod manifests;
 mod nodes;
 mod relayed;
 mod rollouts;
+mod run_rollouts;
 mod steps;
 mod tables;
 mod tokens;
