@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures::future::{self, BoxFuture};
 use ringwatch::clock::Clock;
 
 use crate::ServedStores;
+use crate::kubelet::Kubelet;
 
 /// A group of controllers that runs only if it is asked for by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,5 +50,11 @@ pub(crate) async fn run(
     pods_ready_after: Duration,
     clock: &Clock,
 ) {
-    let _ = (extras, stores, pods_ready_after, clock);
+    let run = |extra: &Extra| -> Vec<BoxFuture<'_, ()>> {
+        match extra {
+            Extra::Workloads | Extra::Endpoints | Extra::Volumes => Vec::new(),
+            Extra::Kubelet => vec![Box::pin(Kubelet::run(stores, pods_ready_after, clock))],
+        }
+    };
+    future::join_all(extras.iter().flat_map(run)).await;
 }

@@ -20,6 +20,7 @@ mod controller;
 mod extra;
 mod finished_jobs;
 mod garbage;
+mod kubelet;
 mod namespace_defaults;
 mod namespaces;
 mod objects;
