@@ -7,6 +7,7 @@ use futures::future::{self, BoxFuture};
 use ringwatch::clock::Clock;
 
 use crate::ServedStores;
+use crate::endpoints::{MirroredEndpoints, SelectedEndpoints};
 use crate::kubelet::Kubelet;
 
 /// A group of controllers that runs only if it is asked for by name.
@@ -52,7 +53,11 @@ pub(crate) async fn run(
 ) {
     let run = |extra: &Extra| -> Vec<BoxFuture<'_, ()>> {
         match extra {
-            Extra::Workloads | Extra::Endpoints | Extra::Volumes => Vec::new(),
+            Extra::Workloads | Extra::Volumes => Vec::new(),
+            Extra::Endpoints => vec![
+                Box::pin(SelectedEndpoints::run(stores, clock)),
+                Box::pin(MirroredEndpoints::run(stores, clock)),
+            ],
             Extra::Kubelet => vec![Box::pin(Kubelet::run(stores, pods_ready_after, clock))],
         }
     };

@@ -17,6 +17,7 @@
 
 mod account;
 mod controller;
+mod endpoints;
 mod extra;
 mod finished_jobs;
 mod garbage;

@@ -1,6 +1,7 @@
 //! The controllers of `--test-cluster`, as a test of an operator sees them.
 
 mod cluster;
+mod endpoints;
 mod kubelet;
 
 use http::Method;
