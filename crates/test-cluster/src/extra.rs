@@ -9,6 +9,7 @@ use ringwatch::clock::Clock;
 use crate::ServedStores;
 use crate::endpoints::{MirroredEndpoints, SelectedEndpoints};
 use crate::kubelet::Kubelet;
+use crate::volume_binding::VolumeBinding;
 
 /// A group of controllers that runs only if it is asked for by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,11 +54,12 @@ pub(crate) async fn run(
 ) {
     let run = |extra: &Extra| -> Vec<BoxFuture<'_, ()>> {
         match extra {
-            Extra::Workloads | Extra::Volumes => Vec::new(),
+            Extra::Workloads => Vec::new(),
             Extra::Endpoints => vec![
                 Box::pin(SelectedEndpoints::run(stores, clock)),
                 Box::pin(MirroredEndpoints::run(stores, clock)),
             ],
+            Extra::Volumes => vec![Box::pin(VolumeBinding::run(stores, clock))],
             Extra::Kubelet => vec![Box::pin(Kubelet::run(stores, pods_ready_after, clock))],
         }
     };

@@ -31,7 +31,9 @@ mod queue;
 mod served_stores;
 #[cfg(test)]
 mod testing;
+mod volume_binding;
 mod volume_protection;
+mod volumes;
 
 use std::collections::BTreeSet;
 use std::fmt;

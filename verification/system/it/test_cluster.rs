@@ -3,6 +3,7 @@
 mod cluster;
 mod endpoints;
 mod kubelet;
+mod volumes;
 
 use http::Method;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
