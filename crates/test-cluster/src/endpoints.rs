@@ -10,6 +10,8 @@ mod slice_writes;
 mod slices;
 mod subsets;
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use ringwatch::clock::Clock;
 use ringwatch::meta::LabelSelector;
@@ -159,15 +161,16 @@ impl SelectedEndpoints<'_> {
     /// Brings the EndpointSlices of a Service up to date.
     async fn write_slices(&self, service: &Value, pods: &[Value]) -> Result<Next, Error> {
         let template = template(service);
-        let nodes = self.nodes.list("").await?;
+        let nodes = self.nodes.list("").await?.into_iter();
+        let nodes = nodes.map(|it| (accessor::text(&it, "name").to_owned(), it));
+        let nodes: BTreeMap<String, Value> = nodes.collect();
         let families = AddressFamily::of_service(service);
         let mut existing = self.slices.of(service).await?;
         let mut next = Next::Done;
         for family in families {
             let mut wanted = WantedEndpoints::default();
             for pod in pods {
-                let node = path::text(pod, "spec.nodeName");
-                let node = nodes.iter().find(|it| accessor::text(it, "name") == node);
+                let node = nodes.get(path::text(pod, "spec.nodeName"));
                 if node.is_none() && !of_pod::publishes_all(service) {
                     // It counts once its node is there.
                     next = Next::Again;

@@ -28,13 +28,12 @@ use ringwatch_registry::informer::InformerChange;
 use ringwatch_registry::{DeleteOptions, Store};
 use serde_json::Value;
 
+use self::addresses::Addresses;
+use self::stage::Stage;
 use crate::ServedStores;
 use crate::controller::{self, Controller, Next, object_of};
 use crate::objects::Objects;
 use crate::owned::NamespacedName;
-
-use self::addresses::Addresses;
-use self::stage::Stage;
 
 /// The account that writes what a kubelet writes. A kubelet is the user of its node, who may write about that alone.
 const KUBELET: &str = "kubelet";
@@ -57,7 +56,7 @@ pub(crate) struct Kubelet<'a> {
 /// The facts about pods that are not in their statuses. There are at most as many as pods.
 #[derive(Debug, Default)]
 struct KnownPods {
-    /// Those without a node, which may get one when nodes change.
+    /// Pods without a node, which may get one when nodes change.
     unbound: BTreeSet<NamespacedName>,
     /// The stage in which one was last seen, and since when: the uid tells pods of the same name apart.
     since: BTreeMap<NamespacedName, (String, Stage, Instant)>,

@@ -16,6 +16,9 @@ use crate::ServedStores;
 use crate::account::context;
 use crate::controller::found;
 
+/// Number of objects of a list that are decoded before other tasks have their turn.
+const LISTED_AT_A_TIME: usize = 256;
+
 /// The objects of a type, written as the service account of a controller.
 pub(crate) struct Objects<'a> {
     store: &'a Arc<Store>,
@@ -53,8 +56,14 @@ impl<'a> Objects<'a> {
     /// Returns the objects of a namespace, or all of them for an empty one.
     pub(crate) async fn list(&self, namespace: &str) -> Result<Vec<Value>, Error> {
         let listed = self.store.list(namespace, ListOptions::default()).await?;
-        let objects = listed.items.iter();
-        objects.map(|it| self.store.served_value(it)).collect()
+        let mut objects = Vec::with_capacity(listed.items.len());
+        for some in listed.items.chunks(LISTED_AT_A_TIME) {
+            for object in some {
+                objects.push(self.store.served_value(object)?);
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(objects)
     }
 
     /// Returns the content of an object that an informer told of. One that cannot be read is null, which has no fields.

@@ -1,4 +1,4 @@
-//! What several controllers ask of volumes, claims and the pods that use them.
+//! Facts about volumes, claims and the pods that use them, for which several controllers ask.
 
 use ringwatch_apimachinery::accessor;
 use ringwatch_apimachinery::path;

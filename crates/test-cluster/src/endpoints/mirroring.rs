@@ -13,16 +13,15 @@ use ringwatch_apimachinery::{Error, path};
 use ringwatch_registry::informer::InformerChange;
 use serde_json::{Value, json};
 
-use crate::ServedStores;
-use crate::controller::{self, Controller, Next, object_of};
-use crate::objects::Objects;
-use crate::owned::NamespacedName;
-
 use super::TRIGGER_TIME;
 use super::of_pod::AddressFamily;
 use super::slice_writes::{ServiceSlices, owner_reference};
 use super::slices::{MANAGED_BY, SERVICE_NAME, SliceTemplate, WantedEndpoints};
 use super::subsets;
+use crate::ServedStores;
+use crate::controller::{self, Controller, Next, object_of};
+use crate::objects::Objects;
+use crate::owned::NamespacedName;
 
 /// The service account of the controller.
 const ACCOUNT: &str = "endpointslicemirroring-controller";

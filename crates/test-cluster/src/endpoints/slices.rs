@@ -173,9 +173,11 @@ impl SliceTemplate {
 
     /// Moves as many endpoints into a slice as it has room for.
     fn take(&self, slice: &mut Value, endpoints: &mut impl Iterator<Item = Value>) {
-        let room = self.room(slice);
-        if let Some(taken) = slice["endpoints"].as_array_mut() {
-            taken.extend(endpoints.take(room));
+        let added = endpoints.take(self.room(slice));
+        // Stored lists that are empty are null.
+        match slice["endpoints"].as_array_mut() {
+            Some(taken) => taken.extend(added),
+            None => slice["endpoints"] = added.collect(),
         }
     }
 

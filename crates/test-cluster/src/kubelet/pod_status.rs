@@ -10,16 +10,16 @@ use crate::pods;
 /// The beginning of the ids of pretended containers, which tells them from those of a test.
 pub(super) const CONTAINER_PREFIX: &str = "test-cluster://";
 
-/// Why a pod is not ready whose containers are not.
+/// The reason of a pod that is not ready since its containers are not.
 const CONTAINERS: &str = "ContainersNotReady";
 
-/// Why a pod is not ready whose readiness gates are not open.
+/// The reason of a pod that is not ready since its readiness gates are not open.
 const GATES: &str = "ReadinessGatesNotReady";
 
-/// Why the containers of a pod have ended that has succeeded.
+/// The reason of a pod whose containers have ended well.
 const COMPLETED: &str = "PodCompleted";
 
-/// Why the containers of a pod have ended that has failed.
+/// The reason of a pod whose containers were killed.
 const FAILED: &str = "PodFailed";
 
 /// The state of a condition: true, or false with the reason and a message.

@@ -122,10 +122,18 @@ fn there_is_always_one_slice_which_may_be_empty() {
 
 #[test]
 fn the_empty_slice_and_those_of_other_ports_are_used_again_and_those_of_others_deleted() {
+    // One that has been stored has no lists.
     let mut empty = existing("a", []);
-    empty["ports"] = json!([]);
+    empty["endpoints"] = Value::Null;
+    empty["ports"] = Value::Null;
     assert_eq!(
-        summary(&changes(3, wanted(0..1), [empty])),
+        summary(&changes(3, wanted(0..1), [empty.clone()])),
+        [vec![], vec![("a", 1)], vec![]]
+    );
+    let mut without_ports = WantedEndpoints::default();
+    without_ports.add(Vec::new(), endpoint(1));
+    assert_eq!(
+        summary(&changes(3, without_ports, [empty])),
         [vec![], vec![("a", 1)], vec![]]
     );
     let mut foreign = existing("b", 0..1);
