@@ -113,11 +113,12 @@ impl Kubelet<'_> {
             binding::bind(self.pod_store, pod, node, self.clock).await?;
             return Ok(Next::Done);
         }
-        if !placement::is_refused(pod, nodes.len()) {
+        let message = placement::refusal(pod, &nodes);
+        if !placement::is_refused(pod, &message) {
             let now = self.clock.wall();
             let refused = |pod: &mut Value| {
                 if path::text(pod, "spec.nodeName").is_empty() {
-                    placement::refuse(pod, nodes.len(), now);
+                    placement::refuse(pod, &message, now);
                 }
             };
             self.pods.update(pod, "status", refused).await?;

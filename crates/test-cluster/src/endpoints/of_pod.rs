@@ -62,7 +62,7 @@ pub(super) fn address(pod: &Value, family: AddressFamily) -> Option<String> {
 }
 
 /// Returns the addresses of a pod.
-fn addresses(pod: &Value) -> Vec<&str> {
+pub(super) fn addresses(pod: &Value) -> Vec<&str> {
     let all = path::list(pod, "status.podIPs").iter();
     let all: Vec<&str> = all.filter_map(|it| it["ip"].as_str()).collect();
     let single = path::text(pod, "status.podIP");

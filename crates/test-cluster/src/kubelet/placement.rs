@@ -31,24 +31,44 @@ pub(super) fn choose<'a>(pod: &Value, nodes: &'a [Value]) -> Option<&'a str> {
     taking.min_by_key(|it| *it != node::NAME)
 }
 
-/// Notes that no node takes a pod.
-pub(super) fn refuse(pod: &mut Value, nodes: usize, now: Timestamp) {
-    let message = message(nodes);
-    let state = ConditionState::no("Unschedulable", &message);
-    note(pod, "PodScheduled", state, now);
+/// Notes that no node takes a pod, and why.
+pub(super) fn refuse(pod: &mut Value, message: &str, now: Timestamp) {
+    note(
+        pod,
+        "PodScheduled",
+        ConditionState::no("Unschedulable", message),
+        now,
+    );
 }
 
 /// Returns true if that is noted already.
-pub(super) fn is_refused(pod: &Value, nodes: usize) -> bool {
+pub(super) fn is_refused(pod: &Value, message: &str) -> bool {
     let condition = pods::condition(pod, "PodScheduled");
-    condition.is_some_and(|it| it["status"] == "False" && it["message"] == message(nodes))
+    condition.is_some_and(|it| it["status"] == "False" && it["message"] == message)
 }
 
-fn message(nodes: usize) -> String {
-    format!(
-        "0/{nodes} nodes are available: {nodes} node(s) didn't match Pod's node affinity/selector or had untolerated \
-         taint(s)."
-    )
+/// Returns the message that none of these nodes takes a pod.
+pub(super) fn refusal(pod: &Value, nodes: &[Value]) -> String {
+    let all = nodes.len();
+    if all == 0 {
+        return "no nodes available to schedule pods".to_owned();
+    }
+    let unselected = nodes.iter().filter(|it| !is_selected(it, pod)).count();
+    let reasons = [
+        (
+            all.saturating_sub(unselected),
+            "node(s) had untolerated taint(s)",
+        ),
+        (
+            unselected,
+            "node(s) didn't match Pod's node affinity/selector",
+        ),
+    ];
+    let reasons = reasons.iter().filter(|(count, _)| *count > 0);
+    let reasons: Vec<String> = reasons
+        .map(|(count, why)| format!("{count} {why}"))
+        .collect();
+    format!("0/{all} nodes are available: {}.", reasons.join(", "))
 }
 
 fn takes(node: &Value, pod: &Value) -> bool {
@@ -151,6 +171,17 @@ mod tests {
         assert_eq!(by("5"), None, "it is tainted");
         assert_eq!(by("9"), None, "it is cordoned");
         assert_eq!(by("2"), None);
+    }
+
+    #[test]
+    fn a_refusal_counts_the_nodes_that_do_not_take_a_pod() {
+        let pod = json!({"spec": {"nodeSelector": {"number": "9"}}});
+        assert_eq!(
+            refusal(&pod, &nodes()),
+            "0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 node(s) didn't match Pod's node \
+             affinity/selector."
+        );
+        assert_eq!(refusal(&pod, &[]), "no nodes available to schedule pods");
     }
 
     #[test]

@@ -104,6 +104,22 @@ async fn a_service_has_the_pods_that_it_selects() {
         endpoints["metadata"]["labels"]["endpoints.kubernetes.io/managed-by"],
         "endpoint-controller"
     );
+}
+
+#[tokio::test]
+async fn endpoints_follow_pods_and_go_with_their_service() {
+    let cluster = started().await;
+    let pods = format!("{WITHIN}/pods");
+    for (name, label) in [("a", "x"), ("b", "x"), ("c", "y")] {
+        cluster.create(&pods, labelled(name, label)).await;
+    }
+    let ports = json!([{"port": 80, "targetPort": "web"}]);
+    let selecting = service("s", json!({"app": "x"}), ports);
+    cluster
+        .create(&format!("{WITHIN}/services"), selecting)
+        .await;
+    let path = format!("{WITHIN}/endpoints/s");
+    expect_slices(&cluster, "s", |it| ready(it) == ["a", "b"]).await;
 
     // Pods that are labelled anew, that are not ready, and that go.
     let label = json!({"metadata": {"labels": {"app": "x"}}});
