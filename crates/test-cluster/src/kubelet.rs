@@ -134,25 +134,30 @@ impl Kubelet<'_> {
         let stage = Stage::of(pod);
         let next = match stage {
             Stage::New => return self.start(name, pod).await,
-            Stage::Started => Stage::Ready,
-            Stage::Ready if pod_status::is_to_end(pod) => Stage::Ended,
-            Stage::Ready => return self.renew(pod).await,
+            Stage::Started => Some(Stage::Ready),
+            Stage::Ready => pod_status::is_to_end(pod).then_some(Stage::Ended),
             Stage::Ended | Stage::Others => {
                 self.known().since.remove(name);
                 return Ok(Next::Done);
             }
         };
-        let due = self.since(name, pod, stage) + self.ready_after;
-        if self.clock.now() < due {
+        let (now, wall) = (self.clock.now(), self.clock.wall());
+        let left = pod_status::deadline(pod).map(|it| it.duration_since(wall));
+        let left = left.map(|it| Duration::try_from(it).unwrap_or_default());
+        let due = next.map(|_| self.since(name, pod, stage) + self.ready_after);
+        let is_over = left.is_some_and(|it| it.is_zero());
+        if !is_over && due.is_none_or(|it| now < it) {
             self.renew(pod).await?;
-            return Ok(Next::At(due));
+            let deadline = left.map(|it| now + it);
+            let first = due.into_iter().chain(deadline).min();
+            return Ok(first.map_or(Next::Done, Next::At));
         }
-        let now = self.clock.wall();
         let step = |pod: &mut Value| {
             if Stage::of(pod) == stage {
                 match next {
-                    Stage::Ready => pod_status::make_ready(pod, now),
-                    _ => pod_status::end(pod, now),
+                    _ if is_over => pod_status::expire(pod, wall),
+                    Some(Stage::Ready) => pod_status::make_ready(pod, wall),
+                    _ => pod_status::end(pod, wall),
                 }
             }
         };
@@ -187,7 +192,7 @@ impl Kubelet<'_> {
     }
 
     /// Writes the conditions anew that follow from others, such as those of readiness gates.
-    async fn renew(&self, pod: &Value) -> Result<Next, Error> {
+    async fn renew(&self, pod: &Value) -> Result<(), Error> {
         let now = self.clock.wall();
         let mut renewed = pod.clone();
         pod_status::renew(&mut renewed, now);
@@ -199,7 +204,7 @@ impl Kubelet<'_> {
             };
             self.pods.update(pod, "status", renew).await?;
         }
-        Ok(Next::Done)
+        Ok(())
     }
 
     /// Stops the containers of a pod that is being deleted, and deletes it. With finalizers it stays, and has failed.

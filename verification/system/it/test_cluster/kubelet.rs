@@ -196,3 +196,17 @@ async fn a_pod_with_finalizers_fails_and_stays_until_they_are_gone() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_pod_fails_when_the_time_is_over_for_which_it_may_run() {
+    let cluster = started(&["--test-cluster=kubelet"]).await;
+    cluster.create(PODS, pod("p")).await;
+    let path = format!("{PODS}/p");
+    cluster.expect(&path, is_ready).await;
+    let soon = json!({"spec": {"activeDeadlineSeconds": 1}});
+    cluster.write(Method::PATCH, &path, soon).await;
+    let failed = cluster
+        .expect(&path, |it| it["status"]["phase"] == "Failed")
+        .await;
+    assert_eq!(failed["status"]["reason"], "DeadlineExceeded");
+}
