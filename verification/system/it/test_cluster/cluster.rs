@@ -2,6 +2,7 @@
 
 use http::header::CONTENT_TYPE;
 use http::{Method, Request};
+use ringwatch_apimachinery::accessor;
 use ringwatch_server::InProcessServer;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
@@ -48,6 +49,19 @@ impl Cluster {
         let (status, object) = self.ask(method.clone(), path, &body).await;
         assert!((200..300).contains(&status), "{method} {path}: {object}");
         object
+    }
+
+    /// Returns the states of an object that followed the one that is given, in their order.
+    pub(super) async fn states_after(&self, list: &str, object: &Value) -> Vec<Value> {
+        let text = |member| accessor::text(object, member);
+        let (name, version) = (text("name"), text("resourceVersion"));
+        let path = format!(
+            "{list}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3D{name}&resourceVersion={version}"
+        );
+        let response = requests::send(&self.client, requests::get(&path)).await;
+        let events = serde_json::Deserializer::from_slice(response.body()).into_iter::<Value>();
+        let objects = events.map(|it| it.expect("an event")["object"].take());
+        objects.collect()
     }
 
     /// Patches by strategic merge, and returns the object.

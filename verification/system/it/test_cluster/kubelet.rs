@@ -66,12 +66,8 @@ async fn a_pod_that_is_not_restarted_succeeds_and_is_ready_before() {
     let mut once = pod("once");
     once["spec"]["restartPolicy"] = "Never".into();
     once["spec"]["initContainers"] = json!([{"name": "first", "image": "i"}]);
-    cluster.create(PODS, once).await;
+    let created = cluster.create(PODS, once).await;
     let path = format!("{PODS}/once");
-    let runs = |it: &Value| it["status"]["phase"] == "Running";
-    let running = cluster.expect(&path, runs).await;
-    assert!(!is_ready(&running), "it waits: {running}");
-    cluster.expect(&path, |it| runs(it) && is_ready(it)).await;
     let ended = cluster
         .expect(&path, |it| it["status"]["phase"] == "Succeeded")
         .await;
@@ -81,6 +77,19 @@ async fn a_pod_that_is_not_restarted_succeeds_and_is_ready_before() {
         assert_eq!(state["exitCode"], 0);
     }
     assert_eq!(condition(&ended, "Ready")["reason"], "PodCompleted");
+    let states = cluster.states_after(PODS, &created).await;
+    let states = states.iter().map(|it| {
+        let phase = it["status"]["phase"].as_str().unwrap_or_default();
+        (phase, is_ready(it))
+    });
+    let states: Vec<(&str, bool)> = states.collect();
+    let expected = [
+        ("Pending", false),
+        ("Running", false),
+        ("Running", true),
+        ("Succeeded", false),
+    ];
+    assert_eq!(states, expected);
 }
 
 #[tokio::test]
