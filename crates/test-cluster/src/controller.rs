@@ -47,6 +47,11 @@ pub(crate) trait Controller: Sync {
     /// Forgets what it knows of objects, since all are told anew.
     fn reset(&self) {}
 
+    /// Returns the keys that have to be looked at whenever everything is told anew, whatever there is.
+    fn standing_keys(&self) -> Vec<Self::Key> {
+        Vec::new()
+    }
+
     /// Returns the keys that have to be looked at after a change.
     fn keys(&self, source: Self::Source, change: &InformerChange) -> Vec<Self::Key>;
 
@@ -86,6 +91,9 @@ async fn follow<C: Controller>(
     } = informer.list().await?;
     controller.reset();
     let mut queue = Queue::new();
+    for key in controller.standing_keys() {
+        queue.add(key, clock.now());
+    }
     let listed = objects.into_iter();
     let listed = listed.map(|(source, object)| (source, InformerChange::Upserted(object)));
     note(controller, listed, &mut queue, clock);

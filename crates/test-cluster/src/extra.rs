@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::{self, BoxFuture};
 use ringwatch::clock::Clock;
 
+use crate::endpoints::{MirroredEndpoints, SelectedEndpoints};
+use crate::kubelet::Kubelet;
+use crate::volume_binding::VolumeBinding;
 use crate::{ServedStores, workloads};
 
 /// A group of controllers that runs only if it is asked for by name.
@@ -50,10 +52,16 @@ pub(crate) async fn run(
     pods_ready_after: Duration,
     clock: &Clock,
 ) {
-    let _ = pods_ready_after;
-    let mut running: Vec<BoxFuture<'_, ()>> = Vec::new();
-    if extras.contains(&Extra::Workloads) {
-        running.push(workloads::run(stores, clock).boxed());
-    }
-    future::join_all(running).await;
+    let run = |extra: &Extra| -> Vec<BoxFuture<'_, ()>> {
+        match extra {
+            Extra::Workloads => vec![Box::pin(workloads::run(stores, clock))],
+            Extra::Endpoints => vec![
+                Box::pin(SelectedEndpoints::run(stores, clock)),
+                Box::pin(MirroredEndpoints::run(stores, clock)),
+            ],
+            Extra::Volumes => vec![Box::pin(VolumeBinding::run(stores, clock))],
+            Extra::Kubelet => vec![Box::pin(Kubelet::run(stores, pods_ready_after, clock))],
+        }
+    };
+    future::join_all(extras.iter().flat_map(run)).await;
 }

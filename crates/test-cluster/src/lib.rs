@@ -17,9 +17,11 @@
 
 mod account;
 mod controller;
+mod endpoints;
 mod extra;
 mod finished_jobs;
 mod garbage;
+mod kubelet;
 mod namespace_defaults;
 mod namespaces;
 mod objects;
@@ -29,7 +31,9 @@ mod queue;
 mod served_stores;
 #[cfg(test)]
 mod testing;
+mod volume_binding;
 mod volume_protection;
+mod volumes;
 mod workloads;
 
 use std::collections::BTreeSet;

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::ServedStores;
 use crate::account::context;
 use crate::controller::{self, Controller, Next, found, object_of};
+use crate::volumes::{VolumeObject, claims_of, has_node};
 
 /// The service accounts of the controllers of claims and of volumes.
 const CLAIMS_ACCOUNT: &str = "pvc-protection-controller";
@@ -39,13 +40,6 @@ pub(crate) enum VolumeSource {
     Claims,
     Volumes,
     Pods,
-}
-
-/// A claim by namespace and name, or a volume by name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum ProtectedObject {
-    Claim(String, String),
-    Volume(String),
 }
 
 impl VolumeProtection<'_> {
@@ -110,36 +104,33 @@ impl VolumeProtection<'_> {
 #[async_trait]
 impl Controller for VolumeProtection<'_> {
     type Source = VolumeSource;
-    type Key = ProtectedObject;
+    type Key = VolumeObject;
 
-    fn keys(&self, source: VolumeSource, change: &InformerChange) -> Vec<ProtectedObject> {
+    fn keys(&self, source: VolumeSource, change: &InformerChange) -> Vec<VolumeObject> {
         let object = object_of(change);
         match source {
             VolumeSource::Claims => {
                 let (namespace, name) = (object.namespace(), object.name());
-                vec![ProtectedObject::Claim(
-                    namespace.to_owned(),
-                    name.to_owned(),
-                )]
+                vec![VolumeObject::Claim(namespace.to_owned(), name.to_owned())]
             }
-            VolumeSource::Volumes => vec![ProtectedObject::Volume(object.name().to_owned())],
+            VolumeSource::Volumes => vec![VolumeObject::Volume(object.name().to_owned())],
             VolumeSource::Pods => {
                 // One that cannot be read uses nothing that could be told.
                 let pod = self.pods.served_value(object).unwrap_or_default();
                 let claims = claims_of(&pod).into_iter();
                 let namespace = object.namespace();
-                let claims = claims.map(|name| ProtectedObject::Claim(namespace.to_owned(), name));
+                let claims = claims.map(|name| VolumeObject::Claim(namespace.to_owned(), name));
                 claims.collect()
             }
         }
     }
 
-    async fn reconcile(&self, key: &ProtectedObject) -> Result<Next, Error> {
+    async fn reconcile(&self, key: &VolumeObject) -> Result<Next, Error> {
         let (store, namespace, name, account, finalizer) = match key {
-            ProtectedObject::Claim(namespace, name) => {
+            VolumeObject::Claim(namespace, name) => {
                 (self.claims, &**namespace, name, CLAIMS_ACCOUNT, CLAIM)
             }
-            ProtectedObject::Volume(name) => (self.volumes, "", name, VOLUMES_ACCOUNT, VOLUME),
+            VolumeObject::Volume(name) => (self.volumes, "", name, VOLUMES_ACCOUNT, VOLUME),
         };
         let object = found(store.get(namespace, name, GetOptions::default()).await)?;
         let object = object.map(|it| store.served_value(&it)).transpose()?;
@@ -149,8 +140,8 @@ impl Controller for VolumeProtection<'_> {
             return Ok(Next::Done);
         };
         let is_used = match key {
-            ProtectedObject::Claim(..) => self.is_used(namespace, &object).await?,
-            ProtectedObject::Volume(_) => path::text(&object, "status.phase") == "Bound",
+            VolumeObject::Claim(..) => self.is_used(namespace, &object).await?,
+            VolumeObject::Volume(_) => path::text(&object, "status.phase") == "Bound",
         };
         if !is_used {
             self.let_go(store, (namespace, name), (account, finalizer))
@@ -158,10 +149,6 @@ impl Controller for VolumeProtection<'_> {
         }
         Ok(Next::Done)
     }
-}
-
-fn has_node(pod: &Value) -> bool {
-    !path::text(pod, "spec.nodeName").is_empty()
 }
 
 /// Returns true if a pod with a node uses a claim. One that was made for an ephemeral volume is used by its own pod
@@ -179,39 +166,11 @@ fn uses(pod: &Value, claim: &Value) -> bool {
     !is_shut_down && is_own && claims_of(pod).iter().any(|it| it == name)
 }
 
-/// Returns the names of the claims that a pod uses, those that are made for its ephemeral volumes among them.
-fn claims_of(pod: &Value) -> Vec<String> {
-    let pod_name = accessor::text(pod, "name");
-    let volumes = path::list(pod, "spec.volumes").iter();
-    let claims = volumes.filter_map(|volume| {
-        if volume["ephemeral"].is_object() {
-            let volume = volume["name"].as_str().unwrap_or_default();
-            return Some(format!("{pod_name}-{volume}"));
-        }
-        let claim = path::text(volume, "persistentVolumeClaim.claimName");
-        (!claim.is_empty()).then(|| claim.to_owned())
-    });
-    claims.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn pods_use_the_claims_that_they_name_and_those_of_ephemeral_volumes() {
-        let pod = json!({
-            "metadata": {"name": "p"},
-            "spec": {"volumes": [
-                {"name": "a", "persistentVolumeClaim": {"claimName": "c"}},
-                {"name": "b", "ephemeral": {"volumeClaimTemplate": {}}},
-                {"name": "d", "emptyDir": {}},
-            ]},
-        });
-        assert_eq!(claims_of(&pod), ["c", "p-b"]);
-    }
 
     #[test]
     fn the_claim_of_an_ephemeral_volume_is_used_by_its_own_pod_until_that_has_ended() {

@@ -1,6 +1,9 @@
 //! The controllers of `--test-cluster`, as a test of an operator sees them.
 
 mod cluster;
+mod endpoints;
+mod kubelet;
+mod volumes;
 mod workloads;
 
 use http::Method;

@@ -1,6 +1,8 @@
 //! A server with the controllers of `--test-cluster`, and what tests ask of it.
 
-use http::Method;
+use http::header::CONTENT_TYPE;
+use http::{Method, Request};
+use ringwatch_apimachinery::accessor;
 use ringwatch_server::InProcessServer;
 use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
@@ -46,6 +48,31 @@ impl Cluster {
     pub(super) async fn write(&self, method: Method, path: &str, body: Value) -> Value {
         let (status, object) = self.ask(method.clone(), path, &body).await;
         assert!((200..300).contains(&status), "{method} {path}: {object}");
+        object
+    }
+
+    /// Returns the states of an object that followed the one that is given, in their order.
+    pub(super) async fn states_after(&self, list: &str, object: &Value) -> Vec<Value> {
+        let text = |member| accessor::text(object, member);
+        let (name, version) = (text("name"), text("resourceVersion"));
+        let path = format!(
+            "{list}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3D{name}&resourceVersion={version}"
+        );
+        let response = requests::send(&self.client, requests::get(&path)).await;
+        let events = serde_json::Deserializer::from_slice(response.body()).into_iter::<Value>();
+        let objects = events.map(|it| it.expect("an event")["object"].take());
+        objects.collect()
+    }
+
+    /// Patches by strategic merge, and returns the object.
+    pub(super) async fn patch_strategically(&self, path: &str, patch: &Value) -> Value {
+        const TYPE: &str = "application/strategic-merge-patch+json";
+        let request = Request::builder().method(Method::PATCH).uri(path);
+        let request = request.header(CONTENT_TYPE, TYPE);
+        let request = requests::with_document(request, patch);
+        let response = requests::send(&self.client, request).await;
+        let (status, object) = requests::status_and_document(&response);
+        assert_eq!(status, 200, "{path}: {object}");
         object
     }
 
