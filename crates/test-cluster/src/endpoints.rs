@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 
 use crate::ServedStores;
 use crate::controller::{self, Controller, Next, object_of};
-use crate::objects::Objects;
+use crate::objects::ControllerObjects;
 use crate::owned::NamespacedName;
 
 pub(crate) use self::mirroring::MirroredEndpoints;
@@ -61,10 +61,10 @@ const SLICE_ENDPOINTS_MAX: usize = 100;
 /// The controllers of the Endpoints and the EndpointSlices of Services with a selector.
 #[derive(Debug)]
 pub(crate) struct SelectedEndpoints<'a> {
-    services: Objects<'a>,
-    pods: Objects<'a>,
-    nodes: Objects<'a>,
-    endpoints: Objects<'a>,
+    services: ControllerObjects<'a>,
+    pods: ControllerObjects<'a>,
+    nodes: ControllerObjects<'a>,
+    endpoints: ControllerObjects<'a>,
     slices: ServiceSlices<'a>,
     selecting: SelectingServices,
 }
@@ -81,7 +81,7 @@ pub(crate) enum EndpointsSource {
 impl SelectedEndpoints<'_> {
     /// Runs the controllers until they are dropped.
     pub(crate) async fn run(stores: &ServedStores, clock: &Clock) {
-        let objects = |plural| Objects::new(stores, ("", plural), ACCOUNT, clock);
+        let objects = |plural| ControllerObjects::new(stores, ("", plural), ACCOUNT, clock);
         let (Some(services), Some(pods), Some(nodes), Some(endpoints), Some(slices)) = (
             objects("services"),
             objects("pods"),

@@ -14,7 +14,7 @@ use crate::{ServedStores, workloads};
 /// A group of controllers that runs only if it is asked for by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Extra {
-    /// Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs make pods.
+    /// Deployments, ReplicaSets and ReplicationControllers make pods.
     Workloads,
     /// Services have Endpoints and EndpointSlices.
     Endpoints,

@@ -32,7 +32,7 @@ use self::addresses::Addresses;
 use self::stage::Stage;
 use crate::ServedStores;
 use crate::controller::{self, Controller, Next, object_of};
-use crate::objects::Objects;
+use crate::objects::ControllerObjects;
 use crate::owned::NamespacedName;
 
 /// The account that writes what a kubelet writes. A kubelet is the user of its node, who may write about that alone.
@@ -44,8 +44,8 @@ const SCHEDULER: &str = "kube-scheduler";
 /// The pretended kubelet, and the scheduler before it.
 #[derive(Debug)]
 pub(crate) struct Kubelet<'a> {
-    nodes: Objects<'a>,
-    pods: Objects<'a>,
+    nodes: ControllerObjects<'a>,
+    pods: ControllerObjects<'a>,
     pod_store: &'a Store,
     ready_after: Duration,
     addresses: Addresses,
@@ -79,7 +79,7 @@ pub(crate) enum KubeletObject {
 impl Kubelet<'_> {
     /// Runs the kubelet until it is dropped. A pod is ready after this time.
     pub(crate) async fn run(stores: &ServedStores, ready_after: Duration, clock: &Clock) {
-        let objects = |plural| Objects::new(stores, ("", plural), KUBELET, clock);
+        let objects = |plural| ControllerObjects::new(stores, ("", plural), KUBELET, clock);
         let (Some(nodes), Some(pods), Some(pod_store)) = (
             objects("nodes"),
             objects("pods"),

@@ -20,13 +20,13 @@ use crate::controller::found;
 const DECODED_AT_A_TIME: usize = 64;
 
 /// The objects of a type, written as the service account of a controller.
-pub(crate) struct Objects<'a> {
+pub(crate) struct ControllerObjects<'a> {
     store: &'a Arc<Store>,
     account: &'static str,
     clock: &'a Clock,
 }
 
-impl<'a> Objects<'a> {
+impl<'a> ControllerObjects<'a> {
     /// Returns the objects of a type, named by group and plural; `None` if it is not served.
     pub(crate) fn new(
         stores: &'a ServedStores,
@@ -143,10 +143,10 @@ fn names(object: &Value) -> (&str, &str) {
     )
 }
 
-impl fmt::Debug for Objects<'_> {
+impl fmt::Debug for ControllerObjects<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Objects")
+            .debug_struct("ControllerObjects")
             .field("resource", &self.store.resource().plural)
             .finish_non_exhaustive()
     }

@@ -13,7 +13,7 @@ use ringwatch_registry::informer::InformerChange;
 use serde_json::{Value, json};
 
 use crate::controller::object_of;
-use crate::objects::Objects;
+use crate::objects::ControllerObjects;
 
 /// The namespace and the name of an object.
 pub(crate) type NamespacedName = (String, String);
@@ -100,7 +100,7 @@ impl Owners {
     pub(crate) async fn claim(
         &self,
         owner: &Value,
-        objects: &Objects<'_>,
+        objects: &ControllerObjects<'_>,
     ) -> Result<Vec<Value>, Error> {
         let all = objects.list(accessor::text(owner, "namespace")).await?;
         self.claim_among(owner, all, objects).await
@@ -112,7 +112,7 @@ impl Owners {
         &self,
         owner: &Value,
         some: Vec<Value>,
-        objects: &Objects<'_>,
+        objects: &ControllerObjects<'_>,
     ) -> Result<Vec<Value>, Error> {
         let selector = self.selector(owner);
         let uid = accessor::text(owner, "uid");

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::ServedStores;
 use crate::controller::{self, Controller, Next, object_of};
-use crate::objects::Objects;
+use crate::objects::ControllerObjects;
 use crate::owned::NamespacedName;
 use crate::volumes::{VolumeObject, claims_of, has_node};
 
@@ -44,10 +44,10 @@ const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 /// The controller of claims and volumes.
 #[derive(Debug)]
 pub(crate) struct VolumeBinding<'a> {
-    claims: Objects<'a>,
-    volumes: Objects<'a>,
-    pods: Objects<'a>,
-    classes: Objects<'a>,
+    claims: ControllerObjects<'a>,
+    volumes: ControllerObjects<'a>,
+    pods: ControllerObjects<'a>,
+    classes: ControllerObjects<'a>,
     /// The classes of the claims that are not bound, which wait for volumes.
     waiting: Mutex<BTreeMap<NamespacedName, String>>,
 }
@@ -64,7 +64,8 @@ pub(crate) enum BindingSource {
 impl VolumeBinding<'_> {
     /// Runs the controller until it is dropped.
     pub(crate) async fn run(stores: &ServedStores, clock: &Clock) {
-        let objects = |group, plural| Objects::new(stores, (group, plural), ACCOUNT, clock);
+        let objects =
+            |group, plural| ControllerObjects::new(stores, (group, plural), ACCOUNT, clock);
         let (Some(claims), Some(volumes), Some(pods), Some(classes)) = (
             objects("", "persistentvolumeclaims"),
             objects("", "persistentvolumes"),

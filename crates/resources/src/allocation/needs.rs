@@ -74,7 +74,8 @@ impl Needs {
         needed.places.first().copied()
     }
 
-    /// Returns the position of the service's port that is this one of those that are needed; `None` for its health check.
+    /// Returns the position of the service's port for which the node port of this position is needed; `None` for its
+    /// health check.
     pub(super) fn place_of_request(&self, request: usize) -> Option<usize> {
         self.ports.get(request)?.places.first().copied()
     }

@@ -20,7 +20,7 @@ use super::slices::{MANAGED_BY, SERVICE_NAME, SliceTemplate, WantedEndpoints};
 use super::subsets;
 use crate::ServedStores;
 use crate::controller::{self, Controller, Next, object_of};
-use crate::objects::Objects;
+use crate::objects::ControllerObjects;
 use crate::owned::NamespacedName;
 
 /// The service account of the controller.
@@ -44,8 +44,8 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The controller that mirrors Endpoints.
 #[derive(Debug)]
 pub(crate) struct MirroredEndpoints<'a> {
-    services: Objects<'a>,
-    endpoints: Objects<'a>,
+    services: ControllerObjects<'a>,
+    endpoints: ControllerObjects<'a>,
     slices: ServiceSlices<'a>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) enum MirroringSource {
 impl MirroredEndpoints<'_> {
     /// Runs the controller until it is dropped.
     pub(crate) async fn run(stores: &ServedStores, clock: &Clock) {
-        let objects = |plural| Objects::new(stores, ("", plural), ACCOUNT, clock);
+        let objects = |plural| ControllerObjects::new(stores, ("", plural), ACCOUNT, clock);
         let (Some(services), Some(endpoints), Some(slices)) = (
             objects("services"),
             objects("endpoints"),

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use super::slices::{MANAGED_BY, SERVICE_NAME, SliceChanges};
 use crate::ServedStores;
-use crate::objects::Objects;
+use crate::objects::ControllerObjects;
 use crate::owned::NamespacedName;
 
 /// The EndpointSlices that have one controller's label.
 #[derive(Debug)]
 pub(super) struct ServiceSlices<'a> {
-    slices: Objects<'a>,
+    slices: ControllerObjects<'a>,
     manager: &'static str,
 }
 
@@ -26,7 +26,7 @@ impl<'a> ServiceSlices<'a> {
         clock: &'a Clock,
     ) -> Option<Self> {
         let resource = ("discovery.k8s.io", "endpointslices");
-        let slices = Objects::new(stores, resource, account, clock)?;
+        let slices = ControllerObjects::new(stores, resource, account, clock)?;
         Some(Self { slices, manager })
     }
 

@@ -6,7 +6,7 @@ use ringwatch_apimachinery::{Error, path};
 use serde_json::{Value, json};
 
 use crate::controller::Next;
-use crate::objects::Objects;
+use crate::objects::ControllerObjects;
 
 /// The name of the Node.
 pub(super) const NAME: &str = "test-cluster";
@@ -21,7 +21,7 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 ///
 /// # Errors
 /// Those of the store.
-pub(super) async fn ensure(nodes: &Objects<'_>, clock: &Clock) -> Result<Next, Error> {
+pub(super) async fn ensure(nodes: &ControllerObjects<'_>, clock: &Clock) -> Result<Next, Error> {
     let found = match nodes.get("", NAME).await? {
         Some(found) => Some(found),
         None => nodes.create(node(&format_time(clock.wall()))).await?,

@@ -4,7 +4,7 @@ use ringwatch_apimachinery::{Error, accessor, path};
 use serde_json::{Value, json};
 
 use super::matching::is_of;
-use crate::objects::Objects;
+use crate::objects::ControllerObjects;
 
 /// The annotation of a claim that has been bound.
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
@@ -25,7 +25,7 @@ pub(super) fn was_bound(claim: &Value) -> bool {
 
 /// Has a volume refer to a claim, and returns it; `None` if it refers to another one by now, or is gone.
 pub(super) async fn take(
-    volumes: &Objects<'_>,
+    volumes: &ControllerObjects<'_>,
     volume: &Value,
     claim: &Value,
 ) -> Result<Option<Value>, Error> {
@@ -56,7 +56,7 @@ pub(super) async fn take(
 
 /// Has a claim name its volume, and returns it; `None` if it is gone.
 pub(super) async fn complete(
-    claims: &Objects<'_>,
+    claims: &ControllerObjects<'_>,
     claim: &Value,
     volume: &Value,
 ) -> Result<Option<Value>, Error> {
@@ -75,7 +75,7 @@ pub(super) async fn complete(
 }
 
 /// Frees a volume of a claim that has another one, or is gone: one that a user kept for the claim stays kept.
-pub(super) async fn part(volumes: &Objects<'_>, volume: &Value) -> Result<(), Error> {
+pub(super) async fn part(volumes: &ControllerObjects<'_>, volume: &Value) -> Result<(), Error> {
     let uid = &volume["spec"]["claimRef"]["uid"];
     let part = |volume: &mut Value| {
         if volume["spec"]["claimRef"]["uid"] != *uid {
@@ -97,7 +97,7 @@ pub(super) async fn part(volumes: &Objects<'_>, volume: &Value) -> Result<(), Er
 
 /// Sets the phase of a volume.
 pub(super) async fn set_phase(
-    volumes: &Objects<'_>,
+    volumes: &ControllerObjects<'_>,
     volume: &Value,
     phase: &str,
 ) -> Result<(), Error> {
@@ -113,7 +113,7 @@ pub(super) async fn set_phase(
 
 /// Sets the phase of a claim, with the access and the capacity of its volume, or none without one.
 pub(super) async fn set_claim_phase(
-    claims: &Objects<'_>,
+    claims: &ControllerObjects<'_>,
     claim: &Value,
     phase: &str,
     volume: Option<&Value>,
@@ -151,7 +151,7 @@ pub(super) async fn set_claim_phase(
 
 /// Notes in a claim who is to make a volume for it.
 pub(super) async fn ask(
-    claims: &Objects<'_>,
+    claims: &ControllerObjects<'_>,
     claim: &Value,
     provisioner: &str,
 ) -> Result<(), Error> {

@@ -34,7 +34,7 @@ use self::rolling::RollingStep;
 use self::rollout::Rollout;
 use crate::ServedStores;
 use crate::controller::{self, Controller, Next, object_of};
-use crate::objects::Objects;
+use crate::objects::ControllerObjects;
 use crate::owned::{NamespacedName, Owners};
 
 /// The service account of the controller.
@@ -46,9 +46,9 @@ const SURELY_OVER: Duration = Duration::from_secs(1);
 /// The controller of Deployments.
 #[derive(Debug)]
 pub(super) struct Deployments<'a> {
-    deployments: Objects<'a>,
-    sets: Objects<'a>,
-    pods: Objects<'a>,
+    deployments: ControllerObjects<'a>,
+    sets: ControllerObjects<'a>,
+    pods: ControllerObjects<'a>,
     owners: Owners,
     clock: &'a Clock,
 }
@@ -63,7 +63,8 @@ pub(super) enum DeploymentSource {
 impl Deployments<'_> {
     /// Runs the controller until it is dropped.
     pub(super) async fn run(stores: &ServedStores, clock: &Clock) {
-        let objects = |group, plural| Objects::new(stores, (group, plural), ACCOUNT, clock);
+        let objects =
+            |group, plural| ControllerObjects::new(stores, (group, plural), ACCOUNT, clock);
         let (Some(deployments), Some(sets), Some(pods)) = (
             objects("apps", "deployments"),
             objects("apps", "replicasets"),

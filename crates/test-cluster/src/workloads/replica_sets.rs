@@ -21,7 +21,7 @@ use self::deletion_order::DeletionOrder;
 use self::status::PodCounts;
 use crate::ServedStores;
 use crate::controller::{self, Controller, Next, object_of};
-use crate::objects::Objects;
+use crate::objects::ControllerObjects;
 use crate::owned::{NamespacedName, Owners, controller_of};
 use crate::pods;
 
@@ -65,8 +65,8 @@ pub(super) const REPLICATION_CONTROLLERS: ReplicaKind = ReplicaKind {
 #[derive(Debug)]
 pub(super) struct ReplicaSets<'a> {
     kind: &'a ReplicaKind,
-    sets: Objects<'a>,
-    pods: Objects<'a>,
+    sets: ControllerObjects<'a>,
+    pods: ControllerObjects<'a>,
     owners: Owners,
     clock: &'a Clock,
 }
@@ -81,7 +81,7 @@ pub(super) enum ReplicaSource {
 impl ReplicaSets<'_> {
     /// Runs the controller until it is dropped.
     pub(super) async fn run(kind: &ReplicaKind, stores: &ServedStores, clock: &Clock) {
-        let objects = |resource| Objects::new(stores, resource, kind.account, clock);
+        let objects = |resource| ControllerObjects::new(stores, resource, kind.account, clock);
         let (Some(sets), Some(pods)) = (objects(kind.resource), objects(("", "pods"))) else {
             return;
         };

@@ -30,8 +30,8 @@ pub struct ClusterFlags {
     /// Run the controllers of a cluster that tests need: namespaces go when they are deleted, dependents go with their
     /// owners, namespaces have a ServiceAccount and the authority of the API, finished Jobs go, and so do volumes and
     /// claims that nobody uses any more. More of them run by name, several with commas between: workloads (Deployments,
-    /// ReplicaSets, StatefulSets, DaemonSets and Jobs make pods), endpoints (Services have EndpointSlices and
-    /// Endpoints), volumes (claims are bound), kubelet (pods run, on a node that is pretended), or all. Not beside
+    /// ReplicaSets and ReplicationControllers make pods), endpoints (Services have EndpointSlices and Endpoints),
+    /// volumes (claims are bound), kubelet (pods run, on a node that is pretended), or all. Not beside
     /// kube-controller-manager, and not for production.
     #[arg(long, default_value = "false", action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_missing_value = "true", value_name = "BOOL|NAMES",
@@ -47,9 +47,9 @@ pub struct ClusterFlags {
 /// The controllers of a test cluster that run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TestClusterFlag {
-    /// None.
+    /// No controllers.
     Off,
-    /// Those that tests miss most, and these besides.
+    /// The controllers that tests miss most, and these besides.
     On(BTreeSet<Extra>),
 }
 

@@ -18,7 +18,7 @@ const DIFFERENCES: &str = include_str!("differences.txt");
 /// The flags of kube-apiserver 1.36 that its help shows.
 const VISIBLE: usize = 171;
 /// The flags that only this server has.
-const OWN: [&str; 7] = [
+const OWN: [&str; 8] = [
     "config",
     "data-dir",
     "max-watches-per-user",
