@@ -5,16 +5,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
-use ringwatch::storage::GetOptions;
 use ringwatch_apimachinery::accessor::{self, is_terminating};
 use ringwatch_apimachinery::{Error, path};
 use ringwatch_registry::informer::InformerChange;
-use ringwatch_registry::{DeleteOptions, ListWatch, PropagationPolicy, Store};
+use ringwatch_registry::{DeleteOptions, PropagationPolicy};
 use serde_json::Value;
 
 use crate::ServedStores;
-use crate::account::context;
-use crate::controller::{self, Controller, Next, found};
+use crate::controller::{self, Controller, Next};
+use crate::objects::ControllerObjects;
 
 /// The service account of the controller.
 const ACCOUNT: &str = "ttl-after-finished-controller";
@@ -25,18 +24,18 @@ const FINISHED: [&str; 2] = ["Complete", "Failed"];
 /// The controller of finished Jobs.
 #[derive(Debug)]
 pub(crate) struct FinishedJobs<'a> {
-    jobs: &'a Store,
+    jobs: ControllerObjects<'a>,
     clock: &'a Clock,
 }
 
 impl FinishedJobs<'_> {
     /// Runs the controller until it is dropped.
     pub(crate) async fn run(stores: &ServedStores, clock: &Clock) {
-        let Some(jobs) = stores.built_in("batch", "jobs") else {
+        let Some(jobs) = ControllerObjects::new(stores, ("batch", "jobs"), ACCOUNT, clock) else {
             return;
         };
+        let sources = vec![((), jobs.source())];
         let controller = FinishedJobs { jobs, clock };
-        let sources = vec![((), jobs.as_ref() as &dyn ListWatch)];
         controller::run(&controller, "finished jobs", sources, clock).await;
     }
 }
@@ -56,12 +55,9 @@ impl Controller for FinishedJobs<'_> {
     }
 
     async fn reconcile(&self, (namespace, name): &(String, String)) -> Result<Next, Error> {
-        let job = found(self.jobs.get(namespace, name, GetOptions::default()).await)?;
-        let Some(job) = job else {
+        let Some(job) = self.jobs.get(namespace, name).await? else {
             return Ok(Next::Done);
         };
-        let revision = job.revision();
-        let job = self.jobs.served_value(&job)?;
         let Some(ends) = ends(&job).filter(|_| !is_terminating(&job)) else {
             return Ok(Next::Done);
         };
@@ -72,16 +68,12 @@ impl Controller for FinishedJobs<'_> {
             return Ok(Next::At(self.clock.now() + left));
         }
         let options = DeleteOptions {
-            precondition_uid: Some(accessor::text(&job, "uid").to_owned()),
-            precondition_resource_version: Some(revision.to_string()),
+            precondition_resource_version: Some(accessor::text(&job, "resourceVersion").to_owned()),
             propagation_policy: Some(PropagationPolicy::Foreground),
             ..DeleteOptions::default()
         };
-        let context = context(ACCOUNT, self.clock);
-        match self.jobs.delete(&context, namespace, name, options).await {
-            Ok(_) | Err(Error::NotFound { .. }) => Ok(Next::Done),
-            Err(error) => Err(error),
-        }
+        self.jobs.delete(&job, options).await?;
+        Ok(Next::Done)
     }
 }
 

@@ -4,15 +4,13 @@
 
 use async_trait::async_trait;
 use ringwatch::clock::Clock;
-use ringwatch::storage::GetOptions;
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::accessor::is_terminating;
 use ringwatch_registry::informer::InformerChange;
-use ringwatch_registry::{CreateOptions, FunctionUpdate, ListWatch, Store, UpdateOptions};
 use serde_json::{Value, json};
 
-use crate::account::context;
-use crate::controller::{self, Controller, Next, found, object_of};
+use crate::controller::{self, Controller, Next, object_of};
+use crate::objects::ControllerObjects;
 use crate::{Authority, ServedStores};
 
 /// The service account of the controller of ServiceAccounts.
@@ -38,11 +36,10 @@ const DESCRIPTION: (&str, &str) = (
 
 /// The controllers of what each namespace has.
 pub(crate) struct NamespaceDefaults<'a> {
-    namespaces: &'a Store,
-    service_accounts: &'a Store,
-    config_maps: &'a Store,
+    namespaces: ControllerObjects<'a>,
+    service_accounts: ControllerObjects<'a>,
+    config_maps: ControllerObjects<'a>,
     authority: &'a Authority,
-    clock: &'a Clock,
 }
 
 /// The kind of objects in a store.
@@ -56,54 +53,32 @@ pub(crate) enum DefaultsSource {
 impl NamespaceDefaults<'_> {
     /// Runs the controllers until they are dropped.
     pub(crate) async fn run(stores: &ServedStores, authority: &Authority, clock: &Clock) {
-        let store = |plural| stores.built_in("", plural);
+        let objects =
+            |plural, account| ControllerObjects::new(stores, ("", plural), account, clock);
         let (Some(namespaces), Some(service_accounts), Some(config_maps)) = (
-            store("namespaces"),
-            store("serviceaccounts"),
-            store("configmaps"),
+            objects("namespaces", ACCOUNTS_ACCOUNT),
+            objects("serviceaccounts", ACCOUNTS_ACCOUNT),
+            objects("configmaps", AUTHORITY_ACCOUNT),
         ) else {
             return;
         };
+        let sources = vec![
+            (DefaultsSource::Namespaces, namespaces.source()),
+            (DefaultsSource::ServiceAccounts, service_accounts.source()),
+            (DefaultsSource::ConfigMaps, config_maps.source()),
+        ];
         let controller = NamespaceDefaults {
             namespaces,
             service_accounts,
             config_maps,
             authority,
-            clock,
         };
-        let sources = [
-            (DefaultsSource::Namespaces, namespaces),
-            (DefaultsSource::ServiceAccounts, service_accounts),
-            (DefaultsSource::ConfigMaps, config_maps),
-        ];
-        let sources = sources.map(|(source, store)| (source, store.as_ref() as &dyn ListWatch));
-        controller::run(&controller, "defaults of namespaces", sources.into(), clock).await;
-    }
-
-    async fn create(&self, store: &Store, account: &str, object: Value) -> Result<(), Error> {
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-        let (context, options) = (context(account, self.clock), CreateOptions::default());
-        let created = store.create(&context, namespace, object.clone(), &options);
-        match created.await {
-            Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
-            // The namespace is gone, or goes.
-            Err(Error::NotFound { .. }) => Ok(()),
-            Err(Error::Forbidden {
-                cause: Some(("NamespaceTerminating", _)),
-                ..
-            }) => Ok(()),
-            Err(error) => Err(error),
-        }
+        controller::run(&controller, "defaults of namespaces", sources, clock).await;
     }
 
     async fn ensure_service_account(&self, namespace: &str) -> Result<(), Error> {
-        let store = self.service_accounts;
-        let found = found(
-            store
-                .get(namespace, SERVICE_ACCOUNT, GetOptions::default())
-                .await,
-        )?;
-        if found.is_some() {
+        let accounts = &self.service_accounts;
+        if accounts.get(namespace, SERVICE_ACCOUNT).await?.is_some() {
             return Ok(());
         }
         let account = json!({
@@ -111,18 +86,12 @@ impl NamespaceDefaults<'_> {
             "kind": "ServiceAccount",
             "metadata": {"name": SERVICE_ACCOUNT, "namespace": namespace},
         });
-        self.create(store, ACCOUNTS_ACCOUNT, account).await
+        created(accounts.create(account).await)
     }
 
     async fn ensure_authority(&self, namespace: &str) -> Result<(), Error> {
-        let store = self.config_maps;
         let data = json!({KEY: (self.authority)()});
-        let found = found(
-            store
-                .get(namespace, CONFIG_MAP, GetOptions::default())
-                .await,
-        )?;
-        let Some(found) = found else {
+        let Some(found) = self.config_maps.get(namespace, CONFIG_MAP).await? else {
             let (annotation, text) = DESCRIPTION;
             let config_map = json!({
                 "apiVersion": "v1",
@@ -134,24 +103,26 @@ impl NamespaceDefaults<'_> {
                 },
                 "data": data,
             });
-            return self.create(store, AUTHORITY_ACCOUNT, config_map).await;
+            return created(self.config_maps.create(config_map).await);
         };
-        let found = store.served_value(&found)?;
         let described = found["metadata"]["annotations"][DESCRIPTION.0].as_str();
         if found["data"] == data && described.is_some_and(|it| !it.is_empty()) {
             return Ok(());
         }
-        let mut change = FunctionUpdate::new(|config_map: &mut Value| {
+        let updated = self.config_maps.update(&found, "", |config_map| {
             config_map["data"] = data.clone();
-            let annotations = &mut config_map["metadata"]["annotations"];
             let (annotation, text) = DESCRIPTION;
-            annotations[annotation] = text.into();
-            Ok(())
+            config_map["metadata"]["annotations"][annotation] = text.into();
         });
-        let context = context(AUTHORITY_ACCOUNT, self.clock);
-        let options = UpdateOptions::default();
-        let updated = store.update(&context, namespace, CONFIG_MAP, &mut change, &options);
-        controller::found(updated.await.map(|(object, _)| object)).map(drop)
+        updated.await.map(drop)
+    }
+}
+
+/// Returns the result of a creation, which may find that another writer was faster.
+fn created(result: Result<Option<Value>, Error>) -> Result<(), Error> {
+    match result {
+        Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -175,9 +146,7 @@ impl Controller for NamespaceDefaults<'_> {
     }
 
     async fn reconcile(&self, name: &String) -> Result<Next, Error> {
-        let namespace = found(self.namespaces.get("", name, GetOptions::default()).await)?;
-        let namespace = namespace.map(|it| self.namespaces.served_value(&it));
-        match namespace.transpose()? {
+        match self.namespaces.get("", name).await? {
             Some(namespace) if !is_terminating(&namespace) => {}
             _ => return Ok(Next::Done),
         }

@@ -75,7 +75,7 @@ impl<'a> ControllerObjects<'a> {
     /// Creates an object, and returns it; `None` if its namespace is gone or goes.
     ///
     /// # Errors
-    /// Those of the store, `AlreadyExists` among them.
+    /// Errors of the store, `AlreadyExists` among them.
     pub(crate) async fn create(&self, object: Value) -> Result<Option<Value>, Error> {
         let namespace = accessor::text(&object, "namespace").to_owned();
         let (context, options) = (context(self.account, self.clock), CreateOptions::default());
@@ -119,7 +119,7 @@ impl<'a> ControllerObjects<'a> {
     /// Deletes an object, unless it is gone already.
     ///
     /// # Errors
-    /// Those of the store, `Conflict` if another one has its name now.
+    /// Errors of the store, `Conflict` if another one has its name now.
     pub(crate) async fn delete(&self, object: &Value, options: DeleteOptions) -> Result<(), Error> {
         let (namespace, name) = names(object);
         let options = DeleteOptions {

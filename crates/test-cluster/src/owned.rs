@@ -1,5 +1,5 @@
 //! The pods, or other objects, that an object such as a ReplicaSet controls: those that name it as their controller.
-//! Those without one that its selector selects are adopted, those that it does not select any more released.
+//! It adopts those without one that its selector selects, and releases those that it does not select any more.
 //!
 //! Source of the semantics: `pkg/controller/controller_ref_manager.go` of kube-controller-manager 1.36.
 

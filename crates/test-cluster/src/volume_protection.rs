@@ -5,16 +5,14 @@
 
 use async_trait::async_trait;
 use ringwatch::clock::Clock;
-use ringwatch::storage::{GetOptions, ListOptions};
 use ringwatch_apimachinery::accessor::{self, finalizers, is_terminating};
 use ringwatch_apimachinery::{Error, path};
 use ringwatch_registry::informer::InformerChange;
-use ringwatch_registry::{FunctionUpdate, ListWatch, Store, UpdateOptions};
 use serde_json::Value;
 
 use crate::ServedStores;
-use crate::account::context;
-use crate::controller::{self, Controller, Next, found, object_of};
+use crate::controller::{self, Controller, Next, object_of};
+use crate::objects::ControllerObjects;
 use crate::volumes::{VolumeObject, claims_of, has_node};
 
 /// The service accounts of the controllers of claims and of volumes.
@@ -28,10 +26,9 @@ const VOLUME: &str = "kubernetes.io/pv-protection";
 /// The controllers of volumes and claims in use.
 #[derive(Debug)]
 pub(crate) struct VolumeProtection<'a> {
-    claims: &'a Store,
-    volumes: &'a Store,
-    pods: &'a Store,
-    clock: &'a Clock,
+    claims: ControllerObjects<'a>,
+    volumes: ControllerObjects<'a>,
+    pods: ControllerObjects<'a>,
 }
 
 /// The kind of objects in a store.
@@ -45,59 +42,32 @@ pub(crate) enum VolumeSource {
 impl VolumeProtection<'_> {
     /// Runs the controllers until they are dropped.
     pub(crate) async fn run(stores: &ServedStores, clock: &Clock) {
-        let store = |plural| stores.built_in("", plural);
+        let objects =
+            |plural, account| ControllerObjects::new(stores, ("", plural), account, clock);
         let (Some(claims), Some(volumes), Some(pods)) = (
-            store("persistentvolumeclaims"),
-            store("persistentvolumes"),
-            store("pods"),
+            objects("persistentvolumeclaims", CLAIMS_ACCOUNT),
+            objects("persistentvolumes", VOLUMES_ACCOUNT),
+            objects("pods", CLAIMS_ACCOUNT),
         ) else {
             return;
         };
+        let sources = vec![
+            (VolumeSource::Claims, claims.source()),
+            (VolumeSource::Volumes, volumes.source()),
+            (VolumeSource::Pods, pods.source()),
+        ];
         let controller = VolumeProtection {
             claims,
             volumes,
             pods,
-            clock,
         };
-        let sources = [
-            (VolumeSource::Claims, claims),
-            (VolumeSource::Volumes, volumes),
-            (VolumeSource::Pods, pods),
-        ];
-        let sources = sources.map(|(source, store)| (source, store.as_ref() as &dyn ListWatch));
-        controller::run(&controller, "volumes in use", sources.into(), clock).await;
+        controller::run(&controller, "volumes in use", sources, clock).await;
     }
 
     /// Returns true if a pod that has a node uses a claim.
     async fn is_used(&self, namespace: &str, claim: &Value) -> Result<bool, Error> {
-        let pods = self.pods.list(namespace, ListOptions::default()).await?;
-        for pod in pods.items {
-            let pod = self.pods.served_value(&pod)?;
-            if has_node(&pod) && uses(&pod, claim) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    async fn let_go(
-        &self,
-        store: &Store,
-        (namespace, name): (&str, &str),
-        (account, finalizer): (&str, &str),
-    ) -> Result<(), Error> {
-        let mut change = FunctionUpdate::new(|object| {
-            if is_terminating(object) {
-                let left = finalizers(object).into_iter();
-                let left = left.filter(|it| *it != finalizer).map(str::to_owned);
-                let left = left.collect();
-                accessor::set_finalizers(object, left);
-            }
-            Ok(())
-        });
-        let (context, options) = (context(account, self.clock), UpdateOptions::default());
-        let updated = store.update(&context, namespace, name, &mut change, &options);
-        found(updated.await.map(|(object, _)| object)).map(drop)
+        let pods = self.pods.list(namespace).await?;
+        Ok(pods.iter().any(|pod| has_node(pod) && uses(pod, claim)))
     }
 }
 
@@ -115,9 +85,7 @@ impl Controller for VolumeProtection<'_> {
             }
             VolumeSource::Volumes => vec![VolumeObject::Volume(object.name().to_owned())],
             VolumeSource::Pods => {
-                // One that cannot be read uses nothing that could be told.
-                let pod = self.pods.served_value(object).unwrap_or_default();
-                let claims = claims_of(&pod).into_iter();
+                let claims = claims_of(&self.pods.content(object)).into_iter();
                 let namespace = object.namespace();
                 let claims = claims.map(|name| VolumeObject::Claim(namespace.to_owned(), name));
                 claims.collect()
@@ -126,14 +94,11 @@ impl Controller for VolumeProtection<'_> {
     }
 
     async fn reconcile(&self, key: &VolumeObject) -> Result<Next, Error> {
-        let (store, namespace, name, account, finalizer) = match key {
-            VolumeObject::Claim(namespace, name) => {
-                (self.claims, &**namespace, name, CLAIMS_ACCOUNT, CLAIM)
-            }
-            VolumeObject::Volume(name) => (self.volumes, "", name, VOLUMES_ACCOUNT, VOLUME),
+        let (objects, namespace, name, finalizer) = match key {
+            VolumeObject::Claim(namespace, name) => (&self.claims, &**namespace, name, CLAIM),
+            VolumeObject::Volume(name) => (&self.volumes, "", name, VOLUME),
         };
-        let object = found(store.get(namespace, name, GetOptions::default()).await)?;
-        let object = object.map(|it| store.served_value(&it)).transpose()?;
+        let object = objects.get(namespace, name).await?;
         let held =
             |object: &Value| is_terminating(object) && finalizers(object).contains(&finalizer);
         let Some(object) = object.filter(held) else {
@@ -144,8 +109,13 @@ impl Controller for VolumeProtection<'_> {
             VolumeObject::Volume(_) => path::text(&object, "status.phase") == "Bound",
         };
         if !is_used {
-            self.let_go(store, (namespace, name), (account, finalizer))
-                .await?;
+            let let_go = |object: &mut Value| {
+                let left = finalizers(object).into_iter();
+                let left = left.filter(|it| *it != finalizer).map(str::to_owned);
+                let left = left.collect();
+                accessor::set_finalizers(object, left);
+            };
+            objects.update(&object, "", let_go).await?;
         }
         Ok(Next::Done)
     }

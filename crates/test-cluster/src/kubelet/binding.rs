@@ -19,7 +19,7 @@ struct NodeOfPod<'a> {
 /// Binds a pod to a node, unless it is gone.
 ///
 /// # Errors
-/// Those of the store; `Conflict` if it has a node already, goes or waits for gates.
+/// Errors of the store; `Conflict` if it has a node already, goes or waits for gates.
 pub(super) async fn bind(
     pods: &Store,
     pod: &Value,

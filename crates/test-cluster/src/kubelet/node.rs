@@ -20,7 +20,7 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// Creates the Node if there is none, and removes the taint of one that is not ready.
 ///
 /// # Errors
-/// Those of the store.
+/// Errors of the store.
 pub(super) async fn ensure(nodes: &ControllerObjects<'_>, clock: &Clock) -> Result<Next, Error> {
     let found = match nodes.get("", NAME).await? {
         Some(found) => Some(found),

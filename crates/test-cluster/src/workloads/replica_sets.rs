@@ -3,7 +3,7 @@
 //!
 //! Source of the semantics: `pkg/controller/replicaset` of kube-controller-manager 1.36. What has been written is seen
 //! in the next look, since pods are listed from the store as they are then, and no key is looked at twice at a time.
-//! So there is no record of pods that are expected to appear or to go, which kube-controller-manager needs.
+//! No record is kept of pods that are expected to appear or to go, which kube-controller-manager needs.
 
 mod deletion_order;
 mod status;
